@@ -1,0 +1,134 @@
+"""The CloudEvents 1.0 envelope with its MicroDCS extensions."""
+
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from edge.errors import Refused
+
+JSON = "application/json"
+MSGPACK = "application/msgpack"
+STRUCTURED_JSON = "application/cloudevents+json"
+MSGPACK_TYPES = frozenset({MSGPACK, "application/x-msgpack", "application/vnd.msgpack"})
+
+REQUIRED = ("id", "source", "type")
+_ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
+
+
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One event (CloudEvents 1.0.2): the attributes we read by name, the others in `extensions`.
+
+    `correlationid` is constant for the life of a job, `causationid` is the `id` of the event that this one answers.
+    `data` is the decoded payload. `expiryinterval` is in seconds, counted by the broker (MQTT 5 Message Expiry Interval).
+    """
+
+    id: str
+    source: str
+    type: str
+    specversion: str = "1.0"
+    subject: str | None = None
+    time: str | None = None
+    datacontenttype: str = JSON
+    dataschema: str | None = None
+    correlationid: str | None = None
+    causationid: str | None = None
+    expiryinterval: int | None = None
+    mdcserrorkind: str | None = None
+    mdcserrormessage: str | None = None
+    extensions: Mapping[str, str] = {}
+    data: Any = None
+
+
+_NAMED = frozenset(CloudEvent.__struct_fields__) - {"extensions", "data", "expiryinterval", "datacontenttype"}
+
+
+def decode_data(content_type: str, payload: bytes) -> Any:
+    """Decode a payload by its media type; an empty payload is None.
+
+    Raises Refused(`unreadable`) for bytes that are not what the media type says, or nested too deep to handle.
+    """
+    if not payload:
+        return None
+    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    try:
+        if media_type in MSGPACK_TYPES:
+            return msgspec.msgpack.decode(payload)
+        if media_type == JSON or media_type.endswith("+json"):
+            return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        message = f"the payload is not {media_type}: {error}"
+        raise Refused("unreadable", message, "Send the payload in the format that its content type names.") from None
+    message = f"content type {media_type!r} is not supported"
+    raise Refused("unreadable", message, f"Use {JSON} or {MSGPACK}.")
+
+
+def encode_data(content_type: str, data: object) -> bytes:
+    """Encode `data` (builtins or msgspec Structs) in the given media type; None is no bytes."""
+    if data is None:
+        return b""
+    if content_type in MSGPACK_TYPES:
+        return msgspec.msgpack.encode(data)
+    return msgspec.json.encode(data)
+
+
+def from_attributes(attributes: Mapping[str, str], content_type: str, payload: bytes) -> CloudEvent:
+    """Build an event from binary mode: attributes by name, the payload apart.
+
+    Raises Refused(`unreadable`) when a required attribute is missing or the payload does not decode.
+    """
+    missing = [name for name in REQUIRED if not attributes.get(name)]
+    if missing:
+        message = f"not a CloudEvent: attribute {', '.join(missing)} missing"
+        raise Refused("unreadable", message, "Send CloudEvents 1.0 in binary mode (attributes as user properties).")
+    expiry = attributes.get("expiryinterval", "")
+    return CloudEvent(
+        **{name: value for name, value in attributes.items() if name in _NAMED},
+        datacontenttype=content_type or attributes.get("datacontenttype") or JSON,
+        expiryinterval=int(expiry) if expiry.isascii() and expiry.isdigit() else None,
+        extensions={
+            name: value
+            for name, value in attributes.items()
+            if name not in CloudEvent.__struct_fields__ and _ATTRIBUTE_NAME.fullmatch(name)
+        },
+        data=decode_data(content_type or attributes.get("datacontenttype") or JSON, payload),
+    )
+
+
+def from_structured(payload: bytes) -> CloudEvent:
+    """Build an event from structured mode (`application/cloudevents+json`).
+
+    Raises Refused(`unreadable`) when the envelope is not one.
+    """
+    envelope = decode_data(STRUCTURED_JSON, payload)
+    if not isinstance(envelope, dict):
+        message = "not a CloudEvent: the structured envelope is no JSON object"
+        raise Refused("unreadable", message, "Send CloudEvents 1.0 in structured JSON mode.")
+    attributes = {name: str(value) for name, value in envelope.items() if name not in {"data", "data_base64"}}
+    event = from_attributes(attributes, JSON, b"")
+    return msgspec.structs.replace(
+        event, datacontenttype=attributes.get("datacontenttype", JSON), data=envelope.get("data")
+    )
+
+
+def attributes_of(event: CloudEvent) -> dict[str, str]:
+    """Give the attributes of binary mode, all as text, without the payload and its content type."""
+    attributes = {name: value for name in sorted(_NAMED) if (value := getattr(event, name)) is not None}
+    if event.expiryinterval is not None:
+        attributes["expiryinterval"] = str(event.expiryinterval)
+    return attributes | dict(event.extensions)
+
+
+def new_id() -> str:
+    """Make an id for an event that is sent once only; whatever may be sent again derives its id instead."""
+    return str(uuid.uuid4())
+
+
+def correlation_bytes(correlationid: str) -> bytes:
+    """Give MQTT's Correlation Data for a correlation id: the 16 bytes of a UUID, else the text itself."""
+    try:
+        return uuid.UUID(correlationid).bytes
+    except ValueError:
+        return correlationid.encode()

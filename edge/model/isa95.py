@@ -1,0 +1,207 @@
+"""The ISA-95 Job Control V2 and Machinery Jobs data types, as they travel.
+
+Field order and optionality are those of OPC 10031-4 (2.0.0) annex A; on the wire a field has its OPC UA spelling (`job_order_id` is
+`JobOrderID`). An absent optional field is None; unknown fields of a newer sender are passed over.
+"""
+
+from datetime import datetime
+from enum import IntFlag
+from typing import Any
+
+import msgspec
+
+_UPPER = {"id": "ID"}
+
+
+def opcua_name(field: str) -> str:
+    """Spell a field the OPC UA way: `job_order_id` becomes `JobOrderID`."""
+    return "".join(_UPPER.get(word, word.capitalize()) for word in field.split("_"))
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=opcua_name):
+    """A structure that travels in OPC UA spelling; fields at their default are left out."""
+
+
+class ReturnStatus(IntFlag):
+    """What a job method answers (OPC 10031-4 table 95). Success is NO_ERROR, that is 1, never 0."""
+
+    NO_ERROR = 1
+    UNKNOWN_JOB_ORDER_ID = 1 << 1
+    INVALID_JOB_ORDER_STATUS = 1 << 3
+    UNABLE_TO_ACCEPT_JOB_ORDER = 1 << 4
+    INVALID_REQUEST = 1 << 32
+
+
+class LocalizedText(Payload):
+    """Text with its language tag (OPC 10000-3, 8.5)."""
+
+    text: str = ""
+    locale: str = ""
+
+
+class EUInformation(Payload):
+    """An engineering unit (OPC 10000-8, 5.6.4.3); `unit_id` is the UNECE code as a number."""
+
+    namespace_uri: str = ""
+    unit_id: int = msgspec.field(default=-1, name="UnitId")
+    display_name: LocalizedText | None = None
+    description: LocalizedText | None = None
+
+
+class Parameter(Payload):
+    """ISA95ParameterDataType: a named value with unit; may nest."""
+
+    id: str
+    value: Any = None
+    description: tuple[LocalizedText, ...] | None = None
+    engineering_units: EUInformation | None = None
+    subparameters: tuple["Parameter", ...] | None = None
+
+
+class Property(Payload):
+    """ISA95PropertyDataType: as a parameter, of a resource."""
+
+    id: str
+    value: Any = None
+    description: tuple[LocalizedText, ...] | None = None
+    engineering_units: EUInformation | None = None
+    subproperties: tuple["Property", ...] | None = None
+
+
+class WorkMaster(Payload):
+    """ISA95WorkMasterDataType, extended by `data` (a recipe, JSON) and `dataschema` (the URI that says what `data` is)."""
+
+    id: str
+    description: LocalizedText | None = None
+    parameters: tuple[Parameter, ...] | None = None
+    data: dict[str, Any] | list[Any] | None = msgspec.field(default=None, name="data")
+    dataschema: str | None = msgspec.field(default=None, name="dataschema")
+
+
+class Equipment(Payload):
+    """ISA95EquipmentDataType; `quantity` is a DecimalString."""
+
+    id: str
+    description: tuple[LocalizedText, ...] | None = None
+    equipment_use: str | None = None
+    quantity: str | None = None
+    engineering_units: EUInformation | None = None
+    properties: tuple[Property, ...] | None = None
+
+
+class Personnel(Payload):
+    """ISA95PersonnelDataType; `quantity` is a DecimalString."""
+
+    id: str
+    description: tuple[LocalizedText, ...] | None = None
+    personnel_use: str | None = None
+    quantity: str | None = None
+    engineering_units: EUInformation | None = None
+    properties: tuple[Property, ...] | None = None
+
+
+class PhysicalAsset(Payload):
+    """ISA95PhysicalAssetDataType; `quantity` is a DecimalString."""
+
+    id: str
+    description: tuple[LocalizedText, ...] | None = None
+    physical_asset_use: str | None = None
+    quantity: str | None = None
+    engineering_units: EUInformation | None = None
+    properties: tuple[Property, ...] | None = None
+
+
+class Material(Payload):
+    """ISA95MaterialDataType: has no mandatory field, yet the text demands at least one of the four ids."""
+
+    material_class_id: str | None = None
+    material_definition_id: str | None = None
+    material_lot_id: str | None = None
+    material_sublot_id: str | None = None
+    description: tuple[LocalizedText, ...] | None = None
+    material_use: str | None = None
+    quantity: str | None = None
+    engineering_units: EUInformation | None = None
+    properties: tuple[Property, ...] | None = None
+
+
+class JobOrder(Payload):
+    """ISA95JobOrderDataType: what the MES wants done."""
+
+    job_order_id: str
+    description: tuple[LocalizedText, ...] | None = None
+    work_master_id: tuple[WorkMaster, ...] | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    priority: int | None = None
+    job_order_parameters: tuple[Parameter, ...] | None = None
+    personnel_requirements: tuple[Personnel, ...] | None = None
+    equipment_requirements: tuple[Equipment, ...] | None = None
+    physical_asset_requirements: tuple[PhysicalAsset, ...] | None = None
+    material_requirements: tuple[Material, ...] | None = None
+
+
+class BrowseName(Payload):
+    """A qualified name by namespace URI, so that it means the same in every server."""
+
+    name: str
+    namespace_uri: str = ""
+
+
+class State(Payload):
+    """ISA95StateDataType: one level of a job's state; `browse_path` leads from the state machine to the sub-state machine."""
+
+    state_text: LocalizedText
+    state_number: int
+    browse_path: tuple[BrowseName, ...] = ()
+
+
+class JobOrderAndState(Payload):
+    """ISA95JobOrderAndStateDataType: an entry of JobOrderList."""
+
+    job_order: JobOrder
+    state: tuple[State, ...]
+
+
+class JobResponse(Payload):
+    """ISA95JobResponseDataType: what became of a job order."""
+
+    job_response_id: str
+    description: LocalizedText | None = None
+    job_order_id: str
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    job_state: tuple[State, ...] = ()
+    job_response_data: tuple[Parameter, ...] | None = None
+    personnel_actuals: tuple[Personnel, ...] | None = None
+    equipment_actuals: tuple[Equipment, ...] | None = None
+    physical_asset_actuals: tuple[PhysicalAsset, ...] | None = None
+    material_actuals: tuple[Material, ...] | None = None
+
+
+class JobStatusEvent(Payload):
+    """The fields of ISA95JobOrderStatusEventType (OPC 10031-4, 6.2.8)."""
+
+    job_order: JobOrder
+    job_state: tuple[State, ...]
+    job_response: JobResponse | None = None
+
+
+class OrderCall(Payload):
+    """The arguments of Store, StoreAndStart and Update."""
+
+    job_order: JobOrder
+    comment: tuple[LocalizedText, ...] | None = None
+
+
+class IdCall(Payload):
+    """The arguments of the methods that name a stored job order."""
+
+    job_order_id: str
+    comment: tuple[LocalizedText, ...] | None = None
+
+
+class MethodAnswer(Payload):
+    """The output argument of every job method."""
+
+    return_status: int

@@ -1,0 +1,158 @@
+"""The job state machine of OPC 10031-4 as one table and one lookup."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum, StrEnum
+from types import MappingProxyType
+
+from edge.model.isa95 import BrowseName, LocalizedText, State
+
+NAMESPACE = "http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"
+
+
+class JobState(IntEnum):
+    """The top-level states, by their StateNumber (OPC 10031-4, table 6)."""
+
+    NOT_ALLOWED_TO_START = 1
+    ALLOWED_TO_START = 2
+    RUNNING = 3
+    INTERRUPTED = 4
+    ENDED = 5
+    ABORTED = 6
+
+
+class SubState(Enum):
+    """The sub-states we enter: their machine, name and number. Numbers start at 1 in every machine."""
+
+    WAITING = ("Waiting", 1)
+    READY = ("Ready", 2)
+    LOADED = ("Loaded", 3)
+    COMPLETED = ("Completed", 1)
+    CLOSED = ("Closed", 2)
+    HELD = ("Held", 1)
+    SUSPENDED = ("Suspended", 2)
+
+
+TEXT: Mapping[JobState, str] = MappingProxyType(
+    {state: "".join(word.capitalize() for word in state.name.split("_")) for state in JobState}
+)
+
+SUBSTATE_MACHINE: Mapping[JobState, str] = MappingProxyType(
+    {
+        JobState.NOT_ALLOWED_TO_START: "NotAllowedToStartSubstates",
+        JobState.ALLOWED_TO_START: "AllowedToStartSubstates",
+        JobState.INTERRUPTED: "InterruptedSubstates",
+        JobState.ENDED: "EndedSubstates",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """Where a job stands: its state, and the sub-state where that state has some."""
+
+    state: JobState
+    substate: SubState | None = None
+
+
+class Cause(StrEnum):
+    """What moves a job: the methods of the receiver by their BrowseName, then what happens at the station itself."""
+
+    STORE = "Store"
+    STORE_AND_START = "StoreAndStart"
+    START = "Start"
+    REVOKE_START = "RevokeStart"
+    UPDATE = "Update"
+    PAUSE = "Pause"
+    RESUME = "Resume"
+    STOP = "Stop"
+    ABORT = "Abort"
+    CANCEL = "Cancel"
+    CLEAR = "Clear"
+    RUN = "Run"
+    COMPLETE = "Complete"
+    FAIL = "Fail"
+
+
+class Removed(Enum):
+    """The end of a stored job: its entry leaves the list."""
+
+    REMOVED = "removed"
+
+
+REMOVED = Removed.REMOVED
+
+_NEW = {
+    Cause.STORE: JobStatus(JobState.NOT_ALLOWED_TO_START, SubState.READY),
+    Cause.STORE_AND_START: JobStatus(JobState.ALLOWED_TO_START, SubState.READY),
+}
+NEW: Mapping[Cause, JobStatus] = MappingProxyType(_NEW)
+
+_NOT_ALLOWED = _NEW[Cause.STORE]
+_ALLOWED = _NEW[Cause.STORE_AND_START]
+_RUNNING = JobStatus(JobState.RUNNING)
+_SUSPENDED = JobStatus(JobState.INTERRUPTED, SubState.SUSPENDED)
+_COMPLETED = JobStatus(JobState.ENDED, SubState.COMPLETED)
+_CLOSED = JobStatus(JobState.ENDED, SubState.CLOSED)
+_ABORTED = JobStatus(JobState.ABORTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row of the table; `number` is the transition number of OPC 10031-4 table 7, 0 for the removal of an entry."""
+
+    number: int
+    target: JobStatus | Removed
+
+
+TRANSITIONS: Mapping[tuple[JobState, Cause], Transition] = MappingProxyType(
+    {
+        (JobState.NOT_ALLOWED_TO_START, Cause.UPDATE): Transition(1, _NOT_ALLOWED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.START): Transition(2, _ALLOWED),
+        (JobState.ALLOWED_TO_START, Cause.REVOKE_START): Transition(3, _NOT_ALLOWED),
+        (JobState.ALLOWED_TO_START, Cause.UPDATE): Transition(4, _ALLOWED),
+        (JobState.ALLOWED_TO_START, Cause.RUN): Transition(5, _RUNNING),
+        (JobState.RUNNING, Cause.PAUSE): Transition(6, _SUSPENDED),
+        (JobState.RUNNING, Cause.STOP): Transition(7, _CLOSED),
+        (JobState.RUNNING, Cause.COMPLETE): Transition(7, _COMPLETED),
+        (JobState.RUNNING, Cause.ABORT): Transition(8, _ABORTED),
+        (JobState.RUNNING, Cause.FAIL): Transition(8, _ABORTED),
+        (JobState.INTERRUPTED, Cause.ABORT): Transition(9, _ABORTED),
+        (JobState.INTERRUPTED, Cause.FAIL): Transition(9, _ABORTED),
+        (JobState.INTERRUPTED, Cause.RESUME): Transition(10, _RUNNING),
+        (JobState.INTERRUPTED, Cause.STOP): Transition(11, _CLOSED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.ABORT): Transition(12, _ABORTED),
+        (JobState.ALLOWED_TO_START, Cause.ABORT): Transition(13, _ABORTED),
+        (JobState.ALLOWED_TO_START, Cause.FAIL): Transition(13, _ABORTED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.CANCEL): Transition(0, REMOVED),
+        (JobState.ALLOWED_TO_START, Cause.CANCEL): Transition(0, REMOVED),
+        (JobState.ENDED, Cause.CLEAR): Transition(0, REMOVED),
+        (JobState.ABORTED, Cause.CLEAR): Transition(0, REMOVED),
+    }
+)
+
+
+def next_status(state: JobState, cause: Cause) -> JobStatus | Removed | None:
+    """Look up where `cause` leads from `state`; None when it is not allowed there (answer: invalid job order status)."""
+    row = TRANSITIONS.get((state, cause))
+    return row.target if row else None
+
+
+def has_ended(status: JobStatus) -> bool:
+    """Tell whether a job is in one of the two EndStates."""
+    return status.state in {JobState.ENDED, JobState.ABORTED}
+
+
+def has_response(status: JobStatus) -> bool:
+    """Tell whether a job in this state must stand in JobOrderResponseList (OPC 10031-4, 6.2.7.1)."""
+    return status.state not in {JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START}
+
+
+def state_entries(status: JobStatus) -> tuple[State, ...]:
+    """Write a status as ISA95StateDataType[]: the top level first, then the sub-state with its browse path."""
+    top = State(state_text=LocalizedText(text=TEXT[status.state], locale="en"), state_number=status.state)
+    if status.substate is None:
+        return (top,)
+    name, number = status.substate.value
+    path = (BrowseName(name=SUBSTATE_MACHINE[status.state], namespace_uri=NAMESPACE),)
+    return (top, State(state_text=LocalizedText(text=name, locale="en"), state_number=number, browse_path=path))

@@ -1,0 +1,78 @@
+"""The equipment port: send a command, stop it, deliver what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from edge.sfc.signal import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What equipment is asked to do. The same `command_id` and `phase` twice is one command: equipment drops the second."""
+
+    command_id: str
+    phase: Phase
+    type_id: str
+    scope: str
+    job_id: str
+    correlation_id: str
+    action: str
+    attempt: int
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EquipmentAnswer:
+    """What equipment says to one command; `error` is set when it could not do it."""
+
+    command_id: str
+    data: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EquipmentEvent:
+    """Something that happened at the equipment. `source` and `event_id` together name it for ever (CloudEvents 3.1).
+
+    It may name its job by `job_id` or by the job's `correlation_id`; with neither, the longest-waiting job takes it.
+    """
+
+    source: str
+    event_id: str
+    type_id: str
+    scope: str
+    data: Any = None
+    job_id: str | None = None
+    correlation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The work that a device which asks for some is given (pull): the job, the action and its parameters."""
+
+    job_id: str
+    action: str
+    parameters: Mapping[str, Any]
+
+
+class Station(Protocol):
+    """What equipment delivers to. Both calls return once the effect is durable; then the sender may be acknowledged."""
+
+    async def answer(self, answer: EquipmentAnswer) -> None:
+        """Take the answer to a command; late, duplicate and foreign ones change nothing."""
+
+    async def event(self, event: EquipmentEvent) -> Task | None:
+        """Take an event; give the work it was used for, or None when nobody waited for it."""
+
+
+class Equipment(Protocol):
+    """One piece of equipment behind its protocol. Both calls raise Unavailable when it cannot be reached now."""
+
+    name: str
+
+    async def send(self, command: Command) -> None:
+        """Send a command of phase `start` or `reset`; return when it has surely left us."""
+
+    async def stop(self, command: Command) -> None:
+        """Ask the equipment to stop the command of that id."""
