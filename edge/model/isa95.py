@@ -18,7 +18,7 @@ def opcua_name(field: str) -> str:
     return "".join(_UPPER.get(word, word.capitalize()) for word in field.split("_"))
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=opcua_name):
+class Payload(msgspec.Struct, frozen=True, omit_defaults=True, rename=opcua_name):
     """A structure that travels in OPC UA spelling; fields at their default are left out."""
 
 
@@ -32,14 +32,14 @@ class ReturnStatus(IntFlag):
     INVALID_REQUEST = 1 << 32
 
 
-class LocalizedText(Payload):
+class LocalizedText(Payload, kw_only=True):
     """Text with its language tag (OPC 10000-3, 8.5)."""
 
     text: str = ""
     locale: str = ""
 
 
-class EUInformation(Payload):
+class EUInformation(Payload, kw_only=True):
     """An engineering unit (OPC 10000-8, 5.6.4.3); `unit_id` is the UNECE code as a number."""
 
     namespace_uri: str = ""
@@ -48,7 +48,7 @@ class EUInformation(Payload):
     description: LocalizedText | None = None
 
 
-class Parameter(Payload):
+class Parameter(Payload, kw_only=True):
     """ISA95ParameterDataType: a named value with unit; may nest."""
 
     id: str
@@ -58,7 +58,7 @@ class Parameter(Payload):
     subparameters: tuple["Parameter", ...] | None = None
 
 
-class Property(Payload):
+class Property(Payload, kw_only=True):
     """ISA95PropertyDataType: as a parameter, of a resource."""
 
     id: str
@@ -68,7 +68,7 @@ class Property(Payload):
     subproperties: tuple["Property", ...] | None = None
 
 
-class WorkMaster(Payload):
+class WorkMaster(Payload, kw_only=True):
     """ISA95WorkMasterDataType, extended by `data` (a recipe, JSON) and `dataschema` (the URI that says what `data` is)."""
 
     id: str
@@ -78,7 +78,7 @@ class WorkMaster(Payload):
     dataschema: str | None = msgspec.field(default=None, name="dataschema")
 
 
-class Equipment(Payload):
+class Equipment(Payload, kw_only=True):
     """ISA95EquipmentDataType; `quantity` is a DecimalString."""
 
     id: str
@@ -89,7 +89,7 @@ class Equipment(Payload):
     properties: tuple[Property, ...] | None = None
 
 
-class Personnel(Payload):
+class Personnel(Payload, kw_only=True):
     """ISA95PersonnelDataType; `quantity` is a DecimalString."""
 
     id: str
@@ -100,7 +100,7 @@ class Personnel(Payload):
     properties: tuple[Property, ...] | None = None
 
 
-class PhysicalAsset(Payload):
+class PhysicalAsset(Payload, kw_only=True):
     """ISA95PhysicalAssetDataType; `quantity` is a DecimalString."""
 
     id: str
@@ -111,7 +111,7 @@ class PhysicalAsset(Payload):
     properties: tuple[Property, ...] | None = None
 
 
-class Material(Payload):
+class Material(Payload, kw_only=True):
     """ISA95MaterialDataType: has no mandatory field, yet the text demands at least one of the four ids."""
 
     material_class_id: str | None = None
@@ -125,7 +125,7 @@ class Material(Payload):
     properties: tuple[Property, ...] | None = None
 
 
-class JobOrder(Payload):
+class JobOrder(Payload, kw_only=True):
     """ISA95JobOrderDataType: what the MES wants done."""
 
     job_order_id: str
@@ -141,14 +141,14 @@ class JobOrder(Payload):
     material_requirements: tuple[Material, ...] | None = None
 
 
-class BrowseName(Payload):
+class BrowseName(Payload, kw_only=True):
     """A qualified name by namespace URI, so that it means the same in every server."""
 
     name: str
     namespace_uri: str = ""
 
 
-class State(Payload):
+class State(Payload, kw_only=True):
     """ISA95StateDataType: one level of a job's state; `browse_path` leads from the state machine to the sub-state machine."""
 
     state_text: LocalizedText
@@ -156,14 +156,14 @@ class State(Payload):
     browse_path: tuple[BrowseName, ...] = ()
 
 
-class JobOrderAndState(Payload):
+class JobOrderAndState(Payload, kw_only=True):
     """ISA95JobOrderAndStateDataType: an entry of JobOrderList."""
 
     job_order: JobOrder
     state: tuple[State, ...]
 
 
-class JobResponse(Payload):
+class JobResponse(Payload, kw_only=True):
     """ISA95JobResponseDataType: what became of a job order."""
 
     job_response_id: str
@@ -179,7 +179,7 @@ class JobResponse(Payload):
     material_actuals: tuple[Material, ...] | None = None
 
 
-class JobStatusEvent(Payload):
+class JobStatusEvent(Payload, kw_only=True):
     """The fields of ISA95JobOrderStatusEventType (OPC 10031-4, 6.2.8)."""
 
     job_order: JobOrder
@@ -187,21 +187,21 @@ class JobStatusEvent(Payload):
     job_response: JobResponse | None = None
 
 
-class OrderCall(Payload):
+class OrderCall(Payload, kw_only=True):
     """The arguments of Store, StoreAndStart and Update."""
 
     job_order: JobOrder
     comment: tuple[LocalizedText, ...] | None = None
 
 
-class IdCall(Payload):
+class IdCall(Payload, kw_only=True):
     """The arguments of the methods that name a stored job order."""
 
     job_order_id: str
     comment: tuple[LocalizedText, ...] | None = None
 
 
-class MethodAnswer(Payload):
+class MethodAnswer(Payload, kw_only=True):
     """The output argument of every job method."""
 
     return_status: int
