@@ -1,0 +1,51 @@
+# Everything a person does with this checkout; long things live in one script each under .ci/.
+#
+# make setup PYTHON=python3.13   chooses the interpreter of .venv
+# make demo KEEP=1               leaves the demo running
+# make test ARGS="-k sequence"   hands arguments to pytest
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --generate-hashes --python-version 3.11 \
+	--custom-compile-command 'make lock'
+ifdef PYTHON
+export PYTHON
+endif
+
+.PHONY: help setup lock check format test demo clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Install what is needed and prepare .venv (idempotent)
+	@.ci/setup
+
+demo: setup ## Run a whole job on real parts; KEEP=1 leaves it running for an OPC UA client
+	@$(BIN)/edge demo $(if $(KEEP),--keep)
+
+test: setup ## Run every test on real servers; ARGS="..." goes to pytest
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## Lint, types, walls between the rooms, architecture
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q tests/architecture
+
+format: setup ## Put the code into its form and mend what ruff can mend
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
+	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
+	@$(LOCK) --all-extras pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
+	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
+
+clean: ## Remove what setup and the tools made
+	@rm -rf .venv .nodesets .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@find edge tests -name __pycache__ -prune -exec rm -rf {} +
