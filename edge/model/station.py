@@ -1,0 +1,73 @@
+"""What a station may run, and why a job order is refused."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+import msgspec
+
+from edge.model.isa95 import JobOrder
+
+MAX_ID_LENGTH = 255
+RESERVED_ID_STARTS = ("list:", "open:", "changes:")
+"""An id that begins so would name one of our own records (`joborder:list:…`) instead of a job order or work master."""
+
+
+class ResourceKind(StrEnum):
+    """The kinds of resources that are allowed by id; the value is the last word of the configuration event's type."""
+
+    EQUIPMENT = "equipment"
+    MATERIAL_CLASS = "materialclass"
+    MATERIAL_DEFINITION = "materialdefinition"
+    PERSONNEL = "personnel"
+    PHYSICAL_ASSET = "physicalasset"
+
+
+class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the MES lets a scope use right now; `max_job_orders` is None where it did not say."""
+
+    work_masters: frozenset[str] = frozenset()
+    resources: Mapping[ResourceKind, frozenset[str]] = MappingProxyType({})
+    max_job_orders: int | None = None
+
+
+def faults_of_id(what: str, text: str) -> Iterator[str]:
+    """Give what is wrong with the id of a job order or work master."""
+    if not text:
+        yield f"{what} is empty"
+    elif len(text) > MAX_ID_LENGTH:
+        yield f"{what} is longer than {MAX_ID_LENGTH} characters"
+    elif not text.isprintable():
+        yield f"{what} holds a character that cannot be printed"
+    elif text.startswith(RESERVED_ID_STARTS):
+        yield f"{what} may not begin with {' or '.join(RESERVED_ID_STARTS)}"
+
+
+def faults_of_order(order: JobOrder) -> list[str]:
+    """Give what makes an order unfit for any station."""
+    return list(faults_of_id("JobOrderID", order.job_order_id))
+
+
+def refusals(order: JobOrder, allowed: Allowed) -> list[str]:
+    """Give why the station may not accept an order: everything it names must have been allowed by the MES."""
+    named: list[tuple[str, frozenset[str], Iterable[str]]] = [
+        ("Work Master", allowed.work_masters, (master.id for master in order.work_master_id or ()))
+    ]
+    for kind, ids in _required(order).items():
+        named.append((kind.value, allowed.resources.get(kind, frozenset()), ids))
+    return [
+        f"{what} {each!r} is not known to this station" for what, known, ids in named for each in ids if each not in known
+    ]
+
+
+def _required(order: JobOrder) -> dict[ResourceKind, list[str]]:
+    materials = order.material_requirements or ()
+    return {
+        ResourceKind.EQUIPMENT: [each.id for each in order.equipment_requirements or ()],
+        ResourceKind.MATERIAL_CLASS: [each.material_class_id for each in materials if each.material_class_id],
+        ResourceKind.MATERIAL_DEFINITION: [
+            each.material_definition_id for each in materials if each.material_definition_id
+        ],
+        ResourceKind.PERSONNEL: [each.id for each in order.personnel_requirements or ()],
+        ResourceKind.PHYSICAL_ASSET: [each.id for each in order.physical_asset_requirements or ()],
+    }

@@ -1,0 +1,76 @@
+"""The change streams: what happened to which job, in order, for everyone who shows jobs."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.store.client import Store
+from edge.store.commit import Commit, join, operation, read_entries
+from edge.store.keys import Keys
+
+STREAM_LENGTH = 5000
+_BLOCK_MS = 5000
+_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a job; `status` is where it stood right after it. `position` orders the changes of a scope."""
+
+    position: str
+    scope: str
+    job_order_id: str
+    cause: Cause
+    status: JobStatus
+
+
+def note(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
+    """Append a change to the stream of its scope and to that of all scopes."""
+    fields = (
+        *("change_type", cause.value, "job_order_id", job_id, "scope", scope),
+        *("ts", datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds")),
+        *("state", status.state.name, "substate", status.substate.name if status.substate else ""),
+    )
+    return join(
+        operation("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *fields)
+        for stream in (keys.joborder_changes(scope), keys.joborder_changes_global())
+    )
+
+
+async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
+    """Give the position of the newest change of each scope, `0-0` where there is none."""
+    scopes = tuple(scopes)
+    replies = await store.read(
+        [("XREVRANGE", store.keys.joborder_changes(scope), "+", "-", "COUNT", 1) for scope in scopes]
+    )
+    return {scope: str(reply[0][0]) if reply else "0-0" for scope, reply in zip(scopes, replies, strict=True)}
+
+
+async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:
+    """Give every change after the given position of each scope, for ever, as it happens.
+
+    Holds a connection of its own. Raises Unavailable when the store is gone: follow again from the last position seen.
+    """
+    cursors = dict(positions)
+    scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}
+    async with store.waiting() as own:
+        while True:
+            streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
+            reply = await own.execute("XREAD", "COUNT", _BATCH, "BLOCK", _BLOCK_MS, "STREAMS", *streams)
+            for stream, raw in (reply or {}).items():
+                scope = scope_of[stream]
+                for entry in read_entries(raw[0]):
+                    cursors[scope] = entry.entry_id
+                    yield _change(entry.entry_id, entry.fields)
+
+
+def _change(position: str, fields: Mapping[str, str]) -> Change:
+    substate = fields["substate"]
+    return Change(
+        position=position,
+        scope=fields["scope"],
+        job_order_id=fields["job_order_id"],
+        cause=Cause(fields["change_type"]),
+        status=JobStatus(JobState[fields["state"]], SubState[substate] if substate else None),
+    )

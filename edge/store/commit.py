@@ -1,0 +1,149 @@
+"""Builds a guarded transaction and runs it in one round trip."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import msgpack
+
+Argument = str | bytes | int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The hash at `key` must still be at the revision that was read; 0: it does not exist yet."""
+
+    key: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Nothing may be stored at `key`."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fewer:
+    """The sorted set at `key` holds `member` already, or fewer than `limit` members."""
+
+    key: str
+    member: str
+    limit: int
+
+
+Guard = Revision | Absent | Fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One Redis command of the transaction."""
+
+    command: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewWork:
+    """An entry for the work stream at `key`."""
+
+    key: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one decision writes: under these guards all of it, else nothing."""
+
+    guards: tuple[Guard, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    work: tuple[NewWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEntry:
+    """Work taken off a stream; it is ours until it is acknowledged."""
+
+    entry_id: str
+    fields: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Everything was written; `taken` is work that is now the caller's."""
+
+    taken: tuple[WorkEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Nothing was written: somebody else was faster at `key`. Load and decide again."""
+
+    key: str
+
+
+CommitResult = Committed | Stale
+
+
+def join(parts: Iterable[Commit]) -> Commit:
+    """Make one commit of several, in their order."""
+    guards: list[Guard] = []
+    operations: list[Operation] = []
+    work: list[NewWork] = []
+    for part in parts:
+        guards += part.guards
+        operations += part.operations
+        work += part.work
+    return Commit(tuple(guards), tuple(operations), tuple(work))
+
+
+def operation(command: str, *arguments: Argument) -> Commit:
+    """Make a commit of a single Redis command."""
+    return Commit(operations=(Operation(command, arguments),))
+
+
+def _packed(guard: Guard) -> tuple[Literal["revision", "absent", "fewer"] | str | int, ...]:
+    match guard:
+        case Revision(key, revision):
+            return ("revision", key, str(revision))
+        case Absent(key):
+            return ("absent", key)
+        case Fewer(key, member, limit):
+            return ("fewer", key, member, limit)
+        case _:
+            assert_never(guard)
+
+
+def pack(commit: Commit, group: str, consumer: str) -> bytes:
+    """Write a commit as the argument of `commit.lua`; Redis' cmsgpack knows no bin type, hence use_bin_type=False."""
+    work: tuple[object, ...] = ()
+    if commit.work:
+        (key,) = {entry.key for entry in commit.work}
+        work = (key, group, consumer, [entry.fields for entry in commit.work])
+    plan = (
+        [_packed(guard) for guard in commit.guards],
+        [(each.command, *each.arguments) for each in commit.operations],
+        work,
+    )
+    packed: bytes = msgpack.packb(plan, use_bin_type=False)
+    return packed
+
+
+def read_entries(raw: Iterable[tuple[str, list[str] | dict[str, str]]]) -> tuple[WorkEntry, ...]:
+    """Read stream entries as RESP2, RESP3 and Lua give them: fields flat or as a mapping."""
+    return tuple(
+        WorkEntry(
+            entry_id,
+            dict(fields) if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True)),
+        )
+        for entry_id, fields in raw
+    )
+
+
+def unpack(reply: tuple[int, object]) -> CommitResult:
+    """Read what `commit.lua` returned."""
+    done, detail = reply
+    if done:
+        return Committed(read_entries(detail))  # type: ignore[arg-type]
+    return Stale(str(detail))

@@ -1,0 +1,148 @@
+"""Job orders with their state and response."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
+from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended
+from edge.store import changes
+from edge.store.client import Store
+from edge.store.commit import Commit, Fewer, Revision, join, operation
+from edge.store.keys import Keys
+
+DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
+RESPONSE_DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job order as the station holds it; instants are milliseconds since the epoch.
+
+    `correlation_id` is a UUID, constant for the life of the job: it is on every event about the job and is the id of its response.
+    """
+
+    order: JobOrder
+    scope: str
+    status: JobStatus
+    correlation_id: str
+    comment: tuple[LocalizedText, ...] = ()
+    stored_at: int
+    started_at: int | None = None
+    ended_at: int | None = None
+    error: str | None = None
+    revision: int = 0
+
+    @property
+    def job_id(self) -> str:
+        """The JobOrderID."""
+        return self.order.job_order_id
+
+
+def _fields(job: Job) -> dict[str, str]:
+    return {
+        "scope": job.scope,
+        "state": job.status.state.name,
+        "substate": job.status.substate.name if job.status.substate else "",
+        "order": msgspec.json.encode(job.order).decode(),
+        "correlation_id": job.correlation_id,
+        "comment": msgspec.json.encode(job.comment).decode(),
+        "stored_at": str(job.stored_at),
+        "started_at": str(job.started_at or ""),
+        "ended_at": str(job.ended_at or ""),
+        "error": job.error or "",
+    }
+
+
+def _job(fields: dict[str, str]) -> Job:
+    substate = fields["substate"]
+    return Job(
+        order=msgspec.json.decode(fields["order"], type=JobOrder),
+        scope=fields["scope"],
+        status=JobStatus(JobState[fields["state"]], SubState[substate] if substate else None),
+        correlation_id=fields["correlation_id"],
+        comment=msgspec.json.decode(fields["comment"], type=tuple[LocalizedText, ...]),
+        stored_at=int(fields["stored_at"]),
+        started_at=int(fields["started_at"]) if fields["started_at"] else None,
+        ended_at=int(fields["ended_at"]) if fields["ended_at"] else None,
+        error=fields["error"] or None,
+        revision=int(fields["rev"]),
+    )
+
+
+def save(keys: Keys, before: Job | None, job: Job, cause: Cause, now: int) -> Commit:
+    """Write what changed of a job, move it in the indexes and note the change; guarded by the revision read."""
+    key = keys.joborder(job.job_id)
+    revision = before.revision if before else 0
+    known = _fields(before).items() if before else {("_dataschema", DATASCHEMA)}
+    written = dict(_fields(job).items() - known) | {"rev": str(revision + 1)}
+    if not before:
+        written["_dataschema"] = DATASCHEMA
+    parts = [
+        Commit(guards=(Revision(key, revision),)),
+        operation("HSET", key, *(text for pair in written.items() for text in pair)),
+        changes.note(keys, job.scope, job.job_id, cause, job.status, now),
+    ]
+    if not before:
+        parts.append(operation("SADD", keys.active_scopes(), job.scope))
+    if not before or before.order.priority != job.order.priority:
+        priority = job.order.priority or 0
+        parts.append(operation("ZADD", keys.joborder_list(job.scope), priority, job.job_id))
+        parts.append(operation("ZADD", keys.joborder_open(job.scope), priority, job.job_id))
+    if has_ended(job.status) and not (before and has_ended(before.status)):
+        parts.append(operation("ZREM", keys.joborder_open(job.scope), job.job_id))
+    return join(parts)
+
+
+def room_for(keys: Keys, job: Job, limit: int) -> Commit:
+    """Demand that the scope holds fewer than `limit` jobs that have not ended."""
+    return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
+
+
+def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
+    """Remove a job with its response and run, from every index."""
+    scope, job_id, response_id = job.scope, job.job_id, job.correlation_id
+    return join(
+        (
+            Commit(guards=(Revision(keys.joborder(job_id), job.revision),)),
+            operation("DEL", keys.joborder(job_id), keys.jobresponse(response_id), keys.sfc_execution(job_id)),
+            operation("ZREM", keys.joborder_list(scope), job_id),
+            operation("ZREM", keys.joborder_open(scope), job_id),
+            operation("ZREM", keys.jobresponse_list(scope), response_id),
+            operation("ZREM", keys.sfc_timers(), job_id),
+            changes.note(keys, scope, job_id, cause, job.status, now),
+        )
+    )
+
+
+def save_response(keys: Keys, job: Job, response: JobResponse) -> Commit:
+    """Write the response of a job; it changes only together with the job, whose revision guards it."""
+    key = keys.jobresponse(response.job_response_id)
+    return join(
+        (
+            operation(
+                "HSET",
+                key,
+                *("_dataschema", RESPONSE_DATASCHEMA, "scope", job.scope, "job_order_id", job.job_id),
+                *("rev", str(job.revision + 1), "response", msgspec.json.encode(response).decode()),
+            ),
+            operation("ZADD", keys.jobresponse_list(job.scope), job.started_at or 0, response.job_response_id),
+        )
+    )
+
+
+async def load(store: Store, job_id: str) -> Job | None:
+    """Read a job; None when there is none."""
+    fields = await store.execute("HGETALL", store.keys.joborder(job_id))
+    return _job(fields) if fields else None
+
+
+async def load_response(store: Store, job: Job) -> JobResponse | None:
+    """Read the response of a job; None while it has not started."""
+    text = await store.execute("HGET", store.keys.jobresponse(job.correlation_id), "response")
+    return msgspec.json.decode(text, type=JobResponse) if text else None
+
+
+async def list_ids(store: Store, scope: str) -> Sequence[str]:
+    """Give the ids of all jobs of a scope, the highest priority first."""
+    ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_list(scope), 0, -1)
+    return ids

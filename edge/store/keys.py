@@ -1,0 +1,134 @@
+"""Every key in Redis, with its type and its lifetime."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Lifetime(StrEnum):
+    """How long a key lives; everything but PERMANENT and STREAM gets an expiry in the commit that ends its use."""
+
+    PERMANENT = "until the MES removes it"
+    JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
+    DEDUPE = "`[retention] dedupe`"
+    STREAM = "bounded by length"
+    BACKLOG = "as long as it holds unacknowledged work"
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """One kind of key; `pattern` is what follows the prefix, `name` is the method of Keys that builds it."""
+
+    name: str
+    pattern: str
+    type: str
+    lifetime: Lifetime
+    purpose: str
+
+
+KEYS: tuple[KeySpec, ...] = (
+    KeySpec("joborder", "joborder:{id}", "hash", Lifetime.JOB, "job order and its state"),
+    KeySpec("joborder_list", "joborder:list:{scope}", "zset", Lifetime.PERMANENT, "job order ids by priority"),
+    KeySpec("joborder_open", "joborder:open:{scope}", "zset", Lifetime.PERMANENT, "those not in an EndState"),
+    KeySpec("joborder_changes", "joborder:changes:{scope}", "stream", Lifetime.STREAM, "every change of a job"),
+    KeySpec("joborder_changes_global", "joborder:changes:_global", "stream", Lifetime.STREAM, "the same, all scopes"),
+    KeySpec("jobresponse", "jobresponse:{id}", "hash", Lifetime.JOB, "job response"),
+    KeySpec("jobresponse_list", "jobresponse:list:{scope}", "zset", Lifetime.PERMANENT, "response ids by start time"),
+    KeySpec("workmaster", "workmaster:{id}", "hash", Lifetime.PERMANENT, "work master with its recipe"),
+    KeySpec("workmaster_list", "workmaster:list:{scope}", "set", Lifetime.PERMANENT, "work master ids"),
+    KeySpec("resource_list", "{kind}:list:{scope}", "set", Lifetime.PERMANENT, "ids of one kind of resource"),
+    KeySpec("jobacceptance", "jobacceptance:{scope}", "string", Lifetime.PERMANENT, "most job orders at a time"),
+    KeySpec("cededupe", "cededupe:{hash}", "string", Lifetime.DEDUPE, "a CloudEvent's effect, by source and id"),
+    KeySpec("active_scopes", "active-scopes", "set", Lifetime.PERMANENT, "scopes that ever held a job"),
+    KeySpec("sfc_work", "sfc:work:{scope}", "stream", Lifetime.BACKLOG, "work for the consumer group sfc-engine"),
+    KeySpec("sfc_execution", "sfc:execution:{job_id}", "hash", Lifetime.JOB, "the run of a job"),
+    KeySpec("sfc_active_jobs", "sfc:active-jobs", "set", Lifetime.PERMANENT, "jobs with an unfinished run"),
+    KeySpec("sfc_timers", "sfc:timers", "zset", Lifetime.PERMANENT, "jobs by when they want attention"),
+    KeySpec("sfc_waits", "sfc:waits:{scope}:{type_id}", "zset", Lifetime.PERMANENT, "jobs by how long they wait"),
+    KeySpec("publisher_cursors", "publisher:stream-cursors", "hash", Lifetime.PERMANENT, "what was published last"),
+)
+
+GROUP = "sfc-engine"
+"""The consumer group of the work streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Builds the keys below one prefix."""
+
+    prefix: str
+
+    def joborder(self, job_order_id: str) -> str:
+        """Hash: a job order with its state."""
+        return f"{self.prefix}:joborder:{job_order_id}"
+
+    def joborder_list(self, scope: str) -> str:
+        """Sorted set: job order ids of a scope by priority."""
+        return f"{self.prefix}:joborder:list:{scope}"
+
+    def joborder_open(self, scope: str) -> str:
+        """Sorted set: job order ids of a scope that have not ended, by priority."""
+        return f"{self.prefix}:joborder:open:{scope}"
+
+    def joborder_changes(self, scope: str) -> str:
+        """Stream: each change of a job of the scope."""
+        return f"{self.prefix}:joborder:changes:{scope}"
+
+    def joborder_changes_global(self) -> str:
+        """Stream: each change of any job."""
+        return f"{self.prefix}:joborder:changes:_global"
+
+    def jobresponse(self, job_response_id: str) -> str:
+        """Hash: a job response."""
+        return f"{self.prefix}:jobresponse:{job_response_id}"
+
+    def jobresponse_list(self, scope: str) -> str:
+        """Sorted set: job response ids of a scope by start time."""
+        return f"{self.prefix}:jobresponse:list:{scope}"
+
+    def workmaster(self, work_master_id: str) -> str:
+        """Hash: a work master with its recipe."""
+        return f"{self.prefix}:workmaster:{work_master_id}"
+
+    def workmaster_list(self, scope: str) -> str:
+        """Set: the work masters a scope may run."""
+        return f"{self.prefix}:workmaster:list:{scope}"
+
+    def resource_list(self, kind: str, scope: str) -> str:
+        """Set: ids of one kind of resource that a scope may use."""
+        return f"{self.prefix}:{kind}:list:{scope}"
+
+    def jobacceptance(self, scope: str) -> str:
+        """Integer: the most job orders a scope holds at a time."""
+        return f"{self.prefix}:jobacceptance:{scope}"
+
+    def cededupe(self, digest: str) -> str:
+        """String: the answer that was given to a CloudEvent."""
+        return f"{self.prefix}:cededupe:{digest}"
+
+    def active_scopes(self) -> str:
+        """Set: the scopes that ever held a job."""
+        return f"{self.prefix}:active-scopes"
+
+    def sfc_work(self, scope: str) -> str:
+        """Stream: work of a scope."""
+        return f"{self.prefix}:sfc:work:{scope}"
+
+    def sfc_execution(self, job_id: str) -> str:
+        """Hash: the run of a job."""
+        return f"{self.prefix}:sfc:execution:{job_id}"
+
+    def sfc_active_jobs(self) -> str:
+        """Set: the jobs whose run has not ended."""
+        return f"{self.prefix}:sfc:active-jobs"
+
+    def sfc_timers(self) -> str:
+        """Sorted set: job ids by the instant of their run's next deadline, or of their removal once they ended."""
+        return f"{self.prefix}:sfc:timers"
+
+    def sfc_waits(self, scope: str, type_id: str) -> str:
+        """Sorted set: job ids by the instant since which they wait for an event of that type."""
+        return f"{self.prefix}:sfc:waits:{scope}:{type_id}"
+
+    def publisher_cursors(self) -> str:
+        """Hash: per change stream the id of the last entry that was published."""
+        return f"{self.prefix}:publisher:stream-cursors"

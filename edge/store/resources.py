@@ -1,0 +1,82 @@
+"""What the MES lets a station use: work masters, resources, the limit of job orders."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from edge.model.isa95 import WorkMaster
+from edge.model.station import Allowed, ResourceKind
+from edge.store.client import Store
+from edge.store.commit import Commit, join, operation
+from edge.store.keys import Keys
+
+DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
+
+
+def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
+    """Store a work master and allow it in the scope."""
+    text = msgspec.json.encode(work_master).decode()
+    return join(
+        (
+            operation("HSET", keys.workmaster(work_master.id), "_dataschema", DATASCHEMA, "work_master", text),
+            operation("HINCRBY", keys.workmaster(work_master.id), "rev", 1),
+            operation("SADD", keys.workmaster_list(scope), work_master.id),
+        )
+    )
+
+
+def remove_work_master(keys: Keys, scope: str, work_master_id: str) -> Commit:
+    """Forget a work master; jobs that run it keep the recipe they started with."""
+    return join(
+        (
+            operation("DEL", keys.workmaster(work_master_id)),
+            operation("SREM", keys.workmaster_list(scope), work_master_id),
+        )
+    )
+
+
+def allow(keys: Keys, kind: ResourceKind, scope: str, ids: Iterable[str]) -> Commit:
+    """Allow resources in a scope."""
+    return operation("SADD", keys.resource_list(kind, scope), *ids)
+
+
+def disallow(keys: Keys, kind: ResourceKind, scope: str, ids: Iterable[str]) -> Commit:
+    """Take resources off the list of a scope."""
+    return operation("SREM", keys.resource_list(kind, scope), *ids)
+
+
+def set_max_job_orders(keys: Keys, scope: str, limit: int | None) -> Commit:
+    """Set the most job orders of a scope; None goes back to the settings' value."""
+    if limit is None:
+        return operation("DEL", keys.jobacceptance(scope))
+    return operation("SET", keys.jobacceptance(scope), limit)
+
+
+async def load_allowed(store: Store, scope: str) -> Allowed:
+    """Read all lists of a scope in one round trip."""
+    keys = store.keys
+    masters, limit, *members = await store.read(
+        [
+            ("SMEMBERS", keys.workmaster_list(scope)),
+            ("GET", keys.jobacceptance(scope)),
+            *(("SMEMBERS", keys.resource_list(kind, scope)) for kind in ResourceKind),
+        ]
+    )
+    return Allowed(
+        work_masters=frozenset(masters),
+        resources={kind: frozenset(ids) for kind, ids in zip(ResourceKind, members, strict=True)},
+        max_job_orders=int(limit) if limit is not None else None,
+    )
+
+
+async def load_work_master(store: Store, work_master_id: str) -> WorkMaster | None:
+    """Read a work master; None when there is none."""
+    text = await store.execute("HGET", store.keys.workmaster(work_master_id), "work_master")
+    return msgspec.json.decode(text, type=WorkMaster) if text else None
+
+
+async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
+    """Read the work masters of a scope."""
+    ids = await store.execute("SMEMBERS", store.keys.workmaster_list(scope))
+    texts = await store.read([("HGET", store.keys.workmaster(each), "work_master") for each in sorted(ids)])
+    return [msgspec.json.decode(text, type=WorkMaster) for text in texts if text]

@@ -1,0 +1,104 @@
+"""The runs: each a hash of small fields, of which a step rewrites only what it changed."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from edge.sfc.run import Run, changed_fields, decode, encode, waits
+from edge.store.client import Store
+from edge.store.commit import Commit, Revision, join, operation
+from edge.store.keys import Keys
+
+DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
+_OWN_FIELDS = ("rev", "_dataschema", "recipe")
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """A run as it is stored; `recipe` is the JSON text it started with and keeps."""
+
+    run: Run
+    revision: int
+    recipe: str
+
+
+def create(keys: Keys, run: Run, recipe: str) -> Commit:
+    """Write a run that starts, in place of any earlier run of the same job."""
+    key = keys.sfc_execution(run.job_id)
+    fields = {"rev": "1", "_dataschema": DATASCHEMA, "recipe": recipe} | encode(run)
+    return join(
+        (
+            operation("DEL", key),
+            operation("HSET", key, *(text for pair in fields.items() for text in pair)),
+            operation("SADD", keys.sfc_active_jobs(), run.job_id),
+            _index_waits(keys, run.scope, run.job_id, {}, waits(run)),
+        )
+    )
+
+
+def update(keys: Keys, before: StoredRun, run: Run) -> Commit:
+    """Write what a decision changed of a run; guarded by the revision it was decided on."""
+    key = keys.sfc_execution(run.job_id)
+    written, removed = changed_fields(before.run, run)
+    parts = [
+        Commit(guards=(Revision(key, before.revision),)),
+        operation(
+            "HSET", key, "rev", str(before.revision + 1), *(text for pair in written.items() for text in pair)
+        ),
+        _index_waits(keys, run.scope, run.job_id, waits(before.run), waits(run)),
+    ]
+    if removed:
+        parts.append(operation("HDEL", key, *removed))
+    return join(parts)
+
+
+def finish(keys: Keys, job_id: str) -> Commit:
+    """Take a job off the active ones."""
+    return operation("SREM", keys.sfc_active_jobs(), job_id)
+
+
+def set_timer(keys: Keys, job_id: str, due: int | None) -> Commit:
+    """Set the instant at which a job wants attention; None for never."""
+    if due is None:
+        return operation("ZREM", keys.sfc_timers(), job_id)
+    return operation("ZADD", keys.sfc_timers(), due, job_id)
+
+
+def _index_waits(
+    keys: Keys, scope: str, job_id: str, before: Mapping[str, int], after: Mapping[str, int]
+) -> Commit:
+    return join(
+        operation("ZADD", keys.sfc_waits(scope, type_id), after[type_id], job_id)
+        if type_id in after
+        else operation("ZREM", keys.sfc_waits(scope, type_id), job_id)
+        for type_id in sorted(before.keys() | after.keys())
+        if before.get(type_id) != after.get(type_id)
+    )
+
+
+async def load(store: Store, job_id: str) -> StoredRun | None:
+    """Read the run of a job; None when it has none."""
+    fields: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
+    if not fields:
+        return None
+    run = decode({name: text for name, text in fields.items() if name not in _OWN_FIELDS})
+    return StoredRun(run, int(fields["rev"]), fields["recipe"])
+
+
+async def longest_waiting(store: Store, scope: str, type_id: str) -> str | None:
+    """Give the job that has waited longest for an event of a type; None when nobody waits."""
+    jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, 0)
+    return str(jobs[0]) if jobs else None
+
+
+async def due(store: Store, now: int, limit: int) -> list[str]:
+    """Give the jobs whose instant has come, the longest overdue first."""
+    jobs: list[str] = await store.execute(
+        "ZRANGE", store.keys.sfc_timers(), "-inf", now, "BYSCORE", "LIMIT", 0, limit
+    )
+    return jobs
+
+
+async def next_due(store: Store) -> int | None:
+    """Give the earliest instant at which some job wants attention."""
+    reply = await store.execute("ZRANGE", store.keys.sfc_timers(), 0, 0, "WITHSCORES")
+    return int(float(reply[0][1])) if reply else None

@@ -1,0 +1,98 @@
+"""The work streams: what must be done next, until somebody has acknowledged it."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from edge.store.client import Store
+from edge.store.commit import Commit, NewWork, WorkEntry, operation, read_entries
+from edge.store.keys import GROUP, Keys
+
+_BLOCK_MS = 5000
+_BATCH = 50
+
+
+class WorkKind(StrEnum):
+    """What an entry asks for."""
+
+    START_RECIPE = "start_recipe"
+    DISPATCH = "dispatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One entry of a work stream; `commands` (of DISPATCH) are written by who decided, read by who performs."""
+
+    entry_id: str
+    scope: str
+    kind: WorkKind
+    job_id: str
+    commands: tuple[tuple[str, str, str], ...] = ()
+
+
+def add(keys: Keys, scope: str, kind: WorkKind, job_id: str, commands: Iterable[tuple[str, str, str]] = ()) -> Commit:
+    """Append an entry and take as much work for the caller as is added."""
+    fields = ["job_id", job_id, "action", kind.value, "scope", scope]
+    if listed := list(commands):
+        fields += ["commands", msgspec.json.encode(listed).decode()]
+    return Commit(work=(NewWork(keys.sfc_work(scope), tuple(fields)),))
+
+
+def acknowledge(keys: Keys, scope: str, entry_ids: Iterable[str]) -> Commit:
+    """Acknowledge entries whose work is done and drop them from the stream."""
+    ids = tuple(entry_ids)
+    if not ids:
+        return Commit()
+    key = keys.sfc_work(scope)
+    acknowledged = operation("XACK", key, GROUP, *ids)
+    return Commit(operations=acknowledged.operations + operation("XDEL", key, *ids).operations)
+
+
+def read(entry: WorkEntry) -> Work:
+    """Read an entry as `add` wrote it."""
+    fields = entry.fields
+    return Work(
+        entry_id=entry.entry_id,
+        scope=fields["scope"],
+        kind=WorkKind(fields["action"]),
+        job_id=fields["job_id"],
+        commands=msgspec.json.decode(fields.get("commands", "[]"), type=tuple[tuple[str, str, str], ...]),
+    )
+
+
+async def create_groups(store: Store, scopes: Iterable[str]) -> None:
+    """Create the consumer group of each scope where it is missing."""
+    for scope in scopes:
+        key = store.keys.sfc_work(scope)
+        known = await store.execute("EXISTS", key) and await store.execute("XINFO GROUPS", key)
+        if not known:
+            await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
+
+
+async def unfinished(store: Store, scopes: Iterable[str]) -> list[Work]:
+    """Give the work that this instance took and never acknowledged: what it was at when it died."""
+    streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
+    reply = await store.execute(
+        "XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", *streams, *("0" for _ in streams)
+    )
+    return _read_reply(reply)
+
+
+async def take(store: Store, scopes: Iterable[str]) -> AsyncIterator[list[Work]]:
+    """Take new work of the scopes, batch by batch, for ever.
+
+    Holds a connection of its own. Raises Unavailable when the store is gone: take again.
+    """
+    streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
+    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", _BLOCK_MS, "STREAMS")
+    async with store.waiting() as own:
+        while True:
+            reply = await own.execute(*command, *streams, *(">" for _ in streams))
+            if works := _read_reply(reply):
+                yield works
+
+
+def _read_reply(reply: Mapping[str, list[list[tuple[str, list[str]]]]] | None) -> list[Work]:
+    return [read(entry) for raw in (reply or {}).values() for entry in read_entries(raw[0])]
