@@ -1,0 +1,29 @@
+"""Frozen settings from TOML files and environment, all problems told at once."""
+
+from edge.config.load import load_settings
+from edge.config.sections import (
+    SECTIONS,
+    GatewaySettings,
+    LoggingSettings,
+    MqttEquipmentSettings,
+    MqttSettings,
+    NorthboundSettings,
+    OpcuaSettings,
+    RedisSettings,
+    RetentionSettings,
+    Settings,
+)
+
+__all__ = [
+    "SECTIONS",
+    "GatewaySettings",
+    "LoggingSettings",
+    "MqttEquipmentSettings",
+    "MqttSettings",
+    "NorthboundSettings",
+    "OpcuaSettings",
+    "RedisSettings",
+    "RetentionSettings",
+    "Settings",
+    "load_settings",
+]

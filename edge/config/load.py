@@ -1,0 +1,197 @@
+"""Reads the settings from their files and the environment, and tells every problem at once.
+
+Later sources win, key by key: the given file, `conf.d/*.toml` beside it, then the environment variables
+`EDGE_<SECTION>__<KEY>`, for equipment `EDGE_SOUTHBOUND__<NAME>__<KEY>`.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from edge.config import value
+from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, MqttEquipmentSettings, Settings
+from edge.errors import SettingsError
+
+DEFAULT_DIRECTORY = "/etc/microdcs-edge"
+"""Where `edge.toml` and `conf.d/` are looked for when no file is named, unless systemd names a directory."""
+
+
+def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Reads the settings; without a path those of the default directory, if there are any, else the defaults.
+
+    Raises SettingsError with every problem of every file and variable.
+    """
+    draft = _Draft()
+    for file in _files(path, environ, draft.problems):
+        draft.read_file(file)
+    draft.read_environment(environ)
+    draft.read_password_file(environ)
+    settings = draft.build()
+    problems = [*draft.problems, *_contradictions(settings)]
+    if problems:
+        raise SettingsError(problems, "mend them all, then look again with: edge check settings FILE")
+    return settings
+
+
+def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
+    """Names the files to read, the main one first; one that was asked for has to exist."""
+    main = path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
+    if path and not path.is_file():
+        problems.append(f"{path}: there is no such file")
+    return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.is_file()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value as somebody wrote it, and where."""
+
+    origin: str
+    written: Any
+    from_environment: bool = False
+
+    def read(self, hint: object) -> value.Reading:
+        return (
+            value.from_text(self.written, hint)
+            if self.from_environment
+            else value.from_toml(self.written, hint)
+        )
+
+
+class _Draft:
+    """Settings in the making: what was given for each section, and every problem so far."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self._given: dict[str, dict[str, _Given]] = {}
+
+    def read_file(self, file: Path) -> None:
+        """Lays a TOML file over what is there."""
+        try:
+            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            self.problems.append(f"{file}: cannot be read: {error}")
+            return
+        for name, table in tables.items():
+            if name == "southbound" and isinstance(table, dict):
+                for equipment, keys in table.items():
+                    self._add_table(f"southbound.{equipment}", keys, str(file))
+            elif name in SECTIONS:
+                self._add_table(name, table, str(file))
+            else:
+                self.problems.append(f"{file}: {name}: there is no such section{_near(name, SECTIONS)}")
+
+    def _add_table(self, section: str, table: object, origin: str) -> None:
+        if isinstance(table, dict):
+            self._given.setdefault(section, {}).update(
+                {key: _Given(origin, entry) for key, entry in table.items()}
+            )
+        else:
+            kind = value.KINDS.get(type(table), "a date or time")
+            self.problems.append(f"{origin}: {section}: expected a table, got {kind}")
+
+    def read_environment(self, environ: Mapping[str, str]) -> None:
+        """Lays the variables `EDGE_<SECTION>__<KEY>` over what is there; other variables are not ours."""
+        for variable in sorted(name for name in environ if name.startswith("EDGE_")):
+            given = _Given(f"environment {variable}", environ[variable], from_environment=True)
+            match variable.removeprefix("EDGE_").lower().split("__"):
+                case ["southbound", name, key]:
+                    self._given.setdefault(self._equipment(name), {})[key] = given
+                case [section, key] if section in SECTIONS and section != "southbound":
+                    self._given.setdefault(section, {})[key] = given
+                case [name]:
+                    self._suspect_single_underscore(name, given.origin)
+                case parts:
+                    near = _near(parts[0], SECTIONS)
+                    self.problems.append(f"{given.origin}: {parts[0]}: there is no such section{near}")
+
+    def _equipment(self, name: str) -> str:
+        """Finds the section a variable means: it cannot spell `rear-axle` but as `REAR_AXLE`."""
+        spelled = f"southbound.{name}"
+        return next((known for known in self._given if known.lower().replace("-", "_") == spelled), spelled)
+
+    def _suspect_single_underscore(self, name: str, origin: str) -> None:
+        section, _, key = name.partition("_")
+        if section in SECTIONS and key in SECTIONS[section].__struct_fields__:
+            meant = f"EDGE_{section}__{key}".upper()
+            self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
+
+    def read_password_file(self, environ: Mapping[str, str]) -> None:
+        """Takes the password of Redis from its file; a missing file shows when the section is built."""
+        redis = self._given.get("redis", {})
+        match redis.get("password_file"):
+            case _Given(origin=origin, written=str(name)) if name:
+                file = Path(environ.get("CREDENTIALS_DIRECTORY", ""), name)
+                redis["password_file"] = _Given(origin, str(file))
+                if "password" in redis:
+                    self.problems.append(
+                        f"{origin}: redis.password_file: give this or redis.password, not both"
+                    )
+                if file.is_file():
+                    redis["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+            case _:
+                pass
+
+    def build(self) -> Settings:
+        """Makes settings of what was given; where that is wrong, they only serve to find more problems."""
+        southbound = {
+            name.removeprefix("southbound."): section
+            for name in self._given
+            if name.startswith("southbound.") and (section := self._section(name, MqttEquipmentSettings))
+        }
+        plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name != "southbound"}
+        return Settings(**plain, southbound=southbound)
+
+    def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - an instance of cls, or None
+        """Makes one section, with the default where a value is wrong; None where a required one is."""
+        hints = get_type_hints(cls, include_extras=True)
+        given = self._given.get(name, {})
+        for key in given:
+            if key not in hints:
+                self.problems.append(
+                    f"{given[key].origin}: {name}.{key}: there is no such key{_near(key, hints)}"
+                )
+        values: dict[str, Any] = {}
+        complete = True
+        for field in msgspec.structs.fields(cls):
+            hint = hints[field.name]
+            if field.name in given:
+                reading = given[field.name].read(hint)
+                values |= {field.name: reading.value} if reading.value is not None else {}
+                self._tell(f"{given[field.name].origin}: {name}.{field.name}", reading.faults)
+            elif field.required:
+                origin = next((other.origin for other in given.values()), "settings")
+                self._tell(f"{origin}: {name}.{field.name}", [f"missing, expected {value.expected(hint)}"])
+            complete = complete and (field.name in values or not field.required)
+        return cls(**values) if complete else None
+
+    def _tell(self, where: str, faults: Iterable[str]) -> None:
+        self.problems.extend(f"{where}: {fault}" for fault in faults)
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Yields what is wrong only in the light of another key."""
+    mqtt = settings.mqtt
+    if bool(mqtt.cert_file) != bool(mqtt.key_file):
+        yield "mqtt.cert_file, mqtt.key_file: the one needs the other"
+    if mqtt.url.startswith("mqtt:") and (mqtt.ca_file or mqtt.cert_file):
+        yield "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"
+    takers: dict[str, str] = {}
+    for name, equipment in settings.southbound.items():
+        if not re.match(NAME, name):
+            yield f"southbound.{name}: expected {NAME_EXPECTED}"
+        if not (equipment.url or mqtt.url):
+            yield f"southbound.{name}.url: needed, because mqtt.url is empty"
+        for type_id in equipment.type_ids:
+            if (other := takers.setdefault(type_id, name)) != name:
+                yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,0 +1,166 @@
+"""What can be set: every section and key with its type, default and meaning.
+
+A key's annotation carries what people have to know of it: its meaning (`description`), its bounds, and in
+`extra` what `edge.config.value` heeds beyond the type: the `schemes` of a URL, a path that `must_be` there, a
+`secret`.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+NAME = r"^[^\s/+#:*?\[\]{}]+$"
+"""What may stand as one level of an MQTT topic and as one part of a Redis key."""
+NAME_EXPECTED = "a name without blanks or any of / + # : * ? [ ] { }"
+
+_Name = Annotated[str, Meta(pattern=NAME, extra={"expected": NAME_EXPECTED})]
+_Topic = Annotated[
+    str,
+    Meta(
+        pattern=r"^[^\s/+#]+(/[^\s/+#]+)*$",
+        extra={"expected": "an MQTT topic without wildcards, blanks or a slash at its ends"},
+    ),
+]
+_File = Annotated[str, Meta(extra={"must_be": "file"})]
+_Password = Annotated[str, Meta(extra={"secret": True})]
+_MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
+
+
+class GatewaySettings(Struct, frozen=True, kw_only=True):
+    """`[gateway]`: who this gateway is and which scopes it serves."""
+
+    name: Annotated[
+        _Name, Meta(description="Name of this gateway in messages, logs and the OPC UA server.")
+    ] = "edge"
+    scopes: Annotated[
+        tuple[_Name, ...], Meta(min_length=1, description="ISA-95 scopes whose job orders run here.")
+    ] = ("station-1",)
+
+
+class RedisSettings(Struct, frozen=True, kw_only=True):
+    """`[redis]`: where every decision is kept."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="Redis 7, Valkey 8 or newer: `redis://`, `rediss://` (TLS), `unix:///path`; "
+            "`embedded:` or `embedded:/dir` starts a server of our own.",
+            extra={"schemes": ("redis", "rediss", "unix", "embedded")},
+        ),
+    ] = "redis://127.0.0.1:6379"
+    prefix: Annotated[_Name, Meta(description="First part of every key.")] = "microdcs-edge"
+    password: Annotated[_Password, Meta(description="Password of the default user.")] = ""
+    password_file: Annotated[
+        _File,
+        Meta(description="File that holds the password; systemd's credentials are found by their bare name."),
+    ] = ""
+
+
+class MqttSettings(Struct, frozen=True, kw_only=True):
+    """`[mqtt]`: the session with the broker."""
+
+    url: Annotated[_MqttUrl, Meta(description="The broker; empty switches MQTT off.")] = (
+        "mqtt://127.0.0.1:1883"
+    )
+    client_id: Annotated[str, Meta(description="Client id; empty takes the gateway's name.")] = ""
+    username: Annotated[str, Meta(description="User name; empty logs in without one.")] = ""
+    password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+    ca_file: Annotated[_File, Meta(description="Certificates to trust; empty trusts the system's.")] = ""
+    cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
+    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+
+
+class NorthboundSettings(Struct, frozen=True, kw_only=True):
+    """`[northbound]`: the job interface towards the MES."""
+
+    topic_prefix: Annotated[_Topic, Meta(description="Calls come on `{topic_prefix}/{scope}/commands`.")] = (
+        "app/jobs"
+    )
+    max_downloadable_job_orders: Annotated[
+        int, Meta(ge=1, le=65535, description="Most job orders a scope holds at a time.")
+    ] = 1000
+
+
+class MqttEquipmentSettings(Struct, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: one piece of equipment and the actions it takes."""
+
+    kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
+    type_ids: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")
+    ]
+    topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
+        "app/equipment"
+    )
+    url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes that of `[mqtt]`.")] = ""
+
+
+class OpcuaSettings(Struct, frozen=True, kw_only=True):
+    """`[opcua]`: the OPC UA server."""
+
+    endpoint: Annotated[
+        str, Meta(description="Where it listens; empty switches it off.", extra={"schemes": ("opc.tcp",)})
+    ] = "opc.tcp://0.0.0.0:4840"
+    nodesets: Annotated[
+        str,
+        Meta(
+            description="Directory of the prepared node sets; empty takes those installed with the program.",
+            extra={"must_be": "directory"},
+        ),
+    ] = ""
+    manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = (
+        "unknown"
+    )
+    serial_number: Annotated[str, Meta(description="Serial number of the station.")] = "unknown"
+    product_instance_uri: Annotated[
+        str, Meta(description="Globally unique URI of the station; empty makes one of host and gateway name.")
+    ] = ""
+
+
+class RetentionSettings(Struct, frozen=True, kw_only=True):
+    """`[retention]`: how long what has ended is kept, in seconds."""
+
+    ended_jobs: Annotated[
+        int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
+    ] = 86_400
+    dedupe: Annotated[
+        int, Meta(ge=1, description="Seconds within which a repeated message has no second effect.")
+    ] = 600
+
+
+class LoggingSettings(Struct, frozen=True, kw_only=True):
+    """`[logging]`: what is told and how."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Least severity that is told.")
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "console", "json", "journal"],
+        Meta(description="`auto` is the journal under systemd, lines for people on a terminal, else JSON."),
+    ] = "auto"
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that can be set, parsed once; an adapter is handed its own section only."""
+
+    gateway: GatewaySettings = GatewaySettings()
+    redis: RedisSettings = RedisSettings()
+    mqtt: MqttSettings = MqttSettings()
+    northbound: NorthboundSettings = NorthboundSettings()
+    southbound: dict[str, MqttEquipmentSettings] = msgspec.field(default_factory=dict)
+    opcua: OpcuaSettings = OpcuaSettings()
+    retention: RetentionSettings = RetentionSettings()
+    logging: LoggingSettings = LoggingSettings()
+
+
+SECTIONS: dict[str, type[Struct]] = {
+    "gateway": GatewaySettings,
+    "redis": RedisSettings,
+    "mqtt": MqttSettings,
+    "northbound": NorthboundSettings,
+    "southbound": MqttEquipmentSettings,
+    "opcua": OpcuaSettings,
+    "retention": RetentionSettings,
+    "logging": LoggingSettings,
+}
+"""Every section with its keys; those of `southbound` are the keys of each `[southbound.<name>]`."""

@@ -1,0 +1,151 @@
+"""Reads one value as its key's annotation expects it, and says for people what is wrong with it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
+
+import msgspec
+
+KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "a table",
+}
+"""What people call the types of TOML."""
+
+
+class Secret(str):
+    """A text that does not show itself in logs."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Hides the text."""
+        return "'***'" if self else "''"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A value that was read, None where it cannot be what is expected; and all that is wrong with it."""
+
+    value: Any
+    faults: tuple[str, ...] = ()
+
+
+def from_toml(value: object, hint: object) -> Reading:
+    """Reads a value that has a type of its own."""
+    try:
+        return _checked(msgspec.convert(value, hint), hint)
+    except msgspec.ValidationError:
+        shown = (
+            repr(value) if isinstance(value, _toml_type(hint)) else KINDS.get(type(value), "a date or time")
+        )
+        return Reading(None, (f"expected {expected(hint)}, got {shown}",))
+
+
+def from_text(text: str, hint: object) -> Reading:
+    """Reads a text of the environment; a list is JSON or separated by commas."""
+    try:
+        raw = _parse_list(text) if _toml_type(hint) is list else text
+        return _checked(msgspec.convert(raw, hint, strict=False), hint)
+    except (msgspec.ValidationError, json.JSONDecodeError):
+        return Reading(None, (f"expected {expected(hint)}, got {text!r}",))
+
+
+def expected(hint: object) -> str:
+    """Says what an annotation takes."""
+    bare, extra = _bare(hint), _extra(hint)
+    if schemes := extra.get("schemes"):
+        return "a URL that begins with " + " or ".join(f"{scheme}:" for scheme in schemes)
+    if words := extra.get("expected"):
+        return str(words)
+    if must_be := extra.get("must_be"):
+        return f"the path of a {must_be}"
+    if get_origin(bare) is Literal:
+        return "one of " + ", ".join(get_args(bare))
+    if get_origin(bare) is tuple:
+        words = _extra(get_args(bare)[0]).get("expected", "a text")
+        return f"a list with at least one entry, each {words}"
+    if bare is int:
+        low, high = _bound(hint, "ge"), _bound(hint, "le")
+        return f"a whole number of at least {low}" + (f" and at most {high}" if high else "")
+    return "a text"
+
+
+def meaning(hint: object) -> str:
+    """Gives the description an annotation carries."""
+    return next(meta.description for meta in _metas(hint) if meta.description)
+
+
+def _checked(value: object, hint: object) -> Reading:
+    extra = _extra(hint)
+    faults = tuple(_faults(value, extra))
+    return Reading(Secret(value) if "secret" in extra else value, faults)
+
+
+def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what is wrong with a value of the right type; an empty text means "not set"."""
+    match value, extra:
+        case "", _:
+            pass
+        case str(url), {"schemes": schemes}:
+            yield from _url_faults(url, schemes)
+        case str(path), {"must_be": "file"} if not Path(path).is_file():
+            yield f"there is no file {path}"
+        case str(path), {"must_be": "directory"} if not Path(path).is_dir():
+            yield f"there is no directory {path}"
+        case _:
+            pass
+
+
+def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
+    """Yields what is wrong with a URL; never shows more of it than its scheme: it may hold a password."""
+    scheme, colon, _ = url.partition(":")
+    if not colon or scheme not in schemes:
+        known = " or ".join(f"{scheme}:" for scheme in schemes)
+        yield f"expected a URL that begins with {known}" + (f", not {scheme}:" if colon else "")
+        return
+    try:
+        parts = urlsplit(url)
+        has_host = parts.port != 0 and bool(parts.hostname)
+    except ValueError as error:
+        yield f"not a URL: {error}"
+        return
+    if scheme == "unix" and not parts.path.startswith("/"):
+        yield "expected the path of a socket, as in unix:///run/redis/redis.sock"
+    elif scheme not in {"unix", "embedded"} and not has_host:
+        yield f"expected a host, as in {scheme}://127.0.0.1"
+
+
+def _parse_list(text: str) -> object:
+    return json.loads(text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
+
+
+def _metas(hint: object) -> list[msgspec.Meta]:
+    return [meta for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
+
+
+def _extra(hint: object) -> dict[str, Any]:
+    return {name: value for meta in _metas(hint) for name, value in (meta.extra or {}).items()}
+
+
+def _bound(hint: object, bound: Literal["ge", "le"]) -> float | None:
+    return next((value for meta in _metas(hint) if (value := getattr(meta, bound)) is not None), None)
+
+
+def _bare(hint: object) -> Any:  # noqa: ANN401 - any annotation
+    return getattr(hint, "__origin__", hint) if _metas(hint) else hint
+
+
+def _toml_type(hint: object) -> type:
+    """Names the TOML type of what an annotation takes."""
+    bare = _bare(hint)
+    if get_origin(bare) is tuple:
+        return list
+    return str if get_origin(bare) is Literal else bare

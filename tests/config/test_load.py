@@ -1,0 +1,215 @@
+"""Settings are read from files and environment, later sources win, and every problem is told at once."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttEquipmentSettings, Settings, load_settings
+from edge.errors import SettingsError
+
+
+def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
+    """Writes a settings file and gives its path."""
+    file = directory / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Gives what the settings are refused for."""
+    with pytest.raises(SettingsError) as refused:
+        load_settings(path, environ)
+    return refused.value.problems
+
+
+def test_without_files_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}) == Settings()
+
+
+def test_without_a_path_the_directory_of_systemd_is_read(tmp_path: Path) -> None:
+    write(tmp_path, '[gateway]\nname = "line-4"')
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}).gateway.name == "line-4"
+
+
+def test_later_sources_win_key_by_key(tmp_path: Path) -> None:
+    main = write(tmp_path, '[redis]\nurl = "redis://a"\nprefix = "a"\n[gateway]\nname = "a"\nscopes = ["a"]')
+    write(tmp_path, '[redis]\nprefix = "b"\n[gateway]\nname = "b"', "conf.d/10-b.toml")
+    write(tmp_path, '[gateway]\nname = "c"', "conf.d/20-c.toml")
+    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"})
+    assert (settings.redis.url, settings.redis.prefix) == ("redis://a", "b")
+    assert (settings.gateway.name, settings.gateway.scopes) == ("c", ("d", "e"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("EDGE_SOUTHBOUND__TOOL__TYPE_IDS", "tighten,loosen", {"tool": ("tighten", "loosen")}),
+        ("EDGE_SOUTHBOUND__TOOL__TYPE_IDS", '["a,b", "c"]', {"tool": ("a,b", "c")}),
+    ],
+)
+def test_equipment_can_be_made_of_variables_alone(
+    tmp_path: Path, variable: str, text: str, expected: dict[str, tuple[str, ...]]
+) -> None:
+    environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text}
+    southbound = load_settings(None, environ).southbound
+    assert {name: equipment.type_ids for name, equipment in southbound.items()} == expected
+
+
+def test_a_variable_reaches_equipment_whose_name_it_cannot_spell(tmp_path: Path) -> None:
+    file = write(tmp_path, '[southbound.Rear-axle]\ntype_ids = ["tighten"]')
+    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"})
+    assert settings.southbound == {
+        "Rear-axle": MqttEquipmentSettings(type_ids=("tighten",), topic_prefix="plant/tools")
+    }
+
+
+def test_numbers_in_variables_are_read_as_numbers(tmp_path: Path) -> None:
+    environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_RETENTION__ENDED_JOBS": "3600"}
+    assert load_settings(None, environ).retention.ended_jobs == 3600
+
+
+def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_path: Path) -> None:
+    write(tmp_path, "correct horse\n", "redis-password")
+    file = write(tmp_path, '[redis]\npassword_file = "redis-password"')
+    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    assert settings.redis.password == "correct horse"
+    assert "horse" not in repr(settings)
+
+
+def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None:
+    environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_HOME": "/somewhere", "EDGEWISE": "1"}
+    assert load_settings(None, environ) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ("[gatewy]\nname = 'x'", "gatewy: there is no such section; did you mean gateway?"),
+        ("gateway = 3", "gateway: expected a table, got a whole number"),
+        ("southbound = []", "southbound: expected a table, got a list"),
+        ("southbound.tool = 1", "southbound.tool: expected a table, got a whole number"),
+        ("[redis]\nulr = 'x'", "redis.ulr: there is no such key; did you mean url?"),
+        ("[redis]\npassword = 12345", "redis.password: expected a text, got a whole number"),
+        ("[redis]\nurl = 'http://me:secret@h'", "redis.url: expected a URL that begins with redis: or"),
+        ("[redis]\nurl = 'localhost'", "redis.url: expected a URL that begins with redis: or"),
+        ("[redis]\nurl = 'redis://'", "redis.url: expected a host, as in redis://127.0.0.1"),
+        ("[redis]\nurl = 'redis://h:port'", "redis.url: not a URL"),
+        ("[redis]\nurl = 'unix://redis.sock'", "redis.url: expected the path of a socket"),
+        ("[redis]\nprefix = 'a:b'", "redis.prefix: expected a name without blanks or any of"),
+        ("[redis]\npassword_file = '/no/such'", "redis.password_file: there is no file /no/such"),
+        ("[opcua]\nnodesets = '/no/such'", "opcua.nodesets: there is no directory /no/such"),
+        ("[mqtt]\ncert_file = '/dev/null'", "mqtt.cert_file: there is no file /dev/null"),
+        (
+            "[northbound]\ntopic_prefix = 'a/+/b'",
+            "northbound.topic_prefix: expected an MQTT topic without wildcards",
+        ),
+        (
+            "[northbound]\nmax_downloadable_job_orders = 0",
+            "expected a whole number of at least 1 and at most 65535, got 0",
+        ),
+        (
+            "[retention]\ndedupe = 1.5",
+            "retention.dedupe: expected a whole number of at least 1, got a number",
+        ),
+        ("[retention]\ndedupe = true", "retention.dedupe: expected a whole number of at least 1, got True"),
+        ("[gateway]\nscopes = []", "gateway.scopes: expected a list with at least one entry"),
+        ("[gateway]\nname = 2026-01-01", "gateway.name: expected a name without blanks"),
+        (
+            "[logging]\nlevel = 'loud'",
+            "logging.level: expected one of debug, info, warning, error, got 'loud'",
+        ),
+        ("[southbound.tool]", "southbound.tool.type_ids: missing, expected a list with at least one entry"),
+        (
+            "[southbound.tool]\ntype_ids = ['a']\nkind = 'fax'",
+            "southbound.tool.kind: expected one of mqtt, got 'fax'",
+        ),
+        ("[southbound.'a/b']\ntype_ids = ['a']", "southbound.a/b: expected a name without blanks"),
+        (
+            "mqtt.url = ''\nsouthbound.tool.type_ids = ['a']",
+            "southbound.tool.url: needed, because mqtt.url is empty",
+        ),
+        (
+            "southbound.one.type_ids = ['a']\nsouthbound.two.type_ids = ['b', 'a']",
+            "southbound.two.type_ids: a is taken by southbound.one already",
+        ),
+        ("[gateway\n", "cannot be read: "),
+    ],
+)
+def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, told: str) -> None:
+    (problem, *_) = problems(write(tmp_path, toml), {})
+    assert told in problem
+    assert "secret" not in problem
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "told"),
+    [
+        (
+            "EDGE_GATEWY__NAME",
+            "x",
+            "environment EDGE_GATEWY__NAME: gatewy: there is no such section; did you mean gateway?",
+        ),
+        (
+            "EDGE_REDIS__ULR",
+            "x",
+            "environment EDGE_REDIS__ULR: redis.ulr: there is no such key; did you mean url?",
+        ),
+        ("EDGE_REDIS_URL", "x", "environment EDGE_REDIS_URL: not a setting; did you mean EDGE_REDIS__URL?"),
+        (
+            "EDGE_RETENTION__DEDUPE",
+            "soon",
+            "retention.dedupe: expected a whole number of at least 1, got 'soon'",
+        ),
+        ("EDGE_GATEWAY__SCOPES", "[1", "gateway.scopes: expected a list with at least one entry"),
+        ("EDGE_SOUTHBOUND__TOOL", "x", "environment EDGE_SOUTHBOUND__TOOL: southbound: "),
+    ],
+)
+def test_a_problem_of_a_variable_is_told_with_its_name(
+    tmp_path: Path, variable: str, text: str, told: str
+) -> None:
+    (problem,) = problems(None, {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text})
+    assert told in problem
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (("cert_file",), "mqtt.cert_file, mqtt.key_file: the one needs the other"),
+        (("ca_file",), "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"),
+    ],
+)
+def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[str, ...], told: str) -> None:
+    certificate = write(tmp_path, "", "certificate.pem")
+    lines = "\n".join(f"{key} = '{certificate}'" for key in keys)
+    assert told in problems(write(tmp_path, f"[mqtt]\n{lines}"), {})
+
+
+def test_the_password_is_given_once(tmp_path: Path) -> None:
+    secret = write(tmp_path, "x", "secret")
+    file = write(tmp_path, f"[redis]\npassword = 'x'\npassword_file = '{secret}'")
+    assert problems(file, {}) == (f"{file}: redis.password_file: give this or redis.password, not both",)
+
+
+def test_all_problems_of_all_sources_are_told_together(tmp_path: Path) -> None:
+    file = write(tmp_path, "[redis]\nulr = 'x'\nprefix = 3\n[nothing]\n")
+    broken = write(tmp_path, "[", "conf.d/broken.toml")
+    told = problems(file, {"EDGE_LOGGING__LEVEL": "loud"})
+    assert len(told) == 5
+    assert {problem.split(": ")[0] for problem in told} == {
+        str(file),
+        str(broken),
+        "environment EDGE_LOGGING__LEVEL",
+    }
+
+
+def test_a_file_that_was_asked_for_has_to_exist(tmp_path: Path) -> None:
+    missing = tmp_path / "edge.toml"
+    assert problems(missing, {}) == (f"{missing}: there is no such file",)
+
+
+def test_the_answer_says_what_to_do_next(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_settings(tmp_path / "none.toml", {})
+    assert "edge check settings" in refused.value.advice

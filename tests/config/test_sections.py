@@ -1,0 +1,49 @@
+"""Every key explains itself, and the reference page says the same words."""
+
+import json
+from pathlib import Path
+from typing import get_type_hints
+
+import msgspec
+import pytest
+
+from edge.config import SECTIONS, MqttEquipmentSettings, Settings, value
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+
+
+def rows(section: type[msgspec.Struct]) -> list[str]:
+    """Gives a section's rows of the table in the reference page."""
+    hints = get_type_hints(section, include_extras=True)
+    return [
+        f"| `{field.name}` | {value.meaning(hints[field.name])} | {value.expected(hints[field.name])} "
+        f"| {'required' if field.required else f'`{json.dumps(field.default)}`'} |"
+        for field in msgspec.structs.fields(section)
+    ]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_reference_page_tells_every_key(section: str) -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    missing = [row for row in rows(SECTIONS[section]) if row not in lines]
+    assert not missing, f"in {PAGE.name}, section [{section}], these rows belong:\n" + "\n".join(missing)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_defaults_are_values_that_could_be_given(section: str) -> None:
+    cls = SECTIONS[section]
+    hints = get_type_hints(cls, include_extras=True)
+    for field in msgspec.structs.fields(cls):
+        if not field.required:
+            given = list(field.default) if isinstance(field.default, tuple) else field.default
+            assert value.from_toml(given, hints[field.name]) == value.Reading(field.default)
+
+
+def test_the_table_of_sections_is_the_settings() -> None:
+    assert list(SECTIONS) == [field.name for field in msgspec.structs.fields(Settings)]
+    assert SECTIONS["southbound"] is MqttEquipmentSettings
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        Settings().redis.url = "redis://elsewhere"  # type: ignore[misc]

@@ -1,0 +1,54 @@
+"""One value is read as its annotation expects it."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta
+
+from edge.config import value
+
+Number = Annotated[int, Meta(ge=1, le=9)]
+Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
+Broker = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
+Password = Annotated[str, Meta(extra={"secret": True})]
+
+
+@pytest.mark.parametrize(
+    ("written", "hint", "read"),
+    [
+        (3, Number, 3),
+        (["a", "b"], Texts, ("a", "b")),
+        ("mqtts://[::1]:8883", Broker, "mqtts://[::1]:8883"),
+        ("", Broker, ""),
+        ("b", Literal["a", "b"], "b"),
+    ],
+)
+def test_a_value_of_toml_keeps_its_type(written: object, hint: Any, read: object) -> None:  # noqa: ANN401
+    assert value.from_toml(written, hint) == value.Reading(read)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "read"),
+    [("3", Number, 3), ("a, b", Texts, ("a", "b")), ('["a, b"]', Texts, ("a, b",)), ("12", str, "12")],
+)
+def test_a_text_is_read_as_what_is_expected(text: str, hint: Any, read: object) -> None:  # noqa: ANN401
+    assert value.from_text(text, hint) == value.Reading(read)
+
+
+@pytest.mark.parametrize("written", [0, 10, "3", 3.0, None])
+def test_a_value_that_cannot_be_is_none_and_has_a_fault(written: object) -> None:
+    reading = value.from_toml(written, Number)
+    assert reading.value is None
+    assert reading.faults[0].startswith("expected a whole number of at least 1 and at most 9, got ")
+
+
+@pytest.mark.parametrize(
+    "url", ["mqtt", "mqtt://", "mqtt://:1883", "mqtt://h:0", "mqtt://h:x", "mqtt://[h", "ws://h"]
+)
+def test_a_url_needs_a_known_scheme_and_a_host(url: str) -> None:
+    assert len(value.from_toml(url, Broker).faults) == 1
+
+
+def test_a_secret_hides_itself() -> None:
+    password = value.from_toml("horse", Password).value
+    assert (password, repr(password), f"{password!r}") == ("horse", "'***'", "'***'")
