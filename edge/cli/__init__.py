@@ -1,0 +1,53 @@
+"""The command `edge`: a table of commands, each loaded when it is called, and one place that tells errors."""
+
+import importlib
+
+import click
+
+from edge import __version__
+from edge.errors import EdgeError, SettingsError
+
+COMMANDS = {
+    "run": "Run the gateway until it is told to stop.",
+    "demo": "Run one whole job on real parts, on this machine.",
+    "check": "Tell every fault of a settings file or a recipe.",
+    "simulate": "Run simulated equipment or a simulated MES against a broker.",
+}
+"""Each is the click command of its name in the module of its name; its help begins with these words."""
+
+
+class CommandTable(click.Group):
+    """Finds commands by name and imports only the one that is called: `edge --help` has to answer at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Imports the command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"edge.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Writes the list of commands from the table, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Calls the command; an expected error becomes its message, what to do next, and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except EdgeError as error:
+            click.echo(f"edge: {error.message}", err=True)
+            if error.advice:
+                click.echo(f"edge: {error.advice}", err=True)
+            ctx.exit(2 if isinstance(error, SettingsError) else 1)
+
+
+@click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="microdcs-edge", message="microdcs-edge %(version)s")
+def main() -> None:
+    """Run ISA-95 jobs and their SFC recipes on an industrial gateway."""

@@ -1,0 +1,75 @@
+"""`edge check`: tells every fault of a settings file or a recipe before it matters."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
+
+
+@click.group()
+def check() -> None:
+    """Tell every fault of a settings file or a recipe.
+
+    The exit status is 0 when there is none, else 2.
+    """
+
+
+@check.command(epilog="Example: edge check settings /etc/microdcs-edge/edge.toml")
+@click.argument("file", type=_FILE)
+@_as_json
+def settings(file: Path, *, as_json: bool) -> None:
+    """Check a settings file.
+
+    FILE is read as `edge run` reads it: with conf.d/*.toml beside it and the EDGE_ variables of the
+    environment.
+    """
+    from edge.config import load_settings
+    from edge.errors import SettingsError
+
+    try:
+        load_settings(file, os.environ)
+    except SettingsError as error:
+        _answer(file, error.problems, (), as_json=as_json)
+    _answer(file, (), (), as_json=as_json)
+
+
+@check.command(epilog="Example: edge check recipe rear-axle.json")
+@click.argument("file", type=_FILE)
+@_as_json
+def recipe(file: Path, *, as_json: bool) -> None:
+    """Check an SFC recipe.
+
+    FILE holds the recipe as JSON. What is allowed but suspicious is told as a warning.
+    """
+    from edge.sfc.net import Rejected, compile_recipe
+
+    try:
+        data = json.loads(file.read_bytes())
+    except OSError as error:
+        _answer(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
+    except ValueError as error:
+        _answer(file, [f"not JSON: {error}"], (), as_json=as_json)
+    match compile_recipe(data):
+        case Rejected(faults=faults):
+            _answer(file, [str(fault) for fault in faults], (), as_json=as_json)
+        case net:
+            _answer(file, (), [str(warning) for warning in net.warnings], as_json=as_json)
+
+
+def _answer(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
+    """Writes what was found and ends the command with its exit status."""
+    if as_json:
+        click.echo(json.dumps({"file": str(file), "problems": list(problems), "warnings": list(warnings)}))
+    else:
+        for problem in problems:
+            click.echo(problem)
+        for warning in warnings:
+            click.echo(f"warning: {warning}")
+        click.echo(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+    raise SystemExit(2 if problems else 0)

@@ -1,0 +1,104 @@
+"""A file is one sentence, of a size one can read in one sitting, with a test at its side."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import ROOT, functions, modules, syntax, text
+
+LINES_OF_A_FILE = 400
+LINES_OF_A_FUNCTION = 60
+"""Without its docstring. About 40 is what we aim at; a `match` over every case may need more."""
+
+TESTED_ELSEWHERE = {
+    "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
+    "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
+}
+"""Module -> the test that covers it and why that is not the one of its name."""
+
+NO_MIRROR = {"architecture", "bench", "integration", "system"}
+"""Folders of tests that look at several modules at once."""
+
+
+def has_logic(path: Path) -> bool:
+    """Tells whether a module holds a function with a body: the `...` of a protocol is none."""
+    return any(
+        not isinstance(statement, ast.Pass)
+        and not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for function in functions(path)
+        for statement in function.body
+    )
+
+
+def mirrors_of(path: Path) -> list[Path]:
+    """Names the tests at a module's side: `test_<name>.py`, and `test_<name>_<aspect>.py` for one aspect."""
+    folder = Path("tests", *path.parts[1:-1])
+    names = (f"test_{path.stem}", f"test_{path.stem}_")
+    return [
+        test
+        for test in modules("tests")
+        if test.parent == folder and (test.stem == names[0] or test.stem.startswith(names[1]))
+    ]
+
+
+@pytest.mark.parametrize("folder", ["edge", "tests"])
+def test_no_file_is_longer_than_one_can_read_in_one_sitting(folder: str) -> None:
+    sizes = {str(path): len(text(path).splitlines()) for path in modules(folder)}
+    assert {path: size for path, size in sizes.items() if size > LINES_OF_A_FILE} == {}
+
+
+@pytest.mark.parametrize("folder", ["edge", "tests"])
+def test_no_function_is_longer_than_a_screen(folder: str) -> None:
+    long = {}
+    for path in modules(folder):
+        for function in functions(path):
+            first = function.body[bool(ast.get_docstring(function)) and len(function.body) > 1]
+            length = (function.end_lineno or 0) - first.lineno + 1
+            if length > LINES_OF_A_FUNCTION:
+                long[f"{path}:{function.lineno} {function.name}"] = length
+    assert long == {}
+
+
+def test_the_first_line_of_every_module_is_its_one_sentence() -> None:
+    faulty = []
+    for path in modules():
+        summary, _, rest = (ast.get_docstring(syntax(path)) or "").partition("\n")
+        if not summary.endswith(".") or ". " in summary or (rest and not rest.startswith("\n")):
+            faulty.append(f"{path}: {summary!r}")
+    assert faulty == []
+
+
+def test_every_module_with_logic_has_its_test_at_its_side() -> None:
+    alone = [
+        str(path)
+        for path in modules()
+        if has_logic(path) and not mirrors_of(path) and str(path) not in TESTED_ELSEWHERE
+    ]
+    assert alone == []
+
+
+def test_every_test_stands_beside_a_module() -> None:
+    mirrored = {test for path in modules() for test in mirrors_of(path)}
+    elsewhere = {Path(test) for test, _ in TESTED_ELSEWHERE.values()}
+    strays = [
+        str(test)
+        for test in modules("tests")
+        if test.name.startswith("test_")
+        and test.parts[1] not in NO_MIRROR
+        and test not in mirrored
+        and test not in elsewhere
+    ]
+    assert strays == []
+
+
+@pytest.mark.parametrize("module", TESTED_ELSEWHERE)
+def test_what_is_tested_elsewhere_is_there_and_its_test_too(module: str) -> None:
+    test, _ = TESTED_ELSEWHERE[module]
+    assert (ROOT / module).is_file()
+    assert (ROOT / test).is_file()
+
+
+def test_no_folder_or_module_is_a_drawer_for_the_rest() -> None:
+    drawers = {"base", "common", "core", "helpers", "manager", "managers", "misc", "util", "utils"}
+    assert [str(path) for path in modules() if drawers & {path.stem, *path.parts}] == []

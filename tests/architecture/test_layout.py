@@ -1,0 +1,116 @@
+"""The house has the rooms and the doors its plan shows, and its files stand on any machine."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from edge.cli import COMMANDS
+from tests.architecture.sources import ROOT, modules, project_files, text
+
+TOP_LEVEL = {".ci", "ansible", "debian", "docs", "edge", "hw", "schemas", "systemd", "tests"}
+
+MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|work|Users)/\w")
+REGISTRY = re.compile(r"https?://(?:[\w-]+\.)*(?:archive|deb|files|index|mirrors?|pypi|registry)\.[\w.-]+")
+
+
+def layers() -> list[str]:
+    """Names the rooms as the contract of import-linter has them, from the top down."""
+    contracts = tomllib.loads(text(Path("pyproject.toml")))["tool"]["importlinter"]["contracts"]
+    (layered,) = (contract for contract in contracts if contract["type"] == "layers")
+    return [room.strip() for line in layered["layers"] for room in line.split("|")]
+
+
+def test_the_top_level_folders_are_those_of_the_plan() -> None:
+    assert {path.parts[0] for path in project_files() if len(path.parts) > 1} <= TOP_LEVEL
+
+
+def test_the_page_of_rooms_shows_the_rooms_from_the_top_down() -> None:
+    page = text(Path("docs/reference/rooms.md"))
+    assert re.findall(r"^\| `edge/(\w+?)(?:/|\.py)` \|", page, re.MULTILINE) == layers()
+
+
+def test_every_room_says_in_one_sentence_what_it_is() -> None:
+    page = text(Path("docs/reference/rooms.md"))
+    sentences = {}
+    for path in modules():
+        if path.parts[1:] in {(f"{room}.py",) for room in layers()} | {
+            (room, "__init__.py") for room in layers()
+        }:
+            sentences[str(path)] = text(path).split("\n", 1)[0].strip('"')
+    assert {path: line for path, line in sentences.items() if f" {line} |" not in page} == {}
+
+
+def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
+    found = {str(path): MACHINE_PATH.findall(text(path)) for path in project_files()}
+    assert {path: paths for path, paths in found.items() if paths} == {}
+
+
+def test_no_file_names_the_host_of_a_package_registry() -> None:
+    found = {str(path): REGISTRY.findall(text(path)) for path in project_files()}
+    assert {path: hosts for path, hosts in found.items() if hosts} == {}
+
+
+def test_lock_files_name_no_address_and_hash_everything() -> None:
+    for path in project_files():
+        if path.suffix == ".lock":
+            requirements = re.findall(r"^[\w-]+==.*?(?=^\S|\Z)", text(path), re.MULTILINE | re.DOTALL)
+            assert requirements
+            assert all("--hash=sha256:" in requirement for requirement in requirements), path
+            assert "://" not in text(path), path
+
+
+def test_the_lock_files_agree_with_each_other() -> None:
+    locked = {
+        name: dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(name)), re.MULTILINE))
+        for name in ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
+    }
+    everything = locked["requirements-dev.lock"]
+    assert locked["requirements.lock"].items() <= everything.items()
+    assert locked["requirements-build.lock"].items() <= everything.items()
+
+
+def test_what_people_are_told_to_make_can_be_made() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text(Path("Makefile")), re.MULTILINE))
+    told = {
+        (str(path), target)
+        for path in project_files()
+        if path.suffix == ".md" or path.parts[0] == ".ci" or path.name == ".pre-commit-config.yaml"
+        for target in re.findall(r"\bmake ([a-z]+)\b(?=[^\w]|$)", "\n".join(_commands(path)))
+    }
+    assert {(path, target) for path, target in told if target not in targets} == set()
+
+
+def test_what_people_are_told_to_call_can_be_called() -> None:
+    told = {
+        (str(path), command)
+        for path in project_files()
+        if path.suffix == ".md"
+        for line in _commands(path)
+        for command in re.findall(r"(?:^|bin/)(?:microdcs-)?edge ([a-z]+)", line)
+    }
+    assert {(path, command) for path, command in told if command not in COMMANDS} == set()
+
+
+def test_the_readme_shows_the_two_commands() -> None:
+    lines = [line.split("#")[0].strip() for line in _commands(Path("README.md"))]
+    assert {"make demo", "make test"} <= set(lines)
+
+
+def test_ci_does_what_a_developer_does() -> None:
+    assert re.findall(r"^make (\w+)", text(Path(".ci/run")), re.MULTILINE) == ["setup", "check", "test"]
+    assert "entry: make check" in text(Path(".pre-commit-config.yaml"))
+
+
+def test_scripts_are_executable() -> None:
+    scripts = [path for path in project_files() if text(path).startswith("#!")]
+    assert [str(path) for path in scripts if not (ROOT / path).stat().st_mode & 0o100] == []
+
+
+def _commands(path: Path) -> list[str]:
+    """Takes the commands out of a page: its code blocks and its `code`; of a script, its lines."""
+    if path.suffix != ".md":
+        return text(path).splitlines()
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text(path), re.MULTILINE | re.DOTALL)
+    indented = re.findall(r"^ {4}(.*)$", text(path), re.MULTILINE)
+    quoted = re.findall(r"`([^`\n]+)`", text(path))
+    return [line.strip() for line in "\n".join([*fenced, *indented, *quoted]).splitlines()]

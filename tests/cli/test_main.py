@@ -1,0 +1,67 @@
+"""The command `edge` answers at once, loads what it is asked for, and tells errors to people."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import edge
+from edge.cli import COMMANDS, CommandTable, main
+from edge.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
+
+
+def test_help_lists_every_command_without_loading_one() -> None:
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom edge.cli import COMMANDS, main\n"
+        "output = CliRunner().invoke(main, ['--help']).output\n"
+        "assert all(name in output for name in COMMANDS), output\n"
+        "vendors = {'asyncua', 'redis', 'aiomqtt', 'paho', 'msgspec', 'uvloop', 'rich', 'structlog'}\n"
+        "print(sorted(vendors & sys.modules.keys()))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_of_the_table_begins_its_help_with_the_words_of_the_table(name: str) -> None:
+    answer = CliRunner().invoke(main, [name, "--help"])
+    assert answer.exit_code == 0
+    assert COMMANDS[name] in " ".join(answer.output.split())
+
+
+def test_an_unknown_command_is_told() -> None:
+    answer = CliRunner().invoke(main, ["rnu"])
+    assert answer.exit_code == 2
+    assert "rnu" in answer.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert CliRunner().invoke(main, ["--version"]).output == f"microdcs-edge {edge.__version__}\n"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    output = subprocess.check_output([sys.executable, "-m", "edge", "--version"], text=True)
+    assert output == f"microdcs-edge {edge.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (SettingsError(["redis.ulr: there is no such key", "mqtt.url: not a URL"], "mend them"), 2),
+        (Unavailable("the broker does not answer", "is it running?"), 1),
+        (Refused("recipe", "step 3 leads nowhere"), 1),
+        (Defect("a state that cannot be"), 1),
+    ],
+)
+def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: EdgeError, status: int) -> None:
+    @click.group(cls=CommandTable, invoke_without_command=True)
+    def failing() -> None:
+        raise error
+
+    answer = CliRunner().invoke(failing, [])
+    assert answer.exit_code == status
+    assert answer.stdout == ""
+    assert error.message in answer.stderr
+    assert error.advice in answer.stderr
+    assert "Traceback" not in answer.stderr
