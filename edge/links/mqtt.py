@@ -1,0 +1,336 @@
+"""One MQTT 5 session that outlives its connections: subscribe, publish, acknowledge by hand."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import aiomqtt
+import structlog
+
+from edge.config import MqttSettings
+from edge.errors import Unavailable
+from edge.links.cloudevent_mqtt import Message, to_event, to_message
+from edge.links.mqtt_connection import RECEIVE_MAXIMUM, Broker, Connection, Incoming, broker_of, connect
+
+__all__ = ["Handler", "Message", "PoisonHandler", "Session", "open_session", "to_event", "to_message"]
+
+Handler = Callable[[Message], Awaitable[None]]
+PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
+
+SESSION_EXPIRY_SECONDS = 24 * 60 * 60
+SUBSCRIBE_SECONDS = 10.0
+RECONNECT_SECONDS = (0.1, 30.0)
+RETRY_SECONDS = (0.1, 10.0)
+# A connection that lasted this long was a good one: the next attempt starts with the shortest delay again.
+STABLE_SECONDS = 30.0
+# How long messages of a kept session wait for the subscription that takes them after a start.
+UNCLAIMED_SECONDS = 60.0
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_session(
+    settings: MqttSettings,
+    client_id: str,
+    *,
+    connect_timeout: float = 10.0,
+    session_expiry: int = SESSION_EXPIRY_SECONDS,
+    on_change: Callable[[bool], None] | None = None,
+) -> AsyncIterator["Session"]:
+    """Open a session; from then on it reconnects by itself.
+
+    No other process may use `client_id` at the same time. Times are in seconds. `on_change` is told each time
+    the connection comes (True) or goes (False). Raises Unavailable when the broker is not reached within
+    `connect_timeout`, SettingsError when the settings cannot work.
+    """
+    session = Session(broker_of(settings, client_id, session_expiry), on_change)
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as tasks:
+        runner = tasks.create_task(session.run(), name=f"mqtt {client_id}")
+        try:
+            await session.wait_connected(connect_timeout)
+            yield session
+        except Exception as error:  # noqa: BLE001 - it is raised again below, outside the group, which would wrap it
+            failure = error
+        finally:
+            runner.cancel()
+    if failure is not None:
+        raise failure
+
+
+@dataclass(slots=True, eq=False)
+class _Delivery:
+    """A message on its way to its handler, with the connection that may still take its acknowledgement."""
+
+    message: Message
+    packet_id: int
+    connection: Connection
+    handled: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Subscription:
+    topic_filter: str
+    handler: Handler
+    on_poison: PoisonHandler | None
+    queue: asyncio.Queue[_Delivery] = field(default_factory=asyncio.Queue)
+    active: asyncio.Event = field(default_factory=asyncio.Event)
+    refusal: str | None = None
+
+
+class Session:
+    """A persistent session that acknowledges by hand.
+
+    Messages of one subscription are handled one by one in order, different subscriptions side by side. A
+    message is acknowledged on the connection it came on, once its handler has returned. What a broker sends
+    again after a reconnect, while the first is still in hand, takes over that place and is not handled twice.
+    """
+
+    def __init__(self, broker: Broker, on_change: Callable[[bool], None] | None = None) -> None:
+        self._broker = broker
+        self._on_change = on_change
+        self._connection: Connection | None = None
+        self._connected = asyncio.Event()
+        self._last_failure: Unavailable | None = None
+        self._subscriptions: list[_Subscription] = []
+        self._added: asyncio.Queue[_Subscription] = asyncio.Queue()
+        self._unacknowledged: dict[int, _Delivery] = {}
+        self._unclaimed: deque[_Delivery] | None = deque()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there now and has all our subscriptions."""
+        return self._connected.is_set()
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        qos: int = 1,
+        retain: bool = False,
+        content_type: str | None = None,
+        user_properties: Mapping[str, str] | None = None,
+        response_topic: str | None = None,
+        correlation_data: bytes | None = None,
+        expiry: int | None = None,
+    ) -> None:
+        """Publish a payload; as `send` does."""
+        message = Message(
+            topic,
+            payload,
+            content_type=content_type,
+            user_properties=user_properties or {},
+            response_topic=response_topic,
+            correlation_data=correlation_data,
+            expiry=expiry,
+            retain=retain,
+        )
+        await self.send(message, qos=qos)
+
+    async def send(self, message: Message, *, qos: int = 1) -> None:
+        """Publish a message and return once the broker has it; raises Unavailable if it does not confirm."""
+        if self._connection is None:
+            reason = f"not connected to the MQTT broker at {self._broker.address}"
+            raise Unavailable(reason, "The session reconnects by itself; try again later.")
+        await self._connection.publish(message, qos)
+
+    async def subscribe(
+        self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None
+    ) -> None:
+        """Hand what matches `topic_filter` to `handler`, for the life of the session.
+
+        Returns once the broker has confirmed. A handler that raises Unavailable is called again, with growing
+        delays, until it works. Any other error is a defect: it is logged, `on_poison` may keep the message,
+        and it is acknowledged. Filters of one session must not overlap: a broker may deliver once or once for
+        each. Raises Unavailable when the broker does not confirm.
+        """
+        subscription = _Subscription(topic_filter, handler, on_poison)
+        self._subscriptions.append(subscription)
+        self._added.put_nowait(subscription)
+        self._claim(subscription)
+        try:
+            async with asyncio.timeout(SUBSCRIBE_SECONDS):
+                if self._connection is not None:
+                    # If the connection fails in this moment, the next one subscribes.
+                    with suppress(Unavailable):
+                        await _activate(self._connection, subscription)
+                await subscription.active.wait()
+        except TimeoutError:
+            subscription.refusal = "no answer in time"
+        if subscription.refusal is not None:
+            raise Unavailable(
+                f"no subscription to {topic_filter!r} at {self._broker.address}: {subscription.refusal}",
+                "Check that the MQTT broker is reachable, and its access rules for this client.",
+            )
+
+    async def wait_connected(self, seconds: float) -> None:
+        """Wait until the broker is there. Raises Unavailable with the last reason when it is not in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._connected.wait()
+        except TimeoutError:
+            message = f"the MQTT broker at {self._broker.address} did not answer within {seconds:g} s"
+            raise self._last_failure or Unavailable(message, "Is the broker running?") from None
+
+    async def run(self) -> None:
+        """Keep the session connected and its handlers at work until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._stay_connected(), name=f"mqtt connection {self._broker.client_id}")
+            tasks.create_task(self._give_up_unclaimed(), name=f"mqtt unclaimed {self._broker.client_id}")
+            while True:
+                subscription = await self._added.get()
+                tasks.create_task(self._work(subscription), name=f"mqtt {subscription.topic_filter}")
+
+    async def _stay_connected(self) -> None:
+        loop = asyncio.get_running_loop()
+        attempt = 0
+        while True:
+            began = loop.time()
+            try:
+                async with connect(self._broker) as connection:
+                    await self._use(connection)
+            except Unavailable as error:
+                self._note_failure(error)
+            attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
+            await asyncio.sleep(_backoff(attempt, *RECONNECT_SECONDS))
+
+    async def _use(self, connection: Connection) -> None:
+        self._connection = connection
+        try:
+            for subscription in tuple(self._subscriptions):
+                await _activate(connection, subscription)
+            self._note_connected()
+            async for incoming in connection.messages():
+                self._take(connection, incoming)
+        finally:
+            self._connection = None
+            if self.connected:
+                self._connected.clear()
+                self._tell_change()
+
+    def _note_connected(self) -> None:
+        self._last_failure = None
+        self._connected.set()
+        _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
+        self._tell_change()
+
+    def _note_failure(self, error: Unavailable) -> None:
+        # Every attempt of an outage fails in its own words; the first says that it began, and the end is said
+        # on its own.
+        if self._last_failure is None:
+            _log.warning("mqtt not connected, trying on", broker=self._broker.address, reason=error.message)
+        self._last_failure = error
+
+    def _tell_change(self) -> None:
+        if self._on_change is not None:
+            self._on_change(self.connected)
+
+    def _take(self, connection: Connection, incoming: Incoming) -> None:
+        delivery = _Delivery(incoming.message, incoming.packet_id, connection)
+        if incoming.packet_id:
+            known = self._unacknowledged.get(incoming.packet_id)
+            if known is not None and known.connection is not connection and known.message == incoming.message:
+                known.connection = connection
+                if known.handled:
+                    self._acknowledge(known)
+                return
+            self._unacknowledged[incoming.packet_id] = delivery
+        topic = aiomqtt.Topic(incoming.message.topic)
+        for subscription in self._subscriptions:
+            if topic.matches(subscription.topic_filter):
+                _enqueue(subscription, delivery)
+                return
+        if self._unclaimed is None:
+            self._drop_unclaimed(delivery)
+        elif incoming.packet_id:
+            self._unclaimed.append(delivery)
+
+    async def _work(self, subscription: _Subscription) -> None:
+        while True:
+            delivery = await subscription.queue.get()
+            await _handle(subscription, delivery.message)
+            delivery.handled = True
+            self._acknowledge(delivery)
+
+    def _acknowledge(self, delivery: _Delivery) -> None:
+        if not delivery.packet_id or delivery.connection is not self._connection:
+            return
+        if delivery.connection.acknowledge(delivery.packet_id):
+            self._unacknowledged.pop(delivery.packet_id, None)
+
+    def _claim(self, subscription: _Subscription) -> None:
+        """Hand over what a kept session delivered before this subscription was made."""
+        waiting = self._unclaimed or deque()
+        for delivery in tuple(waiting):
+            if aiomqtt.Topic(delivery.message.topic).matches(subscription.topic_filter):
+                waiting.remove(delivery)
+                _enqueue(subscription, delivery)
+
+    async def _give_up_unclaimed(self) -> None:
+        """Acknowledge what nobody asks for (a subscription of former settings), so that it blocks nothing."""
+        await asyncio.sleep(UNCLAIMED_SECONDS)
+        unclaimed, self._unclaimed = self._unclaimed or (), None
+        for delivery in unclaimed:
+            self._drop_unclaimed(delivery)
+
+    def _drop_unclaimed(self, delivery: _Delivery) -> None:
+        _log.warning("mqtt message dropped: no subscription takes it", topic=delivery.message.topic)
+        delivery.handled = True
+        self._acknowledge(delivery)
+
+
+async def _activate(connection: Connection, subscription: _Subscription) -> None:
+    subscription.refusal = await connection.subscribe(subscription.topic_filter)
+    if subscription.refusal is not None:
+        _log.error(
+            "mqtt subscription refused", topic_filter=subscription.topic_filter, reason=subscription.refusal
+        )
+    subscription.active.set()
+
+
+def _enqueue(subscription: _Subscription, delivery: _Delivery) -> None:
+    # QoS 1 is bounded by what the broker may leave unacknowledged; QoS 0 has no such bound and may be lost by
+    # its nature.
+    if not delivery.packet_id and subscription.queue.qsize() >= RECEIVE_MAXIMUM:
+        _log.warning("mqtt message of QoS 0 dropped: its handler is too slow", topic=delivery.message.topic)
+        return
+    subscription.queue.put_nowait(delivery)
+
+
+async def _handle(subscription: _Subscription, message: Message) -> None:
+    """Have a message handled, however long what it needs is unavailable."""
+    attempt = 0
+    while True:
+        try:
+            await _handle_or_set_aside(subscription, message)
+        except Unavailable as error:
+            if attempt == 0:
+                _log.warning(
+                    "mqtt message waits, its handler cannot work", topic=message.topic, reason=error.message
+                )
+            attempt += 1
+            await asyncio.sleep(_backoff(attempt, *RETRY_SECONDS))
+        else:
+            return
+
+
+async def _handle_or_set_aside(subscription: _Subscription, message: Message) -> None:
+    try:
+        await subscription.handler(message)
+    except Unavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - a message our own defect cannot digest must not stop the next
+        _log.exception("mqtt message could not be handled", topic=message.topic)
+        if subscription.on_poison is not None:
+            await subscription.on_poison(message, error)
+
+
+def _backoff(attempt: int, shortest: float, longest: float) -> float:
+    """Give the delay before an attempt, in seconds: doubling, and jittered lest all clients march in step."""
+    delay = min(longest, shortest * 2.0 ** min(attempt, 16))
+    return delay * random.uniform(0.5, 1.0)  # noqa: S311 - chance, not a secret

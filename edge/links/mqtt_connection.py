@@ -1,0 +1,305 @@
+"""One connection to an MQTT 5 broker, from CONNECT to the end of its socket."""
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiomqtt
+import paho.mqtt.properties
+from paho.mqtt.client import MQTT_ERR_SUCCESS, error_string
+from paho.mqtt.exception import MalformedPacket
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from edge.config import MqttSettings
+from edge.errors import Refused, SettingsError, Unavailable
+from edge.links.cloudevent_mqtt import Message
+
+PORTS = {"mqtt": 1883, "mqtts": 8883}
+# What the broker may have on its way to us without our acknowledgement: the bound of all our queues.
+RECEIVE_MAXIMUM = 100
+# A larger packet would threaten the memory of a gateway; the broker drops it before it reaches us.
+MAXIMUM_PACKET_SIZE = 16 * 1024 * 1024
+KEEPALIVE_SECONDS = 15
+ANSWER_SECONDS = 5.0
+
+# A broker ends the connection of a client that sends one of these in a string (MQTT 5, 1.5.4; mosquitto
+# does), and the next connection too if the client insists.
+_FORBIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x11_0000, 0x1_0000))
+    + "]"
+)
+_LONGEST_STRING = 65_535
+_LENGTH_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds."""
+
+    host: str
+    port: int
+    client_id: str
+    session_expiry: int
+    username: str = ""
+    password: str = ""
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def address(self) -> str:
+        """Host and port as a person writes them."""
+        return f"{self.host}:{self.port}"
+
+
+def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Broker:
+    """Read the broker's address, certificates and keys. Raises SettingsError naming what cannot be read."""
+    parts = urlsplit(settings.url)
+    try:
+        default_port = PORTS[parts.scheme]
+        # A host name that no resolver could take fails here.
+        host = (parts.hostname or ".").encode("idna").decode()
+        port = parts.port or default_port
+    except (KeyError, ValueError):
+        problem = f"mqtt.url: {settings.url!r} is not mqtt://host:port or mqtts://host:port"
+        raise SettingsError([problem]) from None
+    return Broker(
+        host=host,
+        port=port,
+        client_id=client_id,
+        session_expiry=session_expiry,
+        username=settings.username,
+        password=settings.password,
+        tls=_tls_context(settings) if parts.scheme == "mqtts" else None,
+    )
+
+
+def _tls_context(settings: MqttSettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
+        if settings.cert_file:
+            context.load_cert_chain(settings.cert_file, settings.key_file or None)
+    except OSError as error:
+        files = ", ".join(filter(None, (settings.ca_file, settings.cert_file, settings.key_file)))
+        problem = f"mqtt: certificate or key cannot be loaded ({files}): {error}"
+        raise SettingsError(
+            [problem], "Check the paths, that the service may read them, and that they are PEM."
+        ) from None
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message with what its acknowledgement needs; `packet_id` is 0 for QoS 0, which takes none."""
+
+    message: Message
+    packet_id: int
+
+
+class Connection:
+    """A live connection; once it is lost every call raises Unavailable, and its packets are nobody's."""
+
+    def __init__(self, client: aiomqtt.Client, address: str) -> None:
+        self._client = client
+        self._address = address
+        self._pubacks: dict[int, asyncio.Future[ReasonCode]] = {}
+        # The one place that reaches through aiomqtt 2.5 to the paho client below: it offers neither
+        # acknowledging by hand, nor the reason code of a PUBACK (a broker refuses a publish there and nowhere
+        # else), nor a close that never waits.
+        self._paho = client._client  # noqa: SLF001
+        self._paho.manual_ack_set(on=True)
+        self._paho.on_publish = self._on_puback
+
+    async def publish(self, message: Message, qos: int) -> None:
+        """Publish and return after the PUBACK.
+
+        Text in the properties loses its control characters. Raises Unavailable when no PUBACK comes or the
+        broker refuses, Refused(`topic`) for a topic that MQTT does not allow.
+        """
+        _check_topic(message.topic)
+        info = self._paho.publish(
+            message.topic, message.payload, qos, message.retain, _publish_properties(message)
+        )
+        if info.rc != MQTT_ERR_SUCCESS:
+            raise self._unavailable(f"cannot publish to {message.topic!r}: {error_string(info.rc)}")
+        if qos == 0:
+            return
+        puback: asyncio.Future[ReasonCode] = asyncio.get_running_loop().create_future()
+        self._pubacks[info.mid] = puback
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                reason = await puback
+        except TimeoutError:
+            raise self._unavailable(f"did not confirm a publish to {message.topic!r}") from None
+        finally:
+            del self._pubacks[info.mid]
+        if reason.is_failure:
+            raise self._unavailable(
+                f"refused a publish to {message.topic!r}: {reason}",
+                "Check the broker's access rules for this client.",
+            )
+
+    async def subscribe(self, topic_filter: str) -> str | None:
+        """Subscribe at QoS 1; give the broker's reason when it refuses, else None.
+
+        Retained messages come only if the broker did not have the subscription yet.
+        """
+        options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
+        try:
+            reasons = await self._client.subscribe(topic_filter, options=options)
+        except aiomqtt.MqttError as error:
+            raise self._unavailable(
+                f"did not confirm the subscription to {topic_filter!r}: {error}"
+            ) from None
+        refusals = [str(reason) for reason in reasons if isinstance(reason, ReasonCode) and reason.is_failure]
+        return refusals[0] if refusals else None
+
+    async def messages(self) -> AsyncIterator[Incoming]:
+        """Give what arrives until the connection is lost; then raise Unavailable with the reason."""
+        try:
+            async for message in self._client.messages:
+                yield Incoming(_message(message), message.mid if message.qos else 0)
+        except aiomqtt.MqttError as error:
+            raise self._unavailable(f"is gone: {error.__cause__ or error}") from None
+
+    def acknowledge(self, packet_id: int) -> bool:
+        """Send the PUBACK of a packet that came on this connection; False when it cannot leave any more."""
+        return self._paho.is_connected() and self._paho.ack(packet_id, 1) == MQTT_ERR_SUCCESS
+
+    async def close(self) -> None:
+        """Say goodbye and close, without waiting; who waits for a PUBACK gets Unavailable."""
+        # aiomqtt registers the socket for writing in the next turn of the loop; without that turn it would
+        # register a descriptor that is closed by then, or worse, given to somebody else. From here on paho
+        # writes at once.
+        self._paho.on_socket_register_write = None
+        await asyncio.sleep(0)
+        self._paho.disconnect()
+        unwritable = self._paho.socket()
+        if unwritable is not None:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(unwritable)
+            loop.remove_writer(unwritable)
+            unwritable.close()
+        for puback in self._pubacks.values():
+            if not puback.done():
+                puback.set_exception(self._unavailable("is gone"))
+
+    def _on_puback(
+        self, _client: object, _userdata: object, packet_id: int, reason: ReasonCode, _properties: object
+    ) -> None:
+        puback = self._pubacks.get(packet_id)
+        if puback is not None and not puback.done():
+            puback.set_result(reason)
+
+    def _unavailable(self, what: str, advice: str = "") -> Unavailable:
+        return Unavailable(f"the MQTT broker at {self._address} {what}", advice)
+
+
+@asynccontextmanager
+async def connect(broker: Broker) -> AsyncIterator[Connection]:
+    """Connect once, taking up the session the broker kept; raises Unavailable with host, port and reason."""
+    client = aiomqtt.Client(
+        broker.host,
+        broker.port,
+        identifier=broker.client_id,
+        username=broker.username or None,
+        password=broker.password or None,
+        protocol=aiomqtt.ProtocolVersion.V5,
+        clean_start=False,
+        keepalive=KEEPALIVE_SECONDS,
+        timeout=ANSWER_SECONDS,
+        properties=_connect_properties(broker.session_expiry),
+        tls_context=broker.tls,
+        # A command of a few hundred bytes must not wait for the acknowledgement of the one before (Nagle).
+        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+    )
+    connection = Connection(client, broker.address)
+    try:
+        try:
+            # Not `async with`: its exit waits for the broker, and a broker that is silent would turn a
+            # cancellation into an MqttError there. `close` does what is needed at once.
+            await client.__aenter__()
+        except aiomqtt.MqttError as error:
+            message = f"cannot connect to the MQTT broker at {broker.address}: {error}"
+            raise Unavailable(
+                message, "Is the broker running, and are mqtt.url, username and password right?"
+            ) from None
+        yield connection
+    finally:
+        await connection.close()
+
+
+def _connect_properties(session_expiry: int) -> Properties:
+    properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+    properties.SessionExpiryInterval = session_expiry
+    properties.ReceiveMaximum = RECEIVE_MAXIMUM
+    properties.MaximumPacketSize = MAXIMUM_PACKET_SIZE
+    return properties
+
+
+def _publish_properties(message: Message) -> Properties:
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    if message.content_type is not None:
+        properties.ContentType = _text(message.content_type)
+    if message.user_properties:
+        properties.UserProperty = [(_text(k), _text(v)) for k, v in message.user_properties.items()]
+    if message.response_topic is not None:
+        _check_topic(message.response_topic)
+        properties.ResponseTopic = message.response_topic
+    if message.correlation_data is not None:
+        properties.CorrelationData = message.correlation_data
+    if message.expiry is not None:
+        properties.MessageExpiryInterval = message.expiry
+    return properties
+
+
+def _check_topic(topic: str) -> None:
+    if (
+        not topic
+        or _FORBIDDEN.search(topic)
+        or set(topic) & set("+#")
+        or len(topic.encode()) > _LONGEST_STRING
+    ):
+        raise Refused(
+            "topic", f"{topic[:200]!r} is no topic to publish to", "Avoid +, # and control characters."
+        )
+
+
+def _text(text: str) -> str:
+    """Make a string that MQTT carries; four bytes is the most that a character takes."""
+    return _FORBIDDEN.sub(" ", text[: _LONGEST_STRING // 4])
+
+
+def _message(message: aiomqtt.Message) -> Message:
+    properties: Any = message.properties
+    return Message(
+        topic=str(message.topic),
+        payload=bytes(message.payload),
+        content_type=getattr(properties, "ContentType", None),
+        user_properties=dict(getattr(properties, "UserProperty", ())),
+        response_topic=getattr(properties, "ResponseTopic", None),
+        correlation_data=getattr(properties, "CorrelationData", None),
+        expiry=getattr(properties, "MessageExpiryInterval", None),
+        retain=message.retain,
+    )
+
+
+def _read_string(buffer: bytes, limit: int) -> tuple[str, int]:
+    """Read a string property and give it with the number of bytes it took."""
+    end = _LENGTH_BYTES + int.from_bytes(buffer[:_LENGTH_BYTES], "big")
+    if end > limit:
+        raise MalformedPacket("a string is longer than its packet")
+    return buffer[_LENGTH_BYTES:end].decode(errors="replace"), end
+
+
+# paho 2.2 ends the connection over a U+FEFF in a string, which MQTT 5 allows. The broker would send the
+# message again on every connection that follows: one such message, from anybody, would cut us off for good.
+paho.mqtt.properties.readUTF = _read_string

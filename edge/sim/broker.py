@@ -1,0 +1,126 @@
+"""A throw-away mosquitto on a free loopback port, for the demo and the tests."""
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from edge.errors import Unavailable
+
+START_SECONDS = 10.0
+STOP_SECONDS = 5.0
+# Debian puts daemons where the PATH of an ordinary user does not look.
+_DAEMON_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
+
+
+class LocalBroker:
+    """A mosquitto with its own directory; it keeps what it has stored from `stop` to `start`."""
+
+    def __init__(self, program: str, directory: Path, further: tuple[str, ...]) -> None:
+        self._program = program
+        self._directory = directory
+        self._further = further
+        self._process: asyncio.subprocess.Process | None = None
+        self.port = _free_port()
+
+    @property
+    def url(self) -> str:
+        """The address for `mqtt.url`."""
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Start it and return once it accepts connections; raises Unavailable with its last words if not."""
+        configuration = self._directory / "mosquitto.conf"
+        configuration.write_text(_configuration(self.port, self._directory, self._further))
+        with (self._directory / "mosquitto.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                self._program,
+                "-c",
+                str(configuration),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                while not await self._accepts():
+                    if self._process.returncode is not None:
+                        raise self._failed()
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            await self.stop()
+            raise self._failed() from None
+
+    async def stop(self) -> None:
+        """Ask it to end, so that it stores its sessions; kill it when it does not."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def forget(self) -> None:
+        """Lose all it has stored, as a broker without persistence does; only while it is stopped."""
+        (self._directory / "mosquitto.db").unlink(missing_ok=True)
+
+    async def _accepts(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    def _failed(self) -> Unavailable:
+        last_words = (self._directory / "mosquitto.log").read_text(errors="replace")[-1000:]
+        return Unavailable(f"mosquitto did not start on port {self.port}:\n{last_words}")
+
+
+@asynccontextmanager
+async def open_broker(*further: str) -> AsyncIterator[LocalBroker]:
+    """Start a broker without password and with persistence; end it and remove its files at the exit.
+
+    `further` are lines for its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
+    installed or does not start.
+    """
+    program = shutil.which("mosquitto", path=_DAEMON_PATH)
+    if program is None:
+        raise Unavailable("mosquitto is not installed", "Install it: sudo apt-get install mosquitto")
+    with tempfile.TemporaryDirectory(prefix="edge-mosquitto-") as directory:
+        broker = LocalBroker(program, Path(directory), further)
+        await broker.start()
+        try:
+            yield broker
+        finally:
+            await broker.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:
+    lines = [
+        f"listener {port} 127.0.0.1",
+        "allow_anonymous true",
+        "persistence true",
+        f"persistence_location {directory}/",
+        # With Nagle's algorithm a small packet waits until the one before it is acknowledged.
+        "set_tcp_nodelay true",
+    ]
+    if os.geteuid() == 0:
+        # Started by root it would change to a user that cannot write here.
+        lines.append("user root")
+    return "\n".join((*lines, *further, ""))

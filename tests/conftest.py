@@ -1,0 +1,46 @@
+"""Real servers for all tests, and how to wait for what they do."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+
+from edge.config import MqttSettings
+from edge.sim.broker import LocalBroker, open_broker
+
+WaitUntil = Callable[..., Awaitable[None]]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def broker() -> AsyncIterator[LocalBroker]:
+    """A mosquitto that all tests share; each keeps to its own topics."""
+    async with open_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def mqtt(broker: LocalBroker) -> MqttSettings:
+    """Settings that lead to the shared broker."""
+    return MqttSettings(url=broker.url)
+
+
+@pytest.fixture
+def unique() -> str:
+    """A word of this test only, for its topics and client ids."""
+    return f"t{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def wait_until() -> WaitUntil:
+    """How to wait for a condition, failing after `deadline` seconds."""
+
+    async def wait(condition: Callable[[], object], deadline: float = 5.0) -> None:
+        end = time.monotonic() + deadline
+        while not condition():
+            assert time.monotonic() < end, "the condition did not come true in time"
+            await asyncio.sleep(0.005)
+
+    return wait

@@ -1,0 +1,328 @@
+"""The session loses no message, handles each in its turn, and outlives its connections."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+
+import pytest
+
+from edge.config import MqttSettings
+from edge.errors import Unavailable
+from edge.links.mqtt import Message, Session, open_session
+from edge.sim.broker import LocalBroker, open_broker
+from tests.conftest import WaitUntil
+
+
+class Gate:
+    """A handler that notes what it got and holds each message until it is let through."""
+
+    def __init__(self) -> None:
+        self.begun: list[bytes] = []
+        self.done: list[bytes] = []
+        self.open = asyncio.Event()
+
+    async def handle(self, message: Message) -> None:
+        self.begun.append(message.payload)
+        await self.open.wait()
+        self.done.append(message.payload)
+
+
+@pytest.fixture
+async def sender(mqtt: MqttSettings, unique: str) -> AsyncIterator[Session]:
+    async with open_session(mqtt, f"{unique}-sender") as session:
+        yield session
+
+
+async def test_messages_of_one_subscription_are_handled_in_order(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    seen: list[bytes] = []
+
+    async def handle(message: Message) -> None:
+        await asyncio.sleep(0)
+        seen.append(message.payload)
+
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/#", handle)
+        numbers = [str(number).encode() for number in range(300)]
+        for number in numbers:
+            await session.publish(f"{unique}/a", number)
+        await wait_until(lambda: len(seen) == len(numbers))
+    assert seen == numbers
+
+
+async def test_a_message_arrives_with_all_it_carries(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    seen: list[Message] = []
+
+    async def handle(message: Message) -> None:
+        seen.append(message)
+
+    sent = Message(
+        topic=f"{unique}/a",
+        payload=b"\x00\xff",
+        content_type="application/json",
+        user_properties={"id": "1", "phase": "start"},
+        response_topic=f"{unique}/answers",
+        correlation_data=bytes(range(16)),
+        expiry=60,
+    )
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", handle)
+        await session.send(sent)
+        await wait_until(lambda: seen)
+    assert seen == [sent]
+    assert seen[0].expiry is not None
+
+
+async def test_a_slow_subscription_does_not_hold_up_another(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    slow, fast = Gate(), Gate()
+    fast.open.set()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/slow", slow.handle)
+        await session.subscribe(f"{unique}/fast", fast.handle)
+        await session.publish(f"{unique}/slow", b"1")
+        await session.publish(f"{unique}/fast", b"2")
+        await wait_until(lambda: fast.done)
+        assert (slow.begun, slow.done) == ([b"1"], [])
+
+
+async def test_a_message_whose_handler_did_not_return_comes_again_after_a_restart(
+    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+) -> None:
+    before, after = Gate(), Gate()
+    after.open.set()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", before.handle)
+        await sender.publish(f"{unique}/a", b"1")
+        await sender.publish(f"{unique}/a", b"2")
+        await wait_until(lambda: before.begun)
+    await sender.publish(f"{unique}/a", b"3")
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", after.handle)
+        await wait_until(lambda: len(after.done) == 3)
+    assert (before.done, after.done) == ([], [b"1", b"2", b"3"])
+
+
+async def test_a_message_whose_handler_returned_does_not_come_again_after_a_restart(
+    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+) -> None:
+    before, after = Gate(), Gate()
+    before.open.set()
+    after.open.set()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", before.handle)
+        await sender.publish(f"{unique}/a", b"1")
+        await wait_until(lambda: before.done)
+        # This comes back only after the acknowledgement has left on the same connection.
+        await session.publish(f"{unique}/other", b"")
+    await sender.publish(f"{unique}/a", b"2")
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", after.handle)
+        await wait_until(lambda: after.done)
+    assert after.done == [b"2"]
+
+
+async def test_messages_of_a_kept_session_wait_for_their_subscription(
+    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+) -> None:
+    first, second = Gate(), Gate()
+    first.open.set()
+    second.open.set()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", first.handle)
+        await session.subscribe(f"{unique}/b", second.handle)
+    for topic, payload in (("a", b"1"), ("b", b"2"), ("a", b"3")):
+        await sender.publish(f"{unique}/{topic}", payload)
+    first.done.clear()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/b", second.handle)
+        await wait_until(lambda: second.done)
+        await session.subscribe(f"{unique}/a", first.handle)
+        await wait_until(lambda: len(first.done) == 2)
+    assert (first.done, second.done) == ([b"1", b"3"], [b"2"])
+
+
+async def test_the_session_comes_back_when_the_broker_does(unique: str, wait_until: WaitUntil) -> None:
+    gate = Gate()
+    gate.open.set()
+    changes: list[bool] = []
+    async with (
+        open_broker() as broker,
+        open_session(MqttSettings(url=broker.url), unique, on_change=changes.append) as session,
+    ):
+        await session.subscribe(f"{unique}/a", gate.handle)
+        await broker.stop()
+        await wait_until(lambda: not session.connected)
+        with pytest.raises(Unavailable, match="not connected"):
+            await session.publish(f"{unique}/a", b"lost")
+        await broker.start()
+        await wait_until(lambda: session.connected)
+        await session.publish(f"{unique}/a", b"1")
+        await wait_until(lambda: gate.done)
+    assert gate.done == [b"1"]
+    assert changes == [True, False, True, False]
+
+
+async def test_subscriptions_are_made_again_when_the_broker_has_forgotten_the_session(
+    unique: str, wait_until: WaitUntil
+) -> None:
+    gate = Gate()
+    gate.open.set()
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        await session.subscribe(f"{unique}/a", gate.handle)
+        await broker.stop()
+        broker.forget()
+        await broker.start()
+        await wait_until(lambda: session.connected)
+        await session.publish(f"{unique}/a", b"1")
+        await wait_until(lambda: gate.done)
+    assert gate.done == [b"1"]
+
+
+async def test_a_message_sent_again_while_it_is_in_hand_is_handled_once_and_acknowledged(
+    unique: str, wait_until: WaitUntil
+) -> None:
+    gate, later = Gate(), Gate()
+    later.open.set()
+    async with open_broker() as broker:
+        settings = MqttSettings(url=broker.url)
+        async with open_session(settings, unique) as session:
+            await session.subscribe(f"{unique}/a", gate.handle)
+            await session.publish(f"{unique}/a", b"1")
+            await session.publish(f"{unique}/a", b"2")
+            await wait_until(lambda: gate.begun)
+            await broker.stop()
+            await wait_until(lambda: not session.connected)
+            await broker.start()
+            await wait_until(lambda: session.connected)
+            # What the broker sends again precedes this on the connection.
+            await session.subscribe(f"{unique}/marker", later.handle)
+            await session.publish(f"{unique}/marker", b"")
+            await wait_until(lambda: later.done)
+            assert gate.begun == [b"1"]
+            gate.open.set()
+            await wait_until(lambda: len(gate.done) == 2)
+            await session.publish(f"{unique}/a", b"3")
+            await wait_until(lambda: len(gate.done) == 3)
+            # This comes back only after the acknowledgement has left on the same connection.
+            await session.publish("other", b"")
+        assert gate.done == [b"1", b"2", b"3"]
+        async with open_session(settings, unique) as session:
+            later.done.clear()
+            await session.subscribe(f"{unique}/a", later.handle)
+            await session.publish(f"{unique}/a", b"4")
+            await wait_until(lambda: later.done)
+        assert later.done == [b"4"]
+
+
+async def test_what_was_handled_during_an_outage_is_acknowledged_when_it_comes_again(
+    unique: str, wait_until: WaitUntil
+) -> None:
+    gate = Gate()
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        await session.subscribe(f"{unique}/a", gate.handle)
+        await session.publish(f"{unique}/a", b"1")
+        await wait_until(lambda: gate.begun)
+        await broker.stop()
+        await wait_until(lambda: not session.connected)
+        gate.open.set()
+        await wait_until(lambda: gate.done)
+        await broker.start()
+        await wait_until(lambda: session.connected)
+        await session.publish(f"{unique}/a", b"2")
+        await wait_until(lambda: len(gate.done) == 2)
+    assert gate.begun == [b"1", b"2"]
+
+
+async def test_a_handler_that_lacks_something_is_called_again_until_it_works(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    calls: list[bytes] = []
+
+    async def handle(message: Message) -> None:
+        calls.append(message.payload)
+        if len(calls) < 3:
+            raise Unavailable("the store is away")
+
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", handle)
+        await session.publish(f"{unique}/a", b"1")
+        await session.publish(f"{unique}/a", b"2")
+        await wait_until(lambda: len(calls) == 4)
+    assert calls == [b"1", b"1", b"1", b"2"]
+
+
+async def test_a_message_that_breaks_its_handler_is_set_aside_and_the_next_is_handled(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    seen: list[bytes] = []
+    poison: list[tuple[bytes, str]] = []
+
+    async def handle(message: Message) -> None:
+        if message.payload == b"bad":
+            raise KeyError("no such thing")
+        seen.append(message.payload)
+
+    async def set_aside(message: Message, error: Exception) -> None:
+        poison.append((message.payload, type(error).__name__))
+
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/a", handle, on_poison=set_aside)
+        await session.publish(f"{unique}/a", b"bad")
+        await session.publish(f"{unique}/a", b"good")
+        await wait_until(lambda: seen)
+    assert (poison, seen) == ([(b"bad", "KeyError")], [b"good"])
+
+
+async def test_opening_without_a_broker_says_where_it_looked(unique: str) -> None:
+    settings = MqttSettings(url="mqtt://127.0.0.1:9")
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9.*refused") as failure:
+        async with open_session(settings, unique, connect_timeout=0.3):
+            pytest.fail("there is no broker")
+    assert failure.value.advice
+
+
+async def test_an_error_of_the_caller_leaves_the_session_as_it_is(mqtt: MqttSettings, unique: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_session(mqtt, unique):
+            raise ZeroDivisionError
+
+
+async def test_a_publish_that_is_under_way_when_the_connection_breaks_fails(
+    unique: str, broker: LocalBroker
+) -> None:
+    """A relay that swallows what comes from the broker stands for a network that breaks in this moment."""
+    upstream: list[asyncio.StreamWriter] = []
+    silent = asyncio.Event()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mute: asyncio.Event) -> None:
+        while data := await reader.read(65536):
+            if not mute.is_set():
+                writer.write(data)
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", broker.port)
+        upstream.append(broker_writer)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(pump(reader, broker_writer, asyncio.Event()))
+            tasks.create_task(pump(broker_reader, writer, silent))
+
+    async with await asyncio.start_server(relay, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with open_session(MqttSettings(url=f"mqtt://127.0.0.1:{port}"), unique) as session:
+            silent.set()
+            async with asyncio.TaskGroup() as tasks:
+                publish = tasks.create_task(_failure(session.publish(f"{unique}/a", b"1")))
+                await asyncio.sleep(0)
+                upstream[0].close()
+            assert "is gone" in publish.result().message
+
+
+async def _failure(publish: Awaitable[None]) -> Unavailable:
+    with pytest.raises(Unavailable) as failure:
+        await publish
+    return failure.value

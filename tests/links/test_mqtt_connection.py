@@ -1,0 +1,120 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttSettings
+from edge.errors import Refused, SettingsError, Unavailable
+from edge.links.cloudevent_mqtt import Message
+from edge.links.mqtt_connection import Broker, broker_of, connect
+from edge.sim.broker import LocalBroker, open_broker
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("mqtt://broker.plant", "broker.plant:1883"),
+        ("mqtts://broker.plant", "broker.plant:8883"),
+        ("mqtt://10.0.0.7:2883", "10.0.0.7:2883"),
+        ("mqtt://[::1]:2883", "::1:2883"),
+    ],
+)
+def test_the_url_says_where_the_broker_is(url: str, address: str) -> None:
+    broker = broker_of(MqttSettings(url=url), "edge", 60)
+    assert broker.address == address
+    assert (broker.tls is not None) == url.startswith("mqtts")
+
+
+@pytest.mark.parametrize("url", ["http://broker", "broker:1883", "mqtt://", "mqtt://b:port", "mqtt://a..b"])
+def test_a_url_that_leads_nowhere_is_named(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"mqtt\.url"):
+        broker_of(MqttSettings(url=url), "edge", 60)
+
+
+def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "ca.pem"
+    broken.write_text("not a certificate")
+    for file in (broken, tmp_path / "none.pem"):
+        with pytest.raises(SettingsError, match=file.name):
+            broker_of(MqttSettings(url="mqtts://broker", ca_file=str(file)), "edge", 60)
+
+
+def _local(broker: LocalBroker, client_id: str) -> Broker:
+    return Broker("127.0.0.1", broker.port, client_id, session_expiry=0)
+
+
+async def test_what_the_broker_refuses_is_an_error(tmp_path: Path, unique: str) -> None:
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite allowed/#\n")
+    rules.chmod(0o600)
+    async with open_broker(f"acl_file {rules}") as broker, connect(_local(broker, unique)) as connection:
+        await connection.publish(Message("allowed/a"), 1)
+        with pytest.raises(Unavailable, match=r"refused a publish to 'forbidden/a': Not authorized"):
+            await connection.publish(Message("forbidden/a"), 1)
+
+
+async def test_a_wrong_password_is_told_in_the_words_of_the_broker(tmp_path: Path, unique: str) -> None:
+    passwords = tmp_path / "passwords"
+    passwords.write_text("")
+    passwords.chmod(0o600)
+    async with open_broker("allow_anonymous false", f"password_file {passwords}") as broker:
+        with pytest.raises(Unavailable, match="Not authorized"):
+            async with connect(_local(broker, unique)):
+                pytest.fail("the broker knows no such user")
+
+
+async def test_a_second_connection_of_the_same_client_ends_the_first(
+    broker: LocalBroker, unique: str
+) -> None:
+    async with connect(_local(broker, unique)) as first, connect(_local(broker, unique)):
+        with pytest.raises(Unavailable, match="is gone"):
+            await anext(first.messages())
+        assert not first.acknowledge(1)
+
+
+async def test_a_hundred_publishes_side_by_side_are_all_confirmed(broker: LocalBroker, unique: str) -> None:
+    async with connect(_local(broker, unique)) as connection, asyncio.TaskGroup() as tasks:
+        for number in range(100):
+            tasks.create_task(connection.publish(Message(f"{unique}/{number}", b"x" * 10_000), 1))
+
+
+async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(
+    broker: LocalBroker, unique: str
+) -> None:
+    odd = "\ufeff key \u00e9\U0001f527"
+    async with connect(_local(broker, unique)) as connection:
+        await connection.subscribe(unique)
+        await connection.publish(Message(unique, user_properties={odd: odd}), 1)
+        incoming = await anext(connection.messages())
+    assert incoming.message.user_properties == {odd: odd}
+
+
+async def test_control_characters_in_text_do_not_break_the_connection(
+    broker: LocalBroker, unique: str
+) -> None:
+    bad = "".join(map(chr, (*range(32), 0x7F, 0x85, 0xD800, 0xFDD0, 0xFFFE, 0x1FFFF)))
+    message = Message(unique, content_type=f"text{bad}", user_properties={f"a{bad}": f"two\nlines{bad}"})
+    async with connect(_local(broker, unique)) as connection:
+        await connection.subscribe(unique)
+        await connection.publish(message, 1)
+        incoming = await anext(connection.messages())
+    blank = " " * len(bad)
+    assert incoming.message.content_type == f"text{blank}"
+    assert incoming.message.user_properties == {f"a{blank}": f"two lines{blank}"}
+
+
+async def test_text_that_is_too_long_is_cut(broker: LocalBroker, unique: str) -> None:
+    async with connect(_local(broker, unique)) as connection:
+        await connection.publish(Message(unique, user_properties={"a": "\U0001f527" * 70_000}), 1)
+
+
+@pytest.mark.parametrize("topic", ["", "a/+", "a/#", "a\nb", "a\x00", "a\ud800", "é" * 40_000])
+async def test_a_topic_that_mqtt_does_not_allow_is_refused(
+    broker: LocalBroker, unique: str, topic: str
+) -> None:
+    async with connect(_local(broker, unique)) as connection:
+        with pytest.raises(Refused):
+            await connection.publish(Message(topic), 1)
+        with pytest.raises(Refused):
+            await connection.publish(Message(unique, response_topic=topic), 1)
+        await connection.publish(Message(unique), 1)
