@@ -147,7 +147,7 @@ class _Draft:
         plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name != "southbound"}
         return Settings(**plain, southbound=southbound)
 
-    def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - an instance of cls, or None
+    def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:
         """Makes one section, with the default where a value is wrong; None where a required one is."""
         hints = get_type_hints(cls, include_extras=True)
         given = self._given.get(name, {})

@@ -139,7 +139,7 @@ def _bound(hint: object, bound: Literal["ge", "le"]) -> float | None:
     return next((value for meta in _metas(hint) if (value := getattr(meta, bound)) is not None), None)
 
 
-def _bare(hint: object) -> Any:  # noqa: ANN401 - any annotation
+def _bare(hint: object) -> Any:
     return getattr(hint, "__origin__", hint) if _metas(hint) else hint
 
 

@@ -23,7 +23,7 @@ Password = Annotated[str, Meta(extra={"secret": True})]
         ("b", Literal["a", "b"], "b"),
     ],
 )
-def test_a_value_of_toml_keeps_its_type(written: object, hint: Any, read: object) -> None:  # noqa: ANN401
+def test_a_value_of_toml_keeps_its_type(written: object, hint: Any, read: object) -> None:
     assert value.from_toml(written, hint) == value.Reading(read)
 
 
@@ -31,7 +31,7 @@ def test_a_value_of_toml_keeps_its_type(written: object, hint: Any, read: object
     ("text", "hint", "read"),
     [("3", Number, 3), ("a, b", Texts, ("a", "b")), ('["a, b"]', Texts, ("a, b",)), ("12", str, "12")],
 )
-def test_a_text_is_read_as_what_is_expected(text: str, hint: Any, read: object) -> None:  # noqa: ANN401
+def test_a_text_is_read_as_what_is_expected(text: str, hint: Any, read: object) -> None:
     assert value.from_text(text, hint) == value.Reading(read)
 
 
