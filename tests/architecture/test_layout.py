@@ -3,6 +3,9 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from edge.cli import COMMANDS
 from tests.architecture.sources import ROOT, modules, project_files, text
@@ -13,10 +16,24 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|work|Users)/\w")
 REGISTRY = re.compile(r"https?://(?:[\w-]+\.)*(?:archive|deb|files|index|mirrors?|pypi|registry)\.[\w.-]+")
 
 
+SPEAKERS = {
+    "redis": {"store"},
+    "valkey": {"store"},
+    "aiomqtt": {"links"},
+    "paho": {"links"},
+    "asyncua": {"links", "uaserver"},
+}
+"""Vendor's package -> the rooms that may import it."""
+
+
+def contracts() -> list[dict[str, Any]]:
+    """Reads the contracts of import-linter."""
+    return list(tomllib.loads(text(Path("pyproject.toml")))["tool"]["importlinter"]["contracts"])
+
+
 def layers() -> list[str]:
     """Names the rooms as the contract of import-linter has them, from the top down."""
-    contracts = tomllib.loads(text(Path("pyproject.toml")))["tool"]["importlinter"]["contracts"]
-    (layered,) = (contract for contract in contracts if contract["type"] == "layers")
+    (layered,) = (contract for contract in contracts() if contract["type"] == "layers")
     return [room.strip() for line in layered["layers"] for room in line.split("|")]
 
 
@@ -27,6 +44,17 @@ def test_the_top_level_folders_are_those_of_the_plan() -> None:
 def test_the_page_of_rooms_shows_the_rooms_from_the_top_down() -> None:
     page = text(Path("docs/reference/rooms.md"))
     assert re.findall(r"^\| `edge/(\w+?)(?:/|\.py)` \|", page, re.MULTILINE) == layers()
+
+
+@pytest.mark.parametrize("vendor", SPEAKERS)
+def test_a_vendors_words_are_forbidden_in_every_room_but_its_own(vendor: str) -> None:
+    sources = [
+        contract["source_modules"]
+        for contract in contracts()
+        if vendor in contract.get("forbidden_modules", ())
+    ]
+    silent = {room.removeprefix("edge.") for room in max(sources, key=len)}
+    assert silent == set(layers()) - SPEAKERS[vendor]
 
 
 def test_every_room_says_in_one_sentence_what_it_is() -> None:
@@ -89,6 +117,17 @@ def test_what_people_are_told_to_call_can_be_called() -> None:
         for command in re.findall(r"(?:^|bin/)(?:microdcs-)?edge ([a-z]+)", line)
     }
     assert {(path, command) for path, command in told if command not in COMMANDS} == set()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{path}: {target}"
+        for path in project_files()
+        if path.suffix == ".md"
+        for target in re.findall(r"\]\(([^)#\s]+)", text(path))
+        if "://" not in target and not (ROOT / path.parent / target).exists()
+    ]
+    assert broken == []
 
 
 def test_the_readme_shows_the_two_commands() -> None:
