@@ -57,9 +57,9 @@ def recipe(file: Path, *, as_json: bool) -> None:
         _answer(file, [f"not JSON: {error}"], (), as_json=as_json)
     match compile_recipe(data):
         case Rejected(faults=faults):
-            _answer(file, [str(fault) for fault in faults], (), as_json=as_json)
+            _answer(file, faults, (), as_json=as_json)
         case net:
-            _answer(file, (), [str(warning) for warning in net.warnings], as_json=as_json)
+            _answer(file, (), net.warnings, as_json=as_json)
 
 
 def _answer(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:

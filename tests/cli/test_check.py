@@ -9,6 +9,9 @@ from click.testing import CliRunner, Result
 from edge.cli import main
 from edge.config.sections import NAME_EXPECTED
 
+STEP = {"name": "Init", "initial": True}
+LEAVING = {"source": "Init", "target": "End", "condition": "always"}
+
 
 def check(*arguments: str | Path) -> Result:
     """Calls `edge check`."""
@@ -59,6 +62,32 @@ def test_a_program_reads_the_answer_as_json(good: Path, bad: Path) -> None:
     answer = check("settings", bad, "--json")
     assert answer.exit_code == 2
     assert len(json.loads(answer.output)["problems"]) == 2
+
+
+def test_a_good_recipe_has_no_problems(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
+    answer = check("recipe", file)
+    assert (answer.exit_code, answer.output) == (0, f"{file}: no problems\n")
+
+
+def test_a_faulty_recipe_tells_every_fault_and_ends_with_status_2(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps({"steps": [STEP, STEP], "transitions": [LEAVING | {"condition": "and"}]}))
+    answer = check("recipe", file)
+    assert answer.exit_code == 2
+    for told in ("'Init' stands for 2 steps", "unknown target 'End'", "condition 'and'"):
+        assert told in answer.output
+    assert json.loads(check("recipe", file, "--json").output)["problems"] == answer.output.splitlines()[:-1]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00"])
+def test_what_is_no_recipe_at_all_is_told(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(text)
+    answer = check("recipe", file)
+    assert answer.exit_code == 2
+    assert answer.output.endswith(f"{file}: 1 problem\n")
 
 
 @pytest.mark.parametrize("kind", ["settings", "recipe"])
