@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import aiomqtt
 import structlog
 
 from edge.config import MqttSettings
 from edge.errors import Unavailable
+from edge.links.background import beside
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_connection import RECEIVE_MAXIMUM, Broker, Connection, Incoming, broker_of, connect
 
@@ -48,18 +50,9 @@ async def open_session(
     `connect_timeout`, SettingsError when the settings cannot work.
     """
     session = Session(broker_of(settings, client_id, session_expiry), on_change)
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as tasks:
-        runner = tasks.create_task(session.run(), name=f"mqtt {client_id}")
-        try:
-            await session.wait_connected(connect_timeout)
-            yield session
-        except Exception as error:  # noqa: BLE001 - it is raised again below, outside the group, which would wrap it
-            failure = error
-        finally:
-            runner.cancel()
-    if failure is not None:
-        raise failure
+    async with beside(session.run(), f"mqtt {client_id}"):
+        await session.wait_connected(connect_timeout)
+        yield session
 
 
 @dataclass(slots=True, eq=False)
@@ -304,30 +297,29 @@ def _enqueue(subscription: _Subscription, delivery: _Delivery) -> None:
 
 async def _handle(subscription: _Subscription, message: Message) -> None:
     """Have a message handled, however long what it needs is unavailable."""
+    act = subscription.handler
     attempt = 0
     while True:
         try:
-            await _handle_or_set_aside(subscription, message)
+            await act(message)
         except Unavailable as error:
             if attempt == 0:
-                _log.warning(
-                    "mqtt message waits, its handler cannot work", topic=message.topic, reason=error.message
-                )
+                _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
             attempt += 1
             await asyncio.sleep(_backoff(attempt, *RETRY_SECONDS))
+        except (
+            Exception
+        ) as error:  # a message that our own defect cannot digest must not stop those behind it
+            _log.exception("mqtt message could not be handled", topic=message.topic)
+            if subscription.on_poison is None or act is not subscription.handler:
+                return
+            act = partial(_set_aside, subscription.on_poison, error)
         else:
             return
 
 
-async def _handle_or_set_aside(subscription: _Subscription, message: Message) -> None:
-    try:
-        await subscription.handler(message)
-    except Unavailable:
-        raise
-    except Exception as error:  # noqa: BLE001 - a message our own defect cannot digest must not stop the next
-        _log.exception("mqtt message could not be handled", topic=message.topic)
-        if subscription.on_poison is not None:
-            await subscription.on_poison(message, error)
+async def _set_aside(on_poison: PoisonHandler, error: Exception, message: Message) -> None:
+    await on_poison(message, error)
 
 
 def _backoff(attempt: int, shortest: float, longest: float) -> float:

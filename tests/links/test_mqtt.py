@@ -268,6 +268,7 @@ async def test_a_message_that_breaks_its_handler_is_set_aside_and_the_next_is_ha
 
     async def set_aside(message: Message, error: Exception) -> None:
         poison.append((message.payload, type(error).__name__))
+        raise ValueError("a defect in setting aside changes nothing")
 
     async with open_session(mqtt, unique) as session:
         await session.subscribe(f"{unique}/a", handle, on_poison=set_aside)

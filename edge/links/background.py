@@ -1,0 +1,26 @@
+"""Work that runs beside a block of code, exactly as long as the block."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run `work` in a task of that name; cancel it at the end of the block.
+
+    What the block raises comes out as it is. When `work` fails, the block is cancelled and the failure comes
+    out in an exception group.
+    """
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work, name=name)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - raised again below: inside, the group would wrap it
+            failure = error
+        finally:
+            task.cancel()
+    if failure is not None:
+        raise failure

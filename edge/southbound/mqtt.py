@@ -1,0 +1,169 @@
+"""Equipment that speaks CloudEvents over MQTT 5."""
+
+import dataclasses
+import uuid
+from collections import Counter
+
+import msgspec
+import structlog
+
+from edge.config import MqttEquipmentSettings
+from edge.errors import Refused
+from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.model.cloudevent import CloudEvent
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
+
+_log = structlog.get_logger(__name__)
+
+
+async def open_equipment(
+    name: str, settings: MqttEquipmentSettings, session: Session, station: Station, source: str
+) -> Equipment:
+    """Listen to the equipment `name` for the life of the session, and give the port to it.
+
+    `source` is the CloudEvents source of what we send. Raises Unavailable when the broker does not confirm
+    the subscriptions.
+    """
+    equipment = MqttEquipment(name, f"{settings.topic_prefix}/{name}", session, station, source)
+    await session.subscribe(equipment.answers_topic, equipment.take_answer)
+    for topic in equipment.event_topics:
+        await session.subscribe(topic, equipment.take_event)
+    return equipment
+
+
+class MqttEquipment:
+    """One piece of equipment on `{topic prefix}/{name}/commands`, `answers`, `events` and `data`.
+
+    `counts` tells how many messages were refused, by the kind of the refusal.
+    """
+
+    def __init__(self, name: str, topic: str, session: Session, station: Station, source: str) -> None:
+        self.name = name
+        self.commands_topic = f"{topic}/commands"
+        self.answers_topic = f"{topic}/answers"
+        self.event_topics = (f"{topic}/events", f"{topic}/data")
+        self.counts: Counter[str] = Counter()
+        self._session = session
+        self._station = station
+        self._source = source
+
+    async def send(self, command: Command) -> None:
+        """Send a command of phase `start` or `reset`; return when the broker has it."""
+        await self._publish(command, command.phase)
+
+    async def stop(self, command: Command) -> None:
+        """Ask the equipment to stop the command of that id."""
+        await self._publish(command, Phase.STOP)
+
+    async def take_answer(self, message: Message) -> None:
+        """Take a message from the answers topic."""
+        try:
+            answer = _answer_of(to_event(message))
+        except Refused as refusal:
+            await self._refuse(message, refusal)
+            return
+        await self._station.answer(answer)
+
+    async def take_event(self, message: Message) -> None:
+        """Take a message from the events or the data topic; where it asks for work, answer with it."""
+        try:
+            event = to_event(_without_correlation_data(message) if message.response_topic else message)
+            happened = _happened(event)
+        except Refused as refusal:
+            await self._refuse(message, refusal)
+            return
+        task = await self._station.event(happened)
+        if message.response_topic:
+            answer = self._task_answer(event, task)
+            await self._session.send(
+                to_message(answer, message.response_topic, correlation_data=message.correlation_data)
+            )
+
+    async def _publish(self, command: Command, phase: Phase) -> None:
+        event = CloudEvent(
+            id=command.command_id,
+            source=self._source,
+            type=command.type_id,
+            subject=command.scope,
+            correlationid=command.correlation_id,
+            extensions={"phase": phase.value},
+            data={
+                "job_id": command.job_id,
+                "action": command.action,
+                "attempt": command.attempt,
+                "parameters": command.parameters,
+            },
+        )
+        await self._session.send(to_message(event, self.commands_topic, response_topic=self.answers_topic))
+
+    def _task_answer(self, request: CloudEvent, task: Task | None) -> CloudEvent:
+        answer = CloudEvent(
+            # The same request may come twice and then gets the same answer, under the same id.
+            id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{request.source}#{request.id}")),
+            source=self._source,
+            type=request.type,
+            subject=request.subject,
+            correlationid=request.correlationid,
+            causationid=request.id,
+        )
+        if task is None:
+            message = f"no job in scope {request.subject!r} waits for {request.type}"
+            return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
+        data = {"job_id": task.job_id, "action": task.action, "parameters": task.parameters}
+        return msgspec.structs.replace(answer, data=data)
+
+    async def _refuse(self, message: Message, refusal: Refused) -> None:
+        """Tell the sender, the log and the counters; the message is acknowledged after that."""
+        self.counts[refusal.kind] += 1
+        _log.warning(
+            "equipment message refused",
+            equipment=self.name,
+            topic=message.topic,
+            kind=refusal.kind,
+            reason=refusal.message,
+        )
+        if not message.response_topic:
+            return
+        request = message.user_properties
+        answer = CloudEvent(
+            id=str(uuid.uuid4()),
+            source=self._source,
+            type=request.get("type") or "com.github.aschamberger.microdcs.refused.v1",
+            subject=request.get("subject"),
+            correlationid=request.get("correlationid"),
+            causationid=request.get("id"),
+            mdcserrorkind=refusal.kind,
+            mdcserrormessage=refusal.message,
+        )
+        await self._session.send(
+            to_message(answer, message.response_topic, correlation_data=message.correlation_data)
+        )
+
+
+def _answer_of(event: CloudEvent) -> EquipmentAnswer:
+    if not event.causationid:
+        raise Refused(
+            "unreadable", "an answer without causationid", "Name the id of the command in causationid."
+        )
+    error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
+    return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
+
+
+def _without_correlation_data(question: Message) -> Message:
+    """Keep MQTT's Correlation Data out of the event: in a question it is the answer's and names no job."""
+    return dataclasses.replace(question, correlation_data=None)
+
+
+def _happened(event: CloudEvent) -> EquipmentEvent:
+    if not event.subject:
+        raise Refused("unreadable", "an event without subject", "Name the scope of the station in subject.")
+    return EquipmentEvent(
+        source=event.source,
+        event_id=event.id,
+        type_id=event.type,
+        scope=event.subject,
+        data=event.data,
+        job_id=event.extensions.get("joborderid"),
+        correlation_id=event.correlationid,
+    )

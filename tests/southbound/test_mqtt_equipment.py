@@ -1,0 +1,261 @@
+"""What goes to equipment over MQTT and what comes back, on a real broker."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from edge.config import MqttEquipmentSettings, MqttSettings
+from edge.errors import Unavailable
+from edge.links.mqtt import Message, Session, open_session
+from edge.sfc.signal import Phase
+from edge.southbound.mqtt import MqttEquipment, open_equipment
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
+from tests.conftest import WaitUntil
+
+CORRELATION = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
+COMMAND = Command(
+    command_id="J1:tighten:1",
+    phase=Phase.START,
+    type_id="com.example.station.tighten.v1",
+    scope="station-1",
+    job_id="J1",
+    correlation_id=CORRELATION,
+    action="tighten",
+    attempt=1,
+    parameters={"torque_spec": "85Nm"},
+)
+QUESTION = {
+    "id": "q-1",
+    "source": "/camera",
+    "type": "com.example.station.qa_result.v1",
+    "subject": "station-1",
+}
+
+
+class RecordingStation:
+    """A station that notes what reaches it; `failures` are raised before anything else."""
+
+    def __init__(self) -> None:
+        self.answers: list[EquipmentAnswer] = []
+        self.events: list[EquipmentEvent] = []
+        self.task: Task | None = None
+        self.failures: list[Unavailable] = []
+
+    async def answer(self, answer: EquipmentAnswer) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        self.answers.append(answer)
+
+    async def event(self, event: EquipmentEvent) -> Task | None:
+        self.events.append(event)
+        return self.task
+
+
+@dataclass
+class Bench:
+    """The edge's side with its station, and the device's side as plain messages."""
+
+    equipment: MqttEquipment
+    station: RecordingStation
+    device: Session
+    topic: str
+    received: list[Message] = field(default_factory=list)
+
+    async def note(self, message: Message) -> None:
+        self.received.append(message)
+
+
+@pytest.fixture
+async def bench(mqtt: MqttSettings, unique: str) -> AsyncIterator[Bench]:
+    settings = MqttEquipmentSettings(type_ids=(COMMAND.type_id,), topic_prefix=unique)
+    station = RecordingStation()
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        equipment = await open_equipment("wrench", settings, edge, station, "/edge")
+        assert isinstance(equipment, MqttEquipment)
+        bench = Bench(equipment, station, device, f"{unique}/wrench")
+        await device.subscribe(f"{bench.topic}/commands", bench.note)
+        await device.subscribe(f"{bench.topic}/replies", bench.note)
+        yield bench
+
+
+def _tightened(**further: str) -> dict[str, str]:
+    attributes = {
+        "id": "a-1",
+        "source": "/wrench",
+        "type": COMMAND.type_id,
+        "causationid": COMMAND.command_id,
+    }
+    return attributes | further
+
+
+async def test_a_command_goes_out_with_all_that_equipment_needs(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.equipment.send(COMMAND)
+    await wait_until(lambda: bench.received)
+    assert bench.received == [
+        Message(
+            topic=f"{bench.topic}/commands",
+            payload=b'{"job_id":"J1","action":"tighten","attempt":1,"parameters":{"torque_spec":"85Nm"}}',
+            content_type="application/json",
+            user_properties={
+                "specversion": "1.0",
+                "id": "J1:tighten:1",
+                "source": "/edge",
+                "type": "com.example.station.tighten.v1",
+                "subject": "station-1",
+                "correlationid": CORRELATION,
+                "phase": "start",
+            },
+            response_topic=f"{bench.topic}/answers",
+            correlation_data=bytes.fromhex(CORRELATION.replace("-", "")),
+        )
+    ]
+
+
+async def test_the_same_command_sent_again_is_the_same_message(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.equipment.send(COMMAND)
+    await bench.equipment.send(COMMAND)
+    await wait_until(lambda: len(bench.received) == 2)
+    assert bench.received[0] == bench.received[1]
+
+
+async def test_a_stop_bears_the_id_of_its_command(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.equipment.stop(COMMAND)
+    await wait_until(lambda: bench.received)
+    properties = bench.received[0].user_properties
+    assert (properties["id"], properties["phase"]) == (COMMAND.command_id, "stop")
+
+
+async def test_an_answer_reaches_the_station_with_its_data(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.device.publish(
+        f"{bench.topic}/answers",
+        b'{"torque":85.2}',
+        content_type="application/json",
+        user_properties=_tightened(),
+    )
+    await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, {"torque": 85.2})]
+
+
+@pytest.mark.parametrize(
+    ("message", "error"), [("the spindle is jammed", "the spindle is jammed"), ("", "mechanical")]
+)
+async def test_an_error_kind_makes_an_answer_a_failure(
+    bench: Bench, wait_until: WaitUntil, message: str, error: str
+) -> None:
+    properties = _tightened(mdcserrorkind="mechanical", mdcserrormessage=message)
+    await bench.device.publish(f"{bench.topic}/answers", user_properties=properties)
+    await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, error=error)]
+
+
+async def test_late_and_foreign_answers_are_for_the_station_to_judge(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
+    for command_id in (COMMAND.command_id, COMMAND.command_id, "nobody's"):
+        await bench.device.publish(
+            f"{bench.topic}/answers", user_properties=_tightened(causationid=command_id)
+        )
+    await wait_until(lambda: len(bench.station.answers) == 3)
+    assert [answer.command_id for answer in bench.station.answers][1:] == [COMMAND.command_id, "nobody's"]
+
+
+async def test_an_answer_waits_until_the_station_can_take_it(bench: Bench, wait_until: WaitUntil) -> None:
+    bench.station.failures = [Unavailable("the store is away")]
+    await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
+    await wait_until(lambda: bench.station.answers)
+    assert len(bench.station.answers) == 1
+
+
+@pytest.mark.parametrize("topic", ["events", "data"])
+async def test_an_event_reaches_the_station_and_asks_for_nothing(
+    bench: Bench, wait_until: WaitUntil, topic: str
+) -> None:
+    await bench.device.publish(
+        f"{bench.topic}/{topic}",
+        b'{"pass":true}',
+        content_type="application/json",
+        user_properties=QUESTION | {"joborderid": "J1"},
+        correlation_data=bytes.fromhex(CORRELATION.replace("-", "")),
+    )
+    await wait_until(lambda: bench.station.events)
+    assert bench.station.events == [
+        EquipmentEvent(
+            source="/camera",
+            event_id="q-1",
+            type_id=QUESTION["type"],
+            scope="station-1",
+            data={"pass": True},
+            job_id="J1",
+            correlation_id=CORRELATION,
+        )
+    ]
+    assert bench.received == []
+
+
+async def test_a_device_that_asks_for_work_is_given_its_task(bench: Bench, wait_until: WaitUntil) -> None:
+    bench.station.task = Task("J1", "camera_qa", {"exposure": 4})
+    await bench.device.publish(
+        f"{bench.topic}/events",
+        user_properties=QUESTION,
+        response_topic=f"{bench.topic}/replies",
+        correlation_data=b"0123456789abcdef",
+    )
+    await wait_until(lambda: bench.received)
+    answer = bench.received[0]
+    assert answer.payload == b'{"job_id":"J1","action":"camera_qa","parameters":{"exposure":4}}'
+    assert answer.correlation_data == b"0123456789abcdef"
+    assert (answer.user_properties["type"], answer.user_properties["causationid"]) == (
+        QUESTION["type"],
+        "q-1",
+    )
+    assert "mdcserrorkind" not in answer.user_properties
+    assert bench.station.events[0].correlation_id is None
+
+
+async def test_a_device_that_asks_twice_with_one_id_gets_one_answer_twice(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
+    bench.station.task = Task("J1", "camera_qa", {})
+    for _ in range(2):
+        await bench.device.publish(
+            f"{bench.topic}/events", user_properties=QUESTION, response_topic=f"{bench.topic}/replies"
+        )
+    await wait_until(lambda: len(bench.received) == 2)
+    assert bench.received[0] == bench.received[1]
+
+
+async def test_a_device_is_told_that_nothing_waits(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.device.publish(
+        f"{bench.topic}/events", user_properties=QUESTION, response_topic=f"{bench.topic}/replies"
+    )
+    await wait_until(lambda: bench.received)
+    properties = bench.received[0].user_properties
+    assert properties["mdcserrorkind"] == "nothing_waiting"
+    assert "com.example.station.qa_result.v1" in properties["mdcserrormessage"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "properties"),
+    [
+        ("answers", b"{}", {"id": "a-1", "source": "/wrench", "type": "t"}),
+        ("answers", b"{", _tightened()),
+        ("answers", b"hello", {}),
+        ("events", b"{}", {"id": "e-1", "source": "/wrench", "type": "t"}),
+        ("events", b"", {}),
+        ("data", b"\xff", QUESTION),
+    ],
+)
+async def test_an_unreadable_message_is_answered_counted_and_passed_by(
+    bench: Bench, wait_until: WaitUntil, topic: str, payload: bytes, properties: dict[str, str]
+) -> None:
+    await bench.device.publish(
+        f"{bench.topic}/{topic}", payload, user_properties=properties, response_topic=f"{bench.topic}/replies"
+    )
+    await wait_until(lambda: bench.received)
+    assert bench.received[0].user_properties["mdcserrorkind"] == "unreadable"
+    assert bench.received[0].user_properties["mdcserrormessage"]
+    assert bench.equipment.counts == {"unreadable": 1}
+    await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
+    await wait_until(lambda: bench.station.answers)
+    assert bench.station.events == []
