@@ -1,0 +1,84 @@
+"""Keeps the arrays of structures that follow the jobs: encoded once a change, told to subscribers bundled."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import structlog
+from asyncua import ua
+from asyncua.server.address_space import AddressSpace
+
+from edge.model.isa95 import Payload
+from edge.uaserver.encoding import extension_object
+
+logger = structlog.get_logger(__name__)
+
+# One list may change many times for one job; a subscriber gets it whole every time.
+BUNDLE_S = 0.05
+
+
+class LiveList:
+    """The value of one array variable, by the identifier of its entries, in the order they first appeared."""
+
+    def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event) -> None:
+        self._entries: dict[str, ua.ExtensionObject] = {}
+        self._value: ua.DataValue | None = None
+        self._changed = changed
+        self._untold = False
+        aspace.set_attribute_value_callback(node_id, ua.AttributeIds.Value, self._read)
+        self._subscribers = aspace[node_id].attributes[ua.AttributeIds.Value].datachange_callbacks
+
+    def put(self, identifier: str, entry: Payload) -> None:
+        """Add an entry, or replace the one of this identifier where it stands."""
+        self._entries[identifier] = extension_object(entry)
+        self._has_changed()
+
+    def drop(self, identifier: str) -> None:
+        """Take an entry out; nothing happens when there is none."""
+        if self._entries.pop(identifier, None) is not None:
+            self._has_changed()
+
+    def replace(self, entries: dict[str, Payload]) -> None:
+        """Let the list hold exactly these."""
+        self._entries = {identifier: extension_object(entry) for identifier, entry in entries.items()}
+        self._has_changed()
+
+    async def tell(self) -> None:
+        """Give the value to everybody who has subscribed to it, unless it is known to them."""
+        if not self._untold:
+            return
+        self._untold = False
+        value = self._current()
+        for handle in tuple(self._subscribers):
+            if handle not in self._subscribers:  # gone while another was told
+                continue
+            try:
+                await self._subscribers[handle](handle, value)
+            except Exception:
+                # A subscriber may have asked for what asyncua cannot do with an array, a deadband for one.
+                # That is its own loss, and no reason to leave the others without news.
+                logger.exception("an OPC UA subscriber could not be told", monitored_item=handle)
+
+    def _has_changed(self) -> None:
+        self._value = None
+        self._untold = True
+        self._changed.set()
+
+    def _read(self, _node_id: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
+        return self._current()
+
+    def _current(self) -> ua.DataValue:
+        if self._value is None:
+            now = datetime.now(UTC)
+            content = ua.Variant(list(self._entries.values()), ua.VariantType.ExtensionObject, is_array=True)
+            self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
+        return self._value
+
+
+async def tell_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event) -> None:
+    """Tell every change, at the latest BUNDLE_S after it happened, until cancelled."""
+    while True:
+        await changed.wait()
+        await asyncio.sleep(BUNDLE_S)
+        changed.clear()
+        for live_list in lists:
+            await live_list.tell()

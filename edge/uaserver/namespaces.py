@@ -1,0 +1,39 @@
+"""The namespaces of the address space, at indexes that stay the same over every start."""
+
+from enum import IntEnum
+
+UA_URI = "http://opcfoundation.org/UA/"
+TYPES_URI = "urn:microdcs-edge:types"
+
+
+class Namespace(IntEnum):
+    """Indexes. 1 is the application's (OPC 10000-5, 6.3.1); 2 to 6 are those of official node sets."""
+
+    UA = 0
+    APPLICATION = 1
+    DI = 2
+    IA = 3
+    MACHINERY = 4
+    ISA95 = 5
+    JOBS = 6
+    TYPES = 7
+    MACHINES = 8
+
+
+OFFICIAL_URI = {
+    Namespace.DI: UA_URI + "DI/",
+    Namespace.IA: UA_URI + "IA/",
+    Namespace.MACHINERY: UA_URI + "Machinery/",
+    Namespace.ISA95: UA_URI + "ISA95-JOBCONTROL_V2/",
+    Namespace.JOBS: UA_URI + "Machinery/Jobs/",
+}
+
+
+def application_uri(gateway: str) -> str:
+    """Name this server for the whole plant: the URI its certificate has to carry."""
+    return f"urn:microdcs-edge:{gateway}"
+
+
+def machines_uri(gateway: str) -> str:
+    """Name the namespace of this gateway's machines."""
+    return f"urn:microdcs-edge:{gateway}:machines"

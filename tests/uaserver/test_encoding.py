@@ -1,0 +1,236 @@
+"""The table of structures against the official definitions, and what independent code reads from our bytes."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import msgspec
+import pytest
+from asyncua import Client, ua
+from asyncua.common.utils import Buffer
+from asyncua.ua.ua_binary import extensionobject_from_binary, extensionobject_to_binary
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge.model.isa95 import (
+    Equipment,
+    EUInformation,
+    JobOrder,
+    JobOrderAndState,
+    JobResponse,
+    LocalizedText,
+    Material,
+    Parameter,
+    Payload,
+    Personnel,
+    PhysicalAsset,
+    Property,
+    State,
+    WorkMaster,
+)
+from edge.model.job_state import JobState, JobStatus, SubState, state_entries
+from edge.uaserver.encoding import ENCODING_ID, STRUCTURES, extension_object, variant
+from edge.uaserver.namespaces import Namespace
+
+# The client has made asyncua's classes from the definitions it found at the server: they read what we write.
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("client")]
+
+DATA_TYPE = {
+    Equipment: 3005,
+    JobOrder: 3008,
+    JobOrderAndState: 3015,
+    JobResponse: 3013,
+    Material: 3010,
+    Parameter: 3003,
+    Personnel: 3011,
+    PhysicalAsset: 3012,
+    Property: 3002,
+    State: 3006,
+    WorkMaster: 3007,
+}
+
+UNIT = EUInformation(
+    namespace_uri="http://www.opcfoundation.org/UA/units/un/cefact",
+    unit_id=20053,
+    display_name=LocalizedText(text="N·m", locale="en"),
+    description=LocalizedText(text="newton metre"),
+)
+TEXTS = (LocalizedText(text="Hinterachse", locale="de"), LocalizedText(text="rear axle"), LocalizedText())
+LEAF = Parameter(id="tolerance", value=[1, 2.5], engineering_units=UNIT)
+NESTED = Parameter(id="torque", value=42.5, description=TEXTS, engineering_units=UNIT, subparameters=(LEAF,))
+PROPERTIES = (Property(id="colour", value="red", subproperties=(Property(id="gloss", value=True),)),)
+ORDER = JobOrder(
+    job_order_id="job-1",
+    description=TEXTS,
+    work_master_id=(WorkMaster(id="rear-axle", description=TEXTS[0], parameters=(NESTED,)),),
+    start_time=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+    end_time=datetime(2026, 1, 2, 5, 4, 5, tzinfo=timezone(timedelta(hours=2))),
+    priority=-3,
+    job_order_parameters=(NESTED, LEAF),
+    personnel_requirements=(Personnel(id="fitter", personnel_use="x", quantity="1", properties=PROPERTIES),),
+    equipment_requirements=(Equipment(id="e", equipment_use="y", quantity="2.50", engineering_units=UNIT),),
+    physical_asset_requirements=(PhysicalAsset(id="a", physical_asset_use="z", description=TEXTS),),
+    material_requirements=(
+        Material(
+            material_class_id="bolt",
+            material_definition_id="M12",
+            material_lot_id="L1",
+            material_sublot_id="S1",
+            description=TEXTS,
+            material_use="consumed",
+            quantity="4",
+            engineering_units=UNIT,
+            properties=PROPERTIES,
+        ),
+    ),
+)
+
+
+def decoded(value: Payload) -> Any:
+    """What asyncua reads with the classes it made from the DataTypeDefinitions of the server."""
+    return extensionobject_from_binary(Buffer(extensionobject_to_binary(extension_object(value))))
+
+
+def plain(value: Any) -> Any:
+    """Bring what asyncua has read into the form of `msgspec.to_builtins`: absent is not there, names as they travel."""
+    match value:
+        case ua.Variant():
+            return plain(value.Value)
+        case ua.LocalizedText():
+            return {name: text for name, text in (("Text", value.Text), ("Locale", value.Locale)) if text}
+        case ua.RelativePath():
+            return [{"Name": e.TargetName.Name, "NamespaceUri": e.TargetName.NamespaceIndex} for e in value.Elements]
+        case list():
+            return [plain(item) for item in value]
+        case datetime():
+            return value.astimezone(UTC)
+        case _ if hasattr(value, "__dataclass_fields__"):
+            names = [name for name in value.__dataclass_fields__ if name != "Encoding"]
+            return {name: plain(getattr(value, name)) for name in names if getattr(value, name) is not None}
+        case _:
+            return value
+
+
+def expected(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: expected(item) for name, item in value.items()}
+        case list() | tuple():
+            return [expected(item) for item in value]
+        case datetime():
+            return value.astimezone(UTC)
+        case _:
+            return value
+
+
+def travelling(value: Payload) -> Any:
+    return expected(msgspec.to_builtins(value, builtin_types=(datetime,)))
+
+
+@pytest.mark.parametrize("structure", DATA_TYPE, ids=lambda structure: structure.__name__)
+async def test_the_table_is_that_of_the_official_definition(client: Client, structure: type[Payload]) -> None:
+    node = client.get_node(ua.NodeId(DATA_TYPE[structure], Namespace.ISA95))
+    definition = await node.read_data_type_definition()
+    spelling = {field.name: field.encode_name for field in msgspec.structs.fields(structure)}
+    assert [(spelling[field.name], field.optional) for field in STRUCTURES[structure]] == [
+        (field.Name, field.IsOptional) for field in definition.Fields
+    ]
+    if structure in ENCODING_ID:
+        assert ENCODING_ID[structure] == definition.DefaultEncodingId
+
+
+async def test_an_order_with_everything_is_read_as_it_was() -> None:
+    order = decoded(ORDER)
+    assert type(order).__name__ == "ISA95JobOrderDataType"
+    assert plain(order) == travelling(ORDER)
+
+
+async def test_an_order_with_nothing_is_read_as_it_was() -> None:
+    assert plain(decoded(JobOrder(job_order_id="job-1"))) == {"JobOrderID": "job-1"}
+
+
+async def test_a_response_is_read_as_it_was() -> None:
+    response = JobResponse(
+        job_response_id="r",
+        description=TEXTS[0],
+        job_order_id="job-1",
+        start_time=ORDER.start_time,
+        end_time=ORDER.end_time,
+        job_state=(State(state_text=TEXTS[1], state_number=5),),
+        job_response_data=(NESTED,),
+        personnel_actuals=ORDER.personnel_requirements,
+        equipment_actuals=ORDER.equipment_requirements,
+        physical_asset_actuals=ORDER.physical_asset_requirements,
+        material_actuals=ORDER.material_requirements,
+    )
+    read = plain(decoded(response))
+    assert read["JobState"][0].pop("BrowsePath") == []
+    assert read == travelling(response)
+
+
+async def test_a_state_names_its_sub_state_machine_by_the_server_s_namespace_index() -> None:
+    shown = JobOrderAndState(job_order=ORDER, state=state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED)))
+    top, sub = decoded(shown).State
+    assert (top.StateText.Text, top.StateNumber, top.BrowsePath.Elements) == ("Ended", 5, [])
+    (element,) = sub.BrowsePath.Elements
+    assert (sub.StateText.Text, sub.StateNumber) == ("Completed", 1)
+    assert element.TargetName == ua.QualifiedName("EndedSubstates", Namespace.ISA95)
+    assert element.ReferenceTypeId == ua.NodeId(ua.ObjectIds.HasComponent)
+    assert (element.IsInverse, element.IncludeSubtypes) == (False, True)
+
+
+async def test_a_recipe_travels_not_with_its_work_master() -> None:
+    assert plain(decoded(WorkMaster(id="w", data={"steps": []}, dataschema="urn:sfc"))) == {"ID": "w"}
+
+
+@pytest.mark.parametrize(("wanted", "written"), [(70_000, 32_767), (-70_000, -32_768), (7, 7)])
+async def test_a_number_that_does_not_fit_is_the_nearest_that_does(wanted: int, written: int) -> None:
+    assert decoded(JobOrder(job_order_id="j", priority=wanted)).Priority == written
+
+
+T = ua.VariantType
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "content"),
+    [
+        (None, T.Null, None),
+        (True, T.Boolean, True),
+        (7, T.Int64, 7),
+        (-(1 << 63), T.Int64, -(1 << 63)),
+        (1 << 63, T.UInt64, 1 << 63),
+        (1 << 64, T.Double, 1 << 64),
+        (1.5, T.Double, 1.5),
+        ("torque", T.String, "torque"),
+        (b"\0\1", T.ByteString, b"\0\1"),
+        ([1, 2], T.Int64, [1, 2]),
+        ((True, False), T.Boolean, [True, False]),
+        ([1, 2.5], T.Double, [1.0, 2.5]),
+        (["a", "b"], T.String, ["a", "b"]),
+        ([], T.Variant, []),
+        ([None], T.Variant, [ua.Variant()]),
+        (["a", 1], T.Variant, [ua.Variant("a", T.String), ua.Variant(1, T.Int64)]),
+        ({"nominal": 42.5}, T.String, '{"nominal":42.5}'),
+        ([[1, 2], [3, 4]], T.String, "[[1,2],[3,4]]"),
+        ([{"a": 1}], T.String, '[{"a":1}]'),
+    ],
+    ids=repr,
+)
+async def test_a_json_value_has_one_type(value: object, kind: ua.VariantType, content: object) -> None:
+    said = variant(value)
+    assert (said.VariantType, said.Value, said.is_array) == (kind, content, isinstance(content, list))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(), below, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(value=json_values)
+async def test_every_json_value_can_be_written_and_read(value: object) -> None:
+    (read,) = decoded(
+        JobOrder(job_order_id="j", job_order_parameters=(Parameter(id="p", value=value),))
+    ).JobOrderParameters
+    assert read.Value == variant(value)

@@ -1,0 +1,111 @@
+"""Nobody changes anything over OPC UA; and what asyncua would let through, so that we notice when it stops."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, Server, ua
+from asyncua.crypto.permission_rules import UserRole
+from asyncua.server.internal_server import InternalServer
+
+from edge.uaserver import nodesets
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import UA, Space
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NO_COMMENT = ua.Variant([], ua.VariantType.LocalizedText, is_array=True)
+
+
+class TestReadOnly:
+    async def test_writing_is_refused(self, client: Client, space: Space) -> None:
+        for node in (await space.response_list(), client.get_node(ua.ObjectIds.Server_ServiceLevel)):
+            before = await node.read_value()
+            with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+                await node.write_value(await node.read_data_value())
+            assert await node.read_value() == before
+
+    @pytest.mark.parametrize("scope", ["station-1", "station-2"])
+    async def test_every_method_is_refused(self, space: Space, scope: str) -> None:
+        management = await space.job_management(scope)
+        for part in ("JobOrderControl", "JobOrderResults"):
+            parent = await management.get_child([space.name(part, UA + "Machinery/Jobs/")])
+            for method in await parent.get_methods():
+                with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+                    await parent.call_method(method, "job-1", NO_COMMENT)
+
+    async def test_a_method_is_refused_by_the_id_of_its_type_too(self, client: Client, space: Space) -> None:
+        control = await (await space.job_management()).get_child(
+            [space.name("JobOrderControl", UA + "Machinery/Jobs/")]
+        )
+        start = ua.NodeId(7005, space.index[UA + "ISA95-JOBCONTROL_V2/"])
+        with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+            await control.call_method(start, "job-1", NO_COMMENT)
+
+    async def test_adding_and_deleting_nodes_is_refused(self, client: Client, space: Space) -> None:
+        machine = await space.machine()
+        with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+            await machine.add_object(space.index["urn:microdcs-edge:edge:machines"], "intruder")
+        with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+            await client.delete_nodes([machine])
+
+    async def test_nobody_becomes_administrator_by_name(self, server: UaServer) -> None:
+        admin = Client(server.endpoint)
+        admin.set_user("admin")
+        admin.set_password("secret")
+        with pytest.raises((ua.UaError, ValueError)):
+            await admin.connect()
+
+    async def test_nobody_registers_another_server(self, client: Client) -> None:
+        with pytest.raises(ua.uaerrors.BadServiceUnsupported):
+            await client.uaclient.register_server(ua.RegisteredServer(ServerUri="urn:intruder"))
+        assert [found.ApplicationUri for found in await client.find_servers()] == ["urn:microdcs-edge:edge"]
+
+
+class TestWhyWeDoItOurselves:
+    """Each of these holds for asyncua as it is; where one fails, a part of `hardening.py` or `nodesets.py` can go."""
+
+    async def test_asyncua_makes_admin_with_any_password_an_administrator(self) -> None:
+        plain = InternalServer()
+        assert plain.user_manager.get_user(plain, username="admin", password="whatever").role is UserRole.Admin
+
+    async def test_asyncua_lets_anybody_register_servers(self) -> None:
+        plain = InternalServer()
+        plain.register_server(ua.RegisteredServer(ServerUri="urn:intruder", ServerNames=[ua.LocalizedText("x")]))
+        assert "urn:intruder" in plain._known_servers  # noqa: SLF001 - it is not to be seen otherwise
+
+    async def test_asyncua_gathers_a_hundred_mebibytes_for_one_message(self) -> None:
+        assert Server().limits.max_message_size == 100 * 1024 * 1024
+
+    async def test_asyncua_waits_for_its_clock_when_it_stops(self) -> None:
+        assert "asyncio.sleep(1)" in inspect.getsource(InternalServer._set_current_time_loop)  # noqa: SLF001
+
+    async def test_asyncua_cannot_place_the_nodes_of_drawing_tools(self, plain: Server, nodeset_package: Path) -> None:
+        with pytest.raises(ua.uaerrors.BadParentNodeIdInvalid):
+            await plain.import_xml(nodeset_package / nodesets.NODESETS[0].file, auto_load_definitions=False)
+
+    async def test_asyncua_drops_the_definition_of_an_option_set_on_byte(
+        self, plain: Server, nodeset_package: Path
+    ) -> None:
+        await nodesets.register_official(plain)
+        for nodeset in nodesets.NODESETS[3:]:
+            await plain.import_xml(nodeset_package / nodeset.file, auto_load_definitions=False)
+        output_info = plain.get_node(ua.NodeId(3009, Namespace.JOBS))
+        assert (await output_info.read_attribute(ua.AttributeIds.DataTypeDefinition)).Value.Value is None
+
+    async def test_asyncua_forgets_the_type_of_nested_declarations(self, plain: Server) -> None:
+        await nodesets.import_types(plain, nodesets.prepared(nodesets.default_directory()))
+        declared = ua.NodeId(1003, Namespace.JOBS)
+        made = await plain.nodes.objects.add_object(Namespace.APPLICATION, "JobManagement", objecttype=declared)
+        control = await made.get_child([f"{Namespace.JOBS.value}:JobOrderControl"])
+        assert await control.get_methods() == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def plain() -> Server:
+    """The server of asyncua as it comes, with namespace 0 only."""
+    server = Server()
+    await server.init()
+    return server

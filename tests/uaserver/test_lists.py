@@ -1,0 +1,117 @@
+"""The lists that follow the jobs, as clients read them and hear of them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from asyncua import Client, Node, ua
+
+from edge.model.isa95 import LocalizedText, WorkMaster
+from edge.model.job_state import JobState
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import UA, Space, entry, response
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_lists_are_empty_arrays_of_structures_without_jobs(space: Space) -> None:
+    for node in (await space.job_order_list(), await space.response_list()):
+        value = await node.read_data_value()
+        assert (value.Value.Value, value.Value.VariantType) == ([], ua.VariantType.ExtensionObject)
+
+
+async def test_lists_show_a_job_with_its_state_and_response(jobs: UaServer, space: Space) -> None:
+    jobs.show("station-1", entry("job-1", JobState.ENDED), response("job-1"))
+
+    (shown,) = await (await space.job_order_list()).read_value()
+    (answer,) = await (await space.response_list()).read_value()
+    assert shown.JobOrder.JobOrderID == "job-1"
+    assert shown.JobOrder.WorkMasterID[0].ID == "rear-axle"
+    assert [(state.StateText.Text, state.StateNumber) for state in shown.State] == [("Ended", 5)]
+    assert answer.JobOrderID == "job-1"
+    assert [(parameter.ID, parameter.Value.Value) for parameter in answer.JobResponseData] == [("torque", 42.5)]
+    top, sub = answer.JobState
+    assert (top.StateText.Text, top.BrowsePath.Elements) == ("Ended", [])
+    isa95 = space.index[UA + "ISA95-JOBCONTROL_V2/"]
+    assert sub.BrowsePath.Elements[0].TargetName == ua.QualifiedName("EndedSubstates", isa95)
+
+
+async def test_lists_hold_a_job_once_where_it_first_stood(jobs: UaServer, space: Space) -> None:
+    for job_order_id in ("job-1", "job-2", "job-3"):
+        jobs.show("station-1", entry(job_order_id), None)
+    jobs.show("station-1", entry("job-2", JobState.RUNNING), None)
+
+    shown = await (await space.job_order_list()).read_value()
+    assert [(item.JobOrder.JobOrderID, item.State[0].StateNumber) for item in shown] == [
+        ("job-1", 2),
+        ("job-2", 3),
+        ("job-3", 2),
+    ]
+
+
+async def test_lists_lose_a_job_and_its_response_together(jobs: UaServer, space: Space) -> None:
+    jobs.show("station-1", entry("job-1", JobState.ENDED), response("job-1"))
+    jobs.hide("station-1", "job-1")
+    assert await (await space.job_order_list()).read_value() == []
+    assert await (await space.response_list()).read_value() == []
+
+
+async def test_lists_keep_machines_apart(jobs: UaServer, space: Space) -> None:
+    jobs.show("station-2", entry("job-1"), None)
+    assert await (await space.job_order_list()).read_value() == []
+    assert len(await (await space.job_order_list("station-2")).read_value()) == 1
+
+
+async def test_lists_name_the_work_masters(jobs: UaServer, space: Space) -> None:
+    recipe = WorkMaster(id="rear-axle", description=LocalizedText(text="Rear axle", locale="en"), data={"s": 1})
+    jobs.work_masters("station-1", [recipe])
+    (shown,) = await (await space.member("JobOrderControl", "WorkMaster")).read_value()
+    assert (shown.ID, shown.Description) == ("rear-axle", ua.LocalizedText("Rear axle", "en"))
+
+
+class Listener:
+    """Gathers what a subscriber is told: the ids of the jobs in the list."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Queue[list[str]] = asyncio.Queue()
+
+    def datachange_notification(self, _node: Node, value: Any, _data: object) -> None:
+        self.told.put_nowait([item.JobOrder.JobOrderID for item in value])
+
+
+async def test_lists_tell_a_subscriber_when_a_job_comes_and_goes(jobs: UaServer, client: Client, space: Space) -> None:
+    listener = Listener()
+    subscription = await client.create_subscription(20, listener)
+    await subscription.subscribe_data_change(await space.job_order_list())
+    async with asyncio.timeout(5):
+        assert await listener.told.get() == []
+        jobs.show("station-1", entry("job-1"), None)
+        jobs.show("station-1", entry("job-2"), None)
+        assert await listener.told.get() == ["job-1", "job-2"]
+        jobs.hide("station-1", "job-1")
+        assert await listener.told.get() == ["job-2"]
+    await subscription.delete()
+
+
+async def test_lists_tell_the_others_when_one_subscriber_cannot_be_told(
+    jobs: UaServer, client: Client, space: Space
+) -> None:
+    # asyncua subtracts the arrays to compare them with the deadband, which raises.
+    job_order_list = await space.job_order_list()
+    deadband = ua.DataChangeFilter(
+        Trigger=ua.DataChangeTrigger.StatusValue, DeadbandType=ua.DeadbandType.Absolute, DeadbandValue=1.0
+    )
+    odd = ua.MonitoredItemCreateRequest(
+        ItemToMonitor=ua.ReadValueId(job_order_list.nodeid, ua.AttributeIds.Value),
+        MonitoringMode=ua.MonitoringMode.Reporting,
+        RequestedParameters=ua.MonitoringParameters(ClientHandle=99, Filter=deadband, QueueSize=1),
+    )
+    listener = Listener()
+    subscription = await client.create_subscription(20, listener)
+    await subscription.create_monitored_items([odd])
+    await subscription.subscribe_data_change(job_order_list)
+    async with asyncio.timeout(5):
+        jobs.show("station-1", entry("job-1"), None)
+        while await listener.told.get() != ["job-1"]:
+            pass
+    await subscription.delete()

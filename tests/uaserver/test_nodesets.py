@@ -1,0 +1,102 @@
+"""Preparing the node sets, and what they are at the server in the end."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from asyncua import Client, Node, ua
+from click.testing import CliRunner
+
+from edge.errors import SettingsError
+from edge.uaserver import nodesets
+from edge.uaserver.nodesets import NODESETS
+from tests.uaserver.running import MACHINES, SETTINGS, served
+
+
+@pytest.fixture(scope="module")
+def prepared(nodeset_package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("nodesets")
+    answer = CliRunner().invoke(nodesets.main, ["prepare", str(nodeset_package), str(directory)])
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.count("prepared ") == len(NODESETS)
+    return directory
+
+
+def test_preparing_again_changes_nothing(nodeset_package: Path, prepared: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in prepared.iterdir()}
+    said: list[str] = []
+    nodesets.prepare(nodeset_package, prepared, said.append)
+    assert said == [f"{prepared} is up to date"]
+    assert {path: path.stat().st_mtime_ns for path in prepared.iterdir()} == before
+
+
+def test_a_cache_that_fits_no_more_makes_way(prepared: Path, nodeset_package: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "prepared"
+    shutil.copytree(prepared, directory)
+    (fresh,) = directory.glob("*.cache")
+    fresh.rename(directory / f"{fresh.stem[:-16]}{'0' * 16}.cache")
+    nodesets.prepare(nodeset_package, directory, lambda _: None)
+    assert [path.name for path in directory.glob("*.cache")] == [fresh.name]
+
+
+def test_every_missing_or_foreign_file_is_named(nodeset_package: Path, tmp_path: Path) -> None:
+    for nodeset in NODESETS[2:]:
+        shutil.copy(nodeset_package / nodeset.file, tmp_path)
+    (tmp_path / NODESETS[2].file).write_bytes(b"<UANodeSet/>")
+
+    answer = CliRunner().invoke(nodesets.main, ["prepare", str(tmp_path), str(tmp_path / "prepared")])
+
+    assert answer.exit_code == 1
+    assert f"{NODESETS[0].file} is missing" in answer.output
+    assert f"{NODESETS[1].file} is missing" in answer.output
+    assert f"{NODESETS[2].file} is not the file of {nodesets.PACKAGE}" in answer.output
+    assert NODESETS[3].file not in answer.output
+    assert "npm pack" in answer.output
+    assert not (tmp_path / "prepared").exists()
+
+
+def test_what_is_not_prepared_is_named(prepared: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "prepared"
+    shutil.copytree(prepared, directory)
+    (directory / NODESETS[4].file).unlink()
+    with pytest.raises(SettingsError, match=NODESETS[4].file) as caught:
+        nodesets.prepared(directory)
+    assert caught.value.advice.startswith("Run `make setup`")
+
+
+async def test_a_server_is_the_same_from_the_cache_and_from_the_node_sets(prepared: Path, tmp_path: Path) -> None:
+    without_cache = tmp_path / "prepared"
+    shutil.copytree(prepared, without_cache, ignore=shutil.ignore_patterns("*.cache"))
+
+    assert await everything_below_the_machines(prepared) == await everything_below_the_machines(without_cache)
+
+
+async def everything_below_the_machines(directory: Path) -> list[Any]:
+    """References, attributes and types of all nodes that lead to the jobs, and of the types they have."""
+    found: list[Any] = []
+    seen: set[ua.NodeId] = set()
+    attributes = (
+        ua.AttributeIds.BrowseName,
+        ua.AttributeIds.DisplayName,
+        ua.AttributeIds.Value,
+        ua.AttributeIds.DataType,
+    )
+
+    async def visit(node: Node) -> None:
+        if node.nodeid in seen or node.nodeid.NamespaceIndex == 0:
+            return
+        seen.add(node.nodeid)
+        references = await node.get_references()
+        found.append((node.nodeid.to_string(), sorted(map(str, references))))
+        found.append([str(value.Value) for value in await node.read_attributes(attributes)])
+        for reference in references:
+            if reference.IsForward:
+                await visit(Node(node.session, reference.NodeId))
+
+    settings = msgspec.structs.replace(SETTINGS, nodesets=str(directory))
+    async with served(settings, MACHINES[:1]) as server, Client(server.endpoint) as client:
+        await visit(client.get_node(ua.NodeId(1001, 4)))
+    assert len(found) > 400
+    return found

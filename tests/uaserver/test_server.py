@@ -1,0 +1,77 @@
+"""Where the server listens, and what it says when it cannot."""
+
+import asyncio
+import socket
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+from asyncua import Client, Node, ua
+
+from edge.config import OpcuaSettings
+from edge.errors import SettingsError, Unavailable
+from edge.uaserver.server import UaServer, open_server
+from tests.uaserver.running import MACHINES, SETTINGS, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> None:
+    async with open_server(settings, "edge", MACHINES, tasks):
+        pass
+
+
+async def test_every_description_names_the_real_port(client: Client, server: UaServer) -> None:
+    port = urlsplit(server.endpoint).port
+    (endpoint,) = await client.get_endpoints()
+    assert urlsplit(endpoint.EndpointUrl).port == port != 0
+    assert endpoint.Server.ApplicationType == ua.ApplicationType.Server
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "gateway.example.com", "localhost", "127.0.0.1"])  # noqa: S104
+async def test_only_this_host_is_served_while_there_are_no_users(host: str) -> None:
+    settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://{host}:0")
+    async with served(settings, MACHINES[:1]) as server:
+        assert urlsplit(server.endpoint).hostname == "127.0.0.1"
+
+
+async def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://127.0.0.1:{port}")
+        async with asyncio.TaskGroup() as tasks:
+            with pytest.raises(Unavailable, match=f"127.0.0.1:{port}: Address already in use"):
+                await open_and_leave(settings, tasks)
+
+
+async def test_a_missing_node_set_is_named_with_what_to_do(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, nodesets=str(tmp_path))
+    async with asyncio.TaskGroup() as tasks:
+        with pytest.raises(SettingsError, match=r"Opc.Ua.Di.NodeSet2.xml is missing") as caught:
+            await open_and_leave(settings, tasks)
+    assert "make setup" in caught.value.advice
+
+
+async def test_a_server_stops_at_once_though_clients_are_there() -> None:
+    async with served(SETTINGS, MACHINES[:1]) as server:
+        leaving = Client(server.endpoint)
+        await leaving.connect()
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 0.5
+    await leaving.disconnect()
+
+
+async def test_the_clock_runs(client: Client) -> None:
+    ticks: asyncio.Queue[datetime] = asyncio.Queue()
+
+    class Listener:
+        def datachange_notification(self, _node: Node, value: datetime, _data: object) -> None:
+            ticks.put_nowait(value)
+
+    subscription = await client.create_subscription(50, Listener())
+    await subscription.subscribe_data_change(client.get_node(ua.ObjectIds.Server_ServerStatus_CurrentTime))
+    async with asyncio.timeout(5):
+        assert await ticks.get() < await ticks.get()
+    await subscription.delete()
