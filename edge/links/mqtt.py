@@ -132,9 +132,7 @@ class Session:
             raise Unavailable(reason, "The session reconnects by itself; try again later.")
         await self._connection.publish(message, qos)
 
-    async def subscribe(
-        self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None
-    ) -> None:
+    async def subscribe(self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None) -> None:
         """Hand what matches `topic_filter` to `handler`, for the life of the session.
 
         Returns once the broker has confirmed. A handler that raises Unavailable is called again, with growing
@@ -280,9 +278,7 @@ class Session:
 async def _activate(connection: Connection, subscription: _Subscription) -> None:
     subscription.refusal = await connection.subscribe(subscription.topic_filter)
     if subscription.refusal is not None:
-        _log.error(
-            "mqtt subscription refused", topic_filter=subscription.topic_filter, reason=subscription.refusal
-        )
+        _log.error("mqtt subscription refused", topic_filter=subscription.topic_filter, reason=subscription.refusal)
     subscription.active.set()
 
 
@@ -307,9 +303,7 @@ async def _handle(subscription: _Subscription, message: Message) -> None:
                 _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
             attempt += 1
             await asyncio.sleep(_backoff(attempt, *RETRY_SECONDS))
-        except (
-            Exception
-        ) as error:  # a message that our own defect cannot digest must not stop those behind it
+        except Exception as error:  # noqa: BLE001 - a message we cannot digest must not stop those behind it
             _log.exception("mqtt message could not be handled", topic=message.topic)
             if subscription.on_poison is None or act is not subscription.handler:
                 return

@@ -125,9 +125,7 @@ class Connection:
         broker refuses, Refused(`topic`) for a topic that MQTT does not allow.
         """
         _check_topic(message.topic)
-        info = self._paho.publish(
-            message.topic, message.payload, qos, message.retain, _publish_properties(message)
-        )
+        info = self._paho.publish(message.topic, message.payload, qos, message.retain, _publish_properties(message))
         if info.rc != MQTT_ERR_SUCCESS:
             raise self._unavailable(f"cannot publish to {message.topic!r}: {error_string(info.rc)}")
         if qos == 0:
@@ -156,9 +154,7 @@ class Connection:
         try:
             reasons = await self._client.subscribe(topic_filter, options=options)
         except aiomqtt.MqttError as error:
-            raise self._unavailable(
-                f"did not confirm the subscription to {topic_filter!r}: {error}"
-            ) from None
+            raise self._unavailable(f"did not confirm the subscription to {topic_filter!r}: {error}") from None
         refusals = [str(reason) for reason in reasons if isinstance(reason, ReasonCode) and reason.is_failure]
         return refusals[0] if refusals else None
 
@@ -262,15 +258,8 @@ def _publish_properties(message: Message) -> Properties:
 
 
 def _check_topic(topic: str) -> None:
-    if (
-        not topic
-        or _FORBIDDEN.search(topic)
-        or set(topic) & set("+#")
-        or len(topic.encode()) > _LONGEST_STRING
-    ):
-        raise Refused(
-            "topic", f"{topic[:200]!r} is no topic to publish to", "Avoid +, # and control characters."
-        )
+    if not topic or _FORBIDDEN.search(topic) or set(topic) & set("+#") or len(topic.encode()) > _LONGEST_STRING:
+        raise Refused("topic", f"{topic[:200]!r} is no topic to publish to", "Avoid +, # and control characters.")
 
 
 def _text(text: str) -> str:

@@ -14,7 +14,7 @@ from edge.errors import Unavailable
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 # Debian puts daemons where the PATH of an ordinary user does not look.
-_DAEMON_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
+DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
 
 class LocalBroker:
@@ -22,7 +22,7 @@ class LocalBroker:
 
     def __init__(self, program: str, directory: Path, further: tuple[str, ...]) -> None:
         self._program = program
-        self._directory = directory
+        self.directory = directory
         self._further = further
         self._process: asyncio.subprocess.Process | None = None
         self.port = _free_port()
@@ -34,9 +34,9 @@ class LocalBroker:
 
     async def start(self) -> None:
         """Start it and return once it accepts connections; raises Unavailable with its last words if not."""
-        configuration = self._directory / "mosquitto.conf"
-        configuration.write_text(_configuration(self.port, self._directory, self._further))
-        with (self._directory / "mosquitto.log").open("ab") as log:
+        configuration = self.directory / "mosquitto.conf"
+        configuration.write_text(_configuration(self.port, self.directory, self._further))
+        with (self.directory / "mosquitto.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 self._program,
                 "-c",
@@ -70,7 +70,7 @@ class LocalBroker:
 
     def forget(self) -> None:
         """Lose all it has stored, as a broker without persistence does; only while it is stopped."""
-        (self._directory / "mosquitto.db").unlink(missing_ok=True)
+        (self.directory / "mosquitto.db").unlink(missing_ok=True)
 
     async def _accepts(self) -> bool:
         try:
@@ -81,7 +81,7 @@ class LocalBroker:
         return True
 
     def _failed(self) -> Unavailable:
-        last_words = (self._directory / "mosquitto.log").read_text(errors="replace")[-1000:]
+        last_words = (self.directory / "mosquitto.log").read_text(errors="replace")[-1000:]
         return Unavailable(f"mosquitto did not start on port {self.port}:\n{last_words}")
 
 
@@ -92,7 +92,8 @@ async def open_broker(*further: str) -> AsyncIterator[LocalBroker]:
     `further` are lines for its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
     installed or does not start.
     """
-    program = shutil.which("mosquitto", path=_DAEMON_PATH)
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *DAEMON_DIRECTORIES))
+    program = shutil.which("mosquitto", path=path)
     if program is None:
         raise Unavailable("mosquitto is not installed", "Install it: sudo apt-get install mosquitto")
     with tempfile.TemporaryDirectory(prefix="edge-mosquitto-") as directory:

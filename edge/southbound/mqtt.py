@@ -136,16 +136,12 @@ class MqttEquipment:
             mdcserrorkind=refusal.kind,
             mdcserrormessage=refusal.message,
         )
-        await self._session.send(
-            to_message(answer, message.response_topic, correlation_data=message.correlation_data)
-        )
+        await self._session.send(to_message(answer, message.response_topic, correlation_data=message.correlation_data))
 
 
 def _answer_of(event: CloudEvent) -> EquipmentAnswer:
     if not event.causationid:
-        raise Refused(
-            "unreadable", "an answer without causationid", "Name the id of the command in causationid."
-        )
+        raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
     error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
     return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
 

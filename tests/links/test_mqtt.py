@@ -50,9 +50,7 @@ async def test_messages_of_one_subscription_are_handled_in_order(
     assert seen == numbers
 
 
-async def test_a_message_arrives_with_all_it_carries(
-    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
-) -> None:
+async def test_a_message_arrives_with_all_it_carries(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     seen: list[Message] = []
 
     async def handle(message: Message) -> None:
@@ -292,9 +290,7 @@ async def test_an_error_of_the_caller_leaves_the_session_as_it_is(mqtt: MqttSett
             raise ZeroDivisionError
 
 
-async def test_a_publish_that_is_under_way_when_the_connection_breaks_fails(
-    unique: str, broker: LocalBroker
-) -> None:
+async def test_a_publish_that_is_under_way_when_the_connection_breaks_fails(unique: str, broker: LocalBroker) -> None:
     """A relay that swallows what comes from the broker stands for a network that breaks in this moment."""
     upstream: list[asyncio.StreamWriter] = []
     silent = asyncio.Event()

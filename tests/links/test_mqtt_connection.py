@@ -63,9 +63,7 @@ async def test_a_wrong_password_is_told_in_the_words_of_the_broker(tmp_path: Pat
                 pytest.fail("the broker knows no such user")
 
 
-async def test_a_second_connection_of_the_same_client_ends_the_first(
-    broker: LocalBroker, unique: str
-) -> None:
+async def test_a_second_connection_of_the_same_client_ends_the_first(broker: LocalBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as first, connect(_local(broker, unique)):
         with pytest.raises(Unavailable, match="is gone"):
             await anext(first.messages())
@@ -78,9 +76,7 @@ async def test_a_hundred_publishes_side_by_side_are_all_confirmed(broker: LocalB
             tasks.create_task(connection.publish(Message(f"{unique}/{number}", b"x" * 10_000), 1))
 
 
-async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(
-    broker: LocalBroker, unique: str
-) -> None:
+async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(broker: LocalBroker, unique: str) -> None:
     odd = "\ufeff key \u00e9\U0001f527"
     async with connect(_local(broker, unique)) as connection:
         await connection.subscribe(unique)
@@ -89,9 +85,7 @@ async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(
     assert incoming.message.user_properties == {odd: odd}
 
 
-async def test_control_characters_in_text_do_not_break_the_connection(
-    broker: LocalBroker, unique: str
-) -> None:
+async def test_control_characters_in_text_do_not_break_the_connection(broker: LocalBroker, unique: str) -> None:
     bad = "".join(map(chr, (*range(32), 0x7F, 0x85, 0xD800, 0xFDD0, 0xFFFE, 0x1FFFF)))
     message = Message(unique, content_type=f"text{bad}", user_properties={f"a{bad}": f"two\nlines{bad}"})
     async with connect(_local(broker, unique)) as connection:
@@ -109,9 +103,7 @@ async def test_text_that_is_too_long_is_cut(broker: LocalBroker, unique: str) ->
 
 
 @pytest.mark.parametrize("topic", ["", "a/+", "a/#", "a\nb", "a\x00", "a\ud800", "é" * 40_000])
-async def test_a_topic_that_mqtt_does_not_allow_is_refused(
-    broker: LocalBroker, unique: str, topic: str
-) -> None:
+async def test_a_topic_that_mqtt_does_not_allow_is_refused(broker: LocalBroker, unique: str, topic: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         with pytest.raises(Refused):
             await connection.publish(Message(topic), 1)

@@ -137,9 +137,7 @@ async def test_an_answer_reaches_the_station_with_its_data(bench: Bench, wait_un
     assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, {"torque": 85.2})]
 
 
-@pytest.mark.parametrize(
-    ("message", "error"), [("the spindle is jammed", "the spindle is jammed"), ("", "mechanical")]
-)
+@pytest.mark.parametrize(("message", "error"), [("the spindle is jammed", "the spindle is jammed"), ("", "mechanical")])
 async def test_an_error_kind_makes_an_answer_a_failure(
     bench: Bench, wait_until: WaitUntil, message: str, error: str
 ) -> None:
@@ -149,13 +147,9 @@ async def test_an_error_kind_makes_an_answer_a_failure(
     assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, error=error)]
 
 
-async def test_late_and_foreign_answers_are_for_the_station_to_judge(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_late_and_foreign_answers_are_for_the_station_to_judge(bench: Bench, wait_until: WaitUntil) -> None:
     for command_id in (COMMAND.command_id, COMMAND.command_id, "nobody's"):
-        await bench.device.publish(
-            f"{bench.topic}/answers", user_properties=_tightened(causationid=command_id)
-        )
+        await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened(causationid=command_id))
     await wait_until(lambda: len(bench.station.answers) == 3)
     assert [answer.command_id for answer in bench.station.answers][1:] == [COMMAND.command_id, "nobody's"]
 
@@ -213,9 +207,7 @@ async def test_a_device_that_asks_for_work_is_given_its_task(bench: Bench, wait_
     assert bench.station.events[0].correlation_id is None
 
 
-async def test_a_device_that_asks_twice_with_one_id_gets_one_answer_twice(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_a_device_that_asks_twice_with_one_id_gets_one_answer_twice(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.task = Task("J1", "camera_qa", {})
     for _ in range(2):
         await bench.device.publish(

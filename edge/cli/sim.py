@@ -1,0 +1,77 @@
+"""`edge sim`: simulated equipment as processes of their own."""
+
+import asyncio
+import signal
+
+import click
+
+_url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
+_name = click.option("--name", required=True, help="Its name, that of [southbound.NAME] in the settings.")
+_prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
+
+
+@click.group()
+def sim() -> None:
+    """Run simulated equipment against a broker.
+
+    It works until it is told to stop, by Ctrl-C or SIGTERM.
+    """
+
+
+@sim.command(epilog="Example: edge sim controller --name wrench --delay 2")
+@_url
+@_name
+@_prefix
+@click.option("--delay", default=0.2, show_default=True, help="How long a command takes, in seconds.")
+@click.option("--fail", "failing", multiple=True, metavar="TYPE_ID", help="Answer this type with an error.")
+def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...]) -> None:
+    """Run a tightening controller.
+
+    It takes commands on PREFIX/NAME/commands and answers each after a delay with torque and angle.
+    """
+    from edge.config import MqttSettings
+    from edge.links.mqtt import open_session
+    from edge.sim.controller import open_controller
+
+    async def run() -> None:
+        async with (
+            open_session(MqttSettings(url=url), f"edge-sim-{name}") as session,
+            open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
+        ):
+            await _until_stopped(f"controller {name} takes commands on {device.topic}/commands")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim camera --name camera --scope station-1")
+@_url
+@_name
+@_prefix
+@click.option("--scope", default="station-1", show_default=True, help="The scope of its station.")
+@click.option("--interval", default=0.5, show_default=True, help="Offer a result this often, in seconds.")
+def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> None:
+    """Run an inspection camera.
+
+    It offers its results on PREFIX/NAME/events, again and again, for one job after the other.
+    """
+    from edge.config import MqttSettings
+    from edge.links.mqtt import open_session
+    from edge.sim.camera import open_camera
+
+    async def run() -> None:
+        async with (
+            open_session(MqttSettings(url=url), f"edge-sim-{name}") as session,
+            open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
+        ):
+            await _until_stopped(f"camera {name} offers results on {device.topic}/events")
+
+    asyncio.run(run())
+
+
+async def _until_stopped(ready: str) -> None:
+    """Say that we are ready, then wait for SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    click.echo(ready)
+    await stop.wait()

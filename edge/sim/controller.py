@@ -1,0 +1,139 @@
+"""A simulated tightening controller: takes commands over MQTT 5, works for a while, answers with torque and angle."""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import structlog
+
+from edge.errors import Refused, Unavailable
+from edge.links.background import beside
+from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.model.cloudevent import CloudEvent
+
+TOPIC_PREFIX = "app/equipment"
+WORK_SECONDS = 0.2
+# How many commands it remembers, to know one that is sent again.
+MEMORY = 10_000
+RETRY_SECONDS = 0.5
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_controller(
+    session: Session,
+    name: str,
+    *,
+    topic_prefix: str = TOPIC_PREFIX,
+    delay: float = WORK_SECONDS,
+    failing: Collection[str] = (),
+) -> AsyncIterator["Controller"]:
+    """Have a controller take commands on `{topic_prefix}/{name}/commands`, each answered after `delay` seconds.
+
+    Commands whose type is in `failing` are answered with an error.
+    """
+    controller = Controller(session, f"{topic_prefix}/{name}", delay, failing)
+    async with beside(controller.run(), f"controller {name}"):
+        await session.subscribe(f"{controller.topic}/commands", controller.take)
+        yield controller
+
+
+class Controller:
+    """What the controller has seen: `commands` it took, `duplicates` it dropped, `stopped` ones, each in order."""
+
+    def __init__(self, session: Session, topic: str, delay: float, failing: Collection[str]) -> None:
+        self.topic = topic
+        self.commands: deque[CloudEvent] = deque(maxlen=MEMORY)
+        self.duplicates: deque[CloudEvent] = deque(maxlen=MEMORY)
+        self.stopped: deque[str] = deque(maxlen=MEMORY)
+        self._session = session
+        self._delay = delay
+        self._failing = failing
+        self._known: dict[tuple[str, str], None] = {}
+        self._at_work: dict[str, asyncio.Task[None]] = {}
+        self._accepted: asyncio.Queue[tuple[CloudEvent, str]] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Work on what was accepted, side by side, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                command, answers_topic = await self._accepted.get()
+                task = tasks.create_task(self._work(command, answers_topic), name=f"command {command.id}")
+                self._at_work[command.id] = task
+
+    async def take(self, message: Message) -> None:
+        """Accept, drop or stop a command."""
+        answers_topic = message.response_topic or f"{self.topic}/answers"
+        try:
+            command = to_event(message)
+        except Refused as refusal:
+            _log.warning("command unreadable", reason=refusal.message)
+            return
+        phase = command.extensions.get("phase", "start")
+        if (command.id, phase) in self._known:
+            self.duplicates.append(command)
+            return
+        self._remember(command.id, phase)
+        self.commands.append(command)
+        _log.info("command", action=_member(command.data, "action"), phase=phase, type=command.type, id=command.id)
+        match phase:
+            case "start" | "reset":
+                self._accepted.put_nowait((command, answers_topic))
+            case "stop":
+                self._stop(command.id)
+            case _:
+                _log.warning("command of an unknown phase", phase=phase, id=command.id)
+
+    def _remember(self, command_id: str, phase: str) -> None:
+        self._known[command_id, phase] = None
+        if len(self._known) > MEMORY:
+            del self._known[next(iter(self._known))]
+
+    def _stop(self, command_id: str) -> None:
+        task = self._at_work.pop(command_id, None)
+        if task is not None:
+            task.cancel()
+            self.stopped.append(command_id)
+
+    async def _work(self, command: CloudEvent, answers_topic: str) -> None:
+        await asyncio.sleep(self._delay)
+        # From here on it is too late to stop.
+        self._at_work.pop(command.id, None)
+        answer = CloudEvent(
+            id=f"{command.id}/answer",
+            source=f"/{self.topic}",
+            type=command.type,
+            subject=command.subject,
+            correlationid=command.correlationid,
+            causationid=command.id,
+            data=None if command.type in self._failing else result_of(command),
+        )
+        if command.type in self._failing:
+            answer = msgspec.structs.replace(
+                answer, mdcserrorkind="simulated", mdcserrormessage="the controller was told to fail"
+            )
+        while True:
+            try:
+                await self._session.send(to_message(answer, answers_topic))
+            except Unavailable:
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+
+def result_of(command: CloudEvent) -> dict[str, Any]:
+    """Make up what the work came to: tightening reaches its `torque_spec` (Nm) closely, anything else is just done."""
+    if "tighten" not in command.type or command.extensions.get("phase") == "reset":
+        return {"done": True}
+    number = re.match(r"\d+(?:\.\d+)?", str(_member(_member(command.data, "parameters"), "torque_spec")))
+    target = float(number.group()) if number else 10.0
+    return {"torque": round(target * 1.0024, 1), "angle": 41.5}
+
+
+def _member(data: object, name: str) -> object:
+    return data.get(name) if isinstance(data, dict) else None

@@ -1,0 +1,154 @@
+"""A small MES: pushes station settings, calls job methods and waits for their answers, watches its jobs."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from edge.config import MqttSettings
+from edge.errors import Refused, Unavailable
+from edge.links.mqtt import Message, Session, open_session, to_event, to_message
+from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
+
+TOPIC_PREFIX = "app/jobs"
+ANSWER_SECONDS = 10.0
+# Answers to calls of before a restart are of no use after it.
+SESSION_EXPIRY_SECONDS = 60
+METHOD_TYPE = "org.opcfoundation.ISA95-JOBCONTROL_V2.{}.v2"
+CONFIG_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
+
+Watcher = Callable[[str, CloudEvent], Awaitable[None]]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """What a job method answered; `reasons` says in words why it declined."""
+
+    status: ReturnStatus
+    reasons: str = ""
+
+
+@asynccontextmanager
+async def open_mes(
+    settings: MqttSettings, name: str = "mes", *, topic_prefix: str = TOPIC_PREFIX
+) -> AsyncIterator["Mes"]:
+    """Open a MES of that name, which is its MQTT client id too. Raises Unavailable when the broker is not reached."""
+    async with open_session(settings, name, session_expiry=SESSION_EXPIRY_SECONDS) as session:
+        mes = Mes(session, name, topic_prefix)
+        await session.subscribe(mes.answers_topic, mes.take_answer)
+        yield mes
+
+
+class Mes:
+    """The MES's side of the northbound topics."""
+
+    def __init__(self, session: Session, name: str, topic_prefix: str) -> None:
+        self.answers_topic = f"{topic_prefix}/answers/{name}"
+        self._session = session
+        self._source = f"/{name}"
+        self._prefix = topic_prefix
+        self._open: dict[str, asyncio.Future[CloudEvent]] = {}
+
+    async def configure(
+        self, scope: str, kind: str, data: object, *, method: str = "PUT", deadline: float = ANSWER_SECONDS
+    ) -> None:
+        """Push station settings of a kind (`workmaster`, `equipment`, ...); `method` is `PUT` or `DELETE`.
+
+        Raises Refused with what the station finds wrong, Unavailable when no answer comes within `deadline`
+        seconds.
+        """
+        event = CloudEvent(
+            id=new_id(),
+            source=self._source,
+            type=CONFIG_TYPE.format(kind),
+            subject=scope,
+            correlationid=str(uuid.uuid4()),
+            extensions={"method": method},
+            data=data,
+        )
+        await self._ask(scope, event, deadline)
+
+    async def call(
+        self, scope: str, method: str, arguments: OrderCall | IdCall, *, deadline: float = ANSWER_SECONDS
+    ) -> CallAnswer:
+        """Call a job method (`StoreAndStart`, `Stop`, ...) and give its answer.
+
+        Raises Refused when the call could not be read, Unavailable when no answer comes within `deadline`
+        seconds.
+        """
+        named = arguments.job_order if isinstance(arguments, OrderCall) else arguments
+        event = CloudEvent(
+            id=new_id(),
+            source=self._source,
+            type=METHOD_TYPE.format(method),
+            subject=scope,
+            correlationid=correlation_of(named.job_order_id),
+            data=arguments,
+        )
+        answer = await self._ask(scope, event, deadline)
+        status = ReturnStatus(msgspec.convert(answer.data, MethodAnswer).return_status)
+        return CallAnswer(status, answer.mdcserrormessage or "")
+
+    async def watch(self, scope: str, watcher: Watcher) -> None:
+        """Hand what the station tells of its jobs to `watcher`, with the topic below the scope.
+
+        That is status events (`events`), progress (`data`), and the retained `order/{id}` and `result/{id}`.
+        """
+        base = f"{self._prefix}/{scope}/"
+
+        async def take(message: Message) -> None:
+            if not message.payload:
+                # A retained document is gone.
+                return
+            try:
+                event = to_event(message)
+            except Refused as refusal:
+                _log.warning("message unreadable", topic=message.topic, reason=refusal.message)
+                return
+            await watcher(message.topic.removeprefix(base), event)
+
+        for below in ("events", "data", "order/+", "result/+"):
+            await self._session.subscribe(base + below, take)
+
+    async def take_answer(self, message: Message) -> None:
+        """Take an answer from our answers topic; one that nobody waits for any more is dropped."""
+        try:
+            answer = to_event(message)
+        except Refused as refusal:
+            _log.warning("answer unreadable", reason=refusal.message)
+            return
+        waiting = self._open.get(answer.causationid or "")
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    async def _ask(self, scope: str, event: CloudEvent, deadline: float) -> CloudEvent:
+        waiting: asyncio.Future[CloudEvent] = asyncio.get_running_loop().create_future()
+        self._open[event.id] = waiting
+        try:
+            async with asyncio.timeout(deadline):
+                await self._session.send(
+                    to_message(event, f"{self._prefix}/{scope}/commands", response_topic=self.answers_topic)
+                )
+                answer = await waiting
+        except TimeoutError:
+            raise Unavailable(
+                f"no answer to {event.type} in scope {scope!r} within {deadline:g} s",
+                "Is the gateway running, and does it serve this scope?",
+            ) from None
+        finally:
+            del self._open[event.id]
+        if answer.mdcserrorkind:
+            raise Refused(answer.mdcserrorkind, answer.mdcserrormessage or answer.mdcserrorkind)
+        return answer
+
+
+def correlation_of(job_order_id: str) -> str:
+    """Give the correlation id of a job: the same in all its calls, in every run of the MES."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, job_order_id))

@@ -1,0 +1,57 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttSettings
+from edge.errors import Unavailable
+from edge.links.mqtt import Message, open_session
+from edge.sim import broker as broker_module
+from edge.sim.broker import open_broker
+from tests.conftest import WaitUntil
+
+
+async def test_it_accepts_connections_while_it_is_open_and_leaves_nothing_behind() -> None:
+    async with open_broker() as broker:
+        directory = broker.directory
+        assert (directory / "mosquitto.conf").is_file()
+        _, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+        writer.close()
+    assert not directory.exists()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", broker.port)
+
+
+async def test_it_keeps_retained_messages_through_a_restart(unique: str, wait_until: WaitUntil) -> None:
+    seen: list[Message] = []
+
+    async def note(message: Message) -> None:
+        seen.append(message)
+
+    async with open_broker() as broker:
+        async with open_session(MqttSettings(url=broker.url), unique) as session:
+            await session.publish(unique, b"kept", retain=True)
+        await broker.stop()
+        await broker.start()
+        async with open_session(MqttSettings(url=broker.url), unique) as session:
+            await session.subscribe(unique, note)
+            await wait_until(lambda: seen)
+    assert seen == [Message(unique, b"kept", retain=True)]
+
+
+async def test_a_wrong_configuration_is_told_in_the_words_of_mosquitto() -> None:
+    with pytest.raises(Unavailable, match="Unknown configuration variable"):
+        async with open_broker("no_such_setting true"):
+            pytest.fail("it started")
+
+
+async def test_a_machine_without_mosquitto_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(broker_module, "DAEMON_DIRECTORIES", (os.fspath(tmp_path),))
+    with pytest.raises(Unavailable, match="not installed") as failure:
+        async with open_broker():
+            pytest.fail("it started")
+    assert "apt-get install mosquitto" in failure.value.advice

@@ -1,0 +1,59 @@
+"""The simulated camera, asking the edge's own equipment port for work."""
+
+from edge.config import MqttEquipmentSettings, MqttSettings
+from edge.links.mqtt import open_session
+from edge.sim.camera import RESULTS, open_camera
+from edge.southbound.mqtt import open_equipment
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
+from tests.conftest import WaitUntil
+
+
+class PatientStation:
+    """A station whose job waits for each type of event only from the third time on, and then once."""
+
+    def __init__(self) -> None:
+        self.events: list[EquipmentEvent] = []
+        self.given: set[str] = set()
+
+    async def answer(self, answer: EquipmentAnswer) -> None:
+        raise AssertionError(answer)
+
+    async def event(self, event: EquipmentEvent) -> Task | None:
+        self.events.append(event)
+        if sum(each.type_id == event.type_id for each in self.events) < 3 or event.type_id in self.given:
+            return None
+        self.given.add(event.type_id)
+        return Task("J1", "inspect", {})
+
+
+async def test_it_offers_each_result_until_a_job_takes_it(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    station = PatientStation()
+    settings = MqttEquipmentSettings(type_ids=("unused",), topic_prefix=unique)
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        await open_equipment("camera", settings, edge, station, "/edge")
+        async with open_camera(device, "camera", "station-1", topic_prefix=unique, interval=0.01) as camera:
+            await wait_until(lambda: len(camera.tasks) == 2)
+            offers = len(station.events)
+            await wait_until(lambda: len(station.events) > offers + 2)
+    assert {task.type for task in camera.tasks} == station.given == set(RESULTS)
+    assert all(task.data == {"job_id": "J1", "action": "inspect", "parameters": {}} for task in camera.tasks)
+    assert len({event.event_id for event in station.events}) == len(station.events)
+    assert {event.type_id: event.data for event in station.events} == RESULTS
+    assert {(event.scope, event.job_id, event.correlation_id) for event in station.events} == {
+        ("station-1", None, None)
+    }
+
+
+async def test_it_asks_again_when_nobody_listens_yet(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    """Without an edge a question is never answered; the camera gives it up and asks anew."""
+    station = PatientStation()
+    settings = MqttEquipmentSettings(type_ids=("unused",), topic_prefix=unique)
+    async with (
+        open_session(mqtt, f"{unique}-device") as device,
+        open_camera(device, "camera", "station-1", topic_prefix=unique, interval=0.01, patience=0.05) as camera,
+        open_session(mqtt, f"{unique}-edge") as edge,
+    ):
+        await open_equipment("camera", settings, edge, station, "/edge")
+        await wait_until(lambda: camera.tasks)

@@ -1,0 +1,112 @@
+"""The simulated controller, driven by the edge's own equipment port."""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from edge.config import MqttEquipmentSettings, MqttSettings
+from edge.links.mqtt import open_session
+from edge.model.cloudevent import CloudEvent
+from edge.sfc.signal import Phase
+from edge.sim.controller import Controller, open_controller, result_of
+from edge.southbound.mqtt import open_equipment
+from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
+from tests.conftest import WaitUntil
+
+TIGHTEN = Command(
+    command_id="J1:tighten:1",
+    phase=Phase.START,
+    type_id="com.example.station.tighten.v1",
+    scope="station-1",
+    job_id="J1",
+    correlation_id="7d444840-9dc0-11d1-b245-5ffdce74fad2",
+    action="tighten",
+    attempt=1,
+    parameters={"torque_spec": "85Nm"},
+)
+
+
+class Answers(list[EquipmentAnswer]):
+    """A station that notes the answers."""
+
+    async def answer(self, answer: EquipmentAnswer) -> None:
+        self.append(answer)
+
+    async def event(self, event: EquipmentEvent) -> Task | None:
+        pytest.fail(f"the controller sent an event: {event}")
+
+
+@asynccontextmanager
+async def bench(
+    mqtt: MqttSettings, prefix: str, delay: float = 0.0, failing: Collection[str] = ()
+) -> AsyncIterator[tuple[Equipment, Answers, Controller]]:
+    answers = Answers()
+    settings = MqttEquipmentSettings(type_ids=(TIGHTEN.type_id,), topic_prefix=prefix)
+    async with (
+        open_session(mqtt, f"{prefix}-edge") as edge,
+        open_session(mqtt, f"{prefix}-device") as device,
+        open_controller(device, "wrench", topic_prefix=prefix, delay=delay, failing=failing) as controller,
+    ):
+        yield await open_equipment("wrench", settings, edge, answers, "/edge"), answers, controller
+
+
+async def test_it_tightens_to_the_torque_that_was_asked_for(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench(mqtt, unique) as (equipment, answers, _):
+        await equipment.send(TIGHTEN)
+        await wait_until(lambda: answers)
+    assert answers == [EquipmentAnswer(TIGHTEN.command_id, {"torque": 85.2, "angle": 41.5})]
+
+
+async def test_it_drops_a_command_that_is_sent_again(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    async with bench(mqtt, unique) as (equipment, answers, controller):
+        for _ in range(3):
+            await equipment.send(TIGHTEN)
+        await wait_until(lambda: len(controller.duplicates) == 2)
+        await equipment.send(replace(TIGHTEN, command_id="J1:tighten:2", attempt=2))
+        await wait_until(lambda: len(answers) == 2)
+    assert [answer.command_id for answer in answers] == ["J1:tighten:1", "J1:tighten:2"]
+
+
+async def test_it_stops_a_command_and_does_not_answer_it(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench(mqtt, unique, delay=60.0) as (equipment, answers, controller):
+        await equipment.send(TIGHTEN)
+        await wait_until(lambda: controller.commands)
+        await equipment.stop(TIGHTEN)
+        await wait_until(lambda: controller.stopped)
+    assert list(controller.stopped) == [TIGHTEN.command_id]
+    assert answers == []
+
+
+async def test_it_fails_what_it_was_told_to_fail(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    async with bench(mqtt, unique, failing={TIGHTEN.type_id}) as (equipment, answers, _):
+        await equipment.send(TIGHTEN)
+        await wait_until(lambda: answers)
+    assert answers == [EquipmentAnswer(TIGHTEN.command_id, error="the controller was told to fail")]
+
+
+async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    async with bench(mqtt, unique, delay=0.2) as (equipment, answers, _):
+        for number in range(50):
+            await equipment.send(replace(TIGHTEN, command_id=f"J{number}:tighten:1"))
+        await wait_until(lambda: len(answers) == 50, deadline=8.0)
+
+
+@pytest.mark.parametrize(
+    ("type_id", "phase", "data", "result"),
+    [
+        ("com.example.station.tighten.v1", "start", {"parameters": {"torque_spec": "85Nm"}}, 85.2),
+        ("com.example.station.tighten.v1", "start", {"parameters": {"torque_spec": 12.5}}, 12.5),
+        ("com.example.station.tighten.v1", "start", None, 10.0),
+        ("com.example.station.tighten.v1", "reset", {"parameters": {"torque_spec": "85Nm"}}, None),
+        ("com.example.station.position.v1", "start", {"parameters": {}}, None),
+    ],
+)
+def test_the_result_follows_the_command(type_id: str, phase: str, data: object, result: float | None) -> None:
+    command = CloudEvent(id="1", source="s", type=type_id, extensions={"phase": phase}, data=data)
+    assert result_of(command) == ({"done": True} if result is None else {"torque": result, "angle": 41.5})
