@@ -1,0 +1,264 @@
+"""A recipe as its author wrote it, and the JSON Schema of it.
+
+A recipe is the `data` of an extended Work Master whose `dataschema` is `RECIPE_DATASCHEMA`. This module knows its words
+and their types and nothing of their meaning: whether the chart is sound is `edge.sfc.check`'s business.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
+
+# Far beyond any job, and small enough that every sum of milliseconds stays an exact integer.
+LONGEST_SECONDS: Final = 1_000_000_000
+
+
+class Qualifier(StrEnum):
+    """An action qualifier of IEC 61131-3, 6.7.4.4."""
+
+    N = "N"
+    P = "P"
+    P0 = "P0"
+    P1 = "P1"
+    S = "S"
+    R = "R"
+    L = "L"
+    D = "D"
+    SD = "SD"
+    DS = "DS"
+    SL = "SL"
+
+
+class Interaction(StrEnum):
+    """Who begins: the station sends a command, or the equipment sends an event."""
+
+    PUSH_COMMAND = "push_command"
+    PULL_EVENT = "pull_event"
+
+
+class BranchType(StrEnum):
+    """One of the paths (selection) or all of them (simultaneous)."""
+
+    SELECTION = "selection"
+    SIMULTANEOUS = "simultaneous"
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A step; exactly one of a recipe is initial."""
+
+    name: str
+    initial: bool = False
+
+
+class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A transition between steps or branches; the lower priority number wins, ties go by list order."""
+
+    source: str
+    target: str
+    condition: str
+    priority: int = 0
+
+
+class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One association of an action with a step; `duration_seconds` is the T of L, D, SD, DS and SL."""
+
+    name: str
+    step: str
+    qualifier: Qualifier
+    interaction: Interaction
+    type_id: str
+    timeout_seconds: float = 0
+    parameters: dict[str, Any] = {}
+    duration_seconds: float = 0
+
+
+class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A branch; each path is a sequence of step or branch names."""
+
+    name: str
+    type: BranchType
+    branches: tuple[tuple[str, ...], ...]
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A whole recipe."""
+
+    steps: tuple[Step, ...]
+    transitions: tuple[Transition, ...] = ()
+    actions: tuple[Action, ...] = ()
+    branches: tuple[Branch, ...] = ()
+
+
+class _Wrong(Exception):
+    """Says what a value should have been."""
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise _Wrong("must be a string that is not empty")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("must be true or false")
+    return value
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _Wrong("must be a whole number")
+    return value
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _Wrong("must be a number of seconds")
+    if not math.isfinite(value) or not 0 <= value <= LONGEST_SECONDS:
+        raise _Wrong(f"must be between 0 and {LONGEST_SECONDS} seconds")
+    return value
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Wrong("must be an object")
+    return value
+
+
+def _paths(value: object) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or not all(isinstance(path, list) for path in value):
+        raise _Wrong("must be a list of paths, each a list of step or branch names")
+    if not all(isinstance(name, str) for path in value for name in path):
+        raise _Wrong("must hold step or branch names only")
+    return tuple(tuple(path) for path in value)
+
+
+def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
+    known = {word.value: word for word in words}
+
+    def read(value: object) -> StrEnum:
+        if not isinstance(value, str) or value not in known:
+            raise _Wrong(f"must be one of {', '.join(known)}, not {value!r}")
+        return known[value]
+
+    return read
+
+
+class _Key(msgspec.Struct, frozen=True):
+    """How one key is read, and what stands in for a wrong value so that the other faults are found as well."""
+
+    read: Callable[[object], Any]
+    stand_in: Any = None
+    required: bool = True
+
+
+_STEP: Final = {"name": _Key(_text), "initial": _Key(_flag, stand_in=False, required=False)}
+_TRANSITION: Final = {
+    "source": _Key(_text),
+    "target": _Key(_text),
+    "condition": _Key(_text, "always"),
+    "priority": _Key(_integer, 0, required=False),
+}
+_ACTION: Final = {
+    "name": _Key(_text),
+    "step": _Key(_text),
+    "qualifier": _Key(_one_of(Qualifier), Qualifier.N),
+    "interaction": _Key(_one_of(Interaction), Interaction.PUSH_COMMAND),
+    "type_id": _Key(_text, "unknown"),
+    "timeout_seconds": _Key(_seconds, 0, required=False),
+    "parameters": _Key(_object, {}, required=False),
+    "duration_seconds": _Key(_seconds, 1, required=False),
+}
+_BRANCH: Final = {"name": _Key(_text), "type": _Key(_one_of(BranchType)), "branches": _Key(_paths)}
+_LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _Key]]]] = {
+    "steps": (Step, _STEP),
+    "transitions": (Transition, _TRANSITION),
+    "actions": (Action, _ACTION),
+    "branches": (Branch, _BRANCH),
+}
+
+
+def _pascal(key: str) -> str:
+    return "".join(word.capitalize() for word in key.split("_"))
+
+
+def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: list[str]) -> dict[str, Any]:
+    """Give the known keys of an object in snake_case; name the others and those that are given twice."""
+    spelling = {_pascal(key): key for key in known} | {key: key for key in known}
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        name = spelling.get(key)
+        if name is None:
+            faults.append(f"{place}unknown key {key!r}")
+        elif name in found:
+            faults.append(f"{place}key {name!r} is given twice")
+        else:
+            found[name] = value
+    return found
+
+
+def _read_item(
+    place: str, data: object, kind: type[msgspec.Struct], keys: dict[str, _Key], faults: list[str]
+) -> Any | None:
+    """Read one step, transition, action or branch; None where no stand-in could take the place of what is wrong."""
+    if not isinstance(data, dict):
+        faults.append(f"{place}: must be an object")
+        return None
+    given = _canonical(f"{place}: ", data, keys, faults)
+    values: dict[str, Any] = {}
+    usable = True
+    for name, key in keys.items():
+        if name not in given:
+            if not key.required:
+                continue
+            faults.append(f"{place}: missing key {name!r}")
+        else:
+            try:
+                values[name] = key.read(given[name])
+                continue
+            except _Wrong as wrong:
+                faults.append(f"{place}: {name!r} {wrong}")
+        values[name] = key.stand_in
+        usable = usable and key.stand_in is not None
+    return kind(**values) if usable else None
+
+
+def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
+    """Read a recipe from decoded JSON and tell every fault of its form at once, each with its place.
+
+    Keys may be snake_case or PascalCase. The recipe is given in spite of faults when the rest of it is good enough to
+    be searched for faults of meaning too; it is sound only when there are no faults.
+    """
+    if not isinstance(data, dict):
+        return None, ("a recipe must be an object with steps, transitions, actions and branches",)
+    faults: list[str] = []
+    given = _canonical("", data, _LISTS, faults)
+    lists: dict[str, Any] = {}
+    usable = True
+    if "steps" not in given:
+        faults.append("missing key 'steps'")
+        usable = False
+    for name, (kind, keys) in _LISTS.items():
+        items = given.get(name, [])
+        if not isinstance(items, list):
+            faults.append(f"{name!r} must be a list")
+            usable = False
+            continue
+        read = [_read_item(f"{name}[{n}]", item, kind, keys, faults) for n, item in enumerate(items)]
+        usable = usable and all(item is not None for item in read)
+        lists[name] = tuple(read)
+    return (Recipe(**lists) if usable else None), tuple(faults)
+
+
+def recipe_schema() -> dict[str, Any]:
+    """Give the JSON Schema of a recipe in its canonical (snake_case) spelling."""
+    schema = msgspec.json.schema(Recipe)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": RECIPE_DATASCHEMA, **schema}

@@ -1,0 +1,227 @@
+"""What happens to the associations of a step: at activation, in time, when answered, at deactivation, at the end.
+
+Everything here reads the table of `edge.sfc.qualifier`; the states are those of IEC 61131-3's action control, one per
+association, with storage per action name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from edge.sfc.command_id import command_id
+from edge.sfc.qualifier import Leave, Moment
+from edge.sfc.run import ActionState, Association
+from edge.sfc.signal import Phase
+
+if TYPE_CHECKING:
+    from edge.sfc.draft import Draft
+    from edge.sfc.net import NetAction
+
+UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
+
+
+def rise(draft: Draft, action: NetAction) -> None:
+    """The step of an association becomes active."""
+    rule = action.rule
+    if rule.resets:
+        reset_storage(draft, action.name)
+    elif rule.stored and _is_set(draft, action):
+        return
+    before = _renew(draft, action)
+    match rule.sends:
+        case Moment.ACTIVATION:
+            begin(draft, action)
+        case Moment.DURATION:
+            draft.put(action.key, replace(before, due=draft.now + action.duration_ms))
+        case Moment.DEACTIVATION | Moment.NEVER:
+            draft.put(action.key, before)
+    if rule.stores is Moment.ACTIVATION:
+        draft.set_stored(action.name, action.key)
+
+
+def _renew(draft: Draft, action: NetAction) -> Association:
+    """Give a pending association in place of the last activation's; a command nobody stopped is kept beside it."""
+    old = draft.associations.get(action.key)
+    if old is None:
+        return Association(action=action.name, step=action.step, reset=action.rule.resets)
+    if old.state is ActionState.DISPATCHED:
+        draft.put(f"{action.key}/{old.attempt}", old)
+    return Association(action=action.name, step=action.step, reset=action.rule.resets, attempt=old.attempt)
+
+
+def _is_set(draft: Draft, action: NetAction) -> bool:
+    """Tell whether the action is set already; then this association shares the start that set it.
+
+    A start that failed or timed out did not set anything one could rely on: it is sent again.
+    """
+    key = draft.stored.get(action.name)
+    if key is None:
+        return False
+    origin = draft.associations[key]
+    if origin.state in UNSUCCESSFUL:
+        return False
+    if key != action.key:
+        draft.put(action.key, replace(origin, step=action.step, due=None))
+    return True
+
+
+def begin(draft: Draft, action: NetAction) -> None:
+    """Send the command of an association, or arm its wait."""
+    old = draft.associations.get(action.key)
+    attempt = draft.attempts(action.name, reset=action.rule.resets) + 1
+    deadline = draft.now + action.timeout_ms if action.timeout_ms else None
+    each = Association(
+        action=action.name,
+        step=action.step,
+        state=ActionState.WAITING if action.pull else ActionState.DISPATCHED,
+        attempt=attempt,
+        reset=action.rule.resets,
+        command_id=command_id(draft.run.job_id, draft.run.run_id, action.name, attempt, reset=action.rule.resets),
+        armed_at=draft.now,
+        deadline=deadline,
+        due=draft.now + action.duration_ms if action.rule.ends else None,
+        type_id=action.type_id if action.pull else "",
+    )
+    if old is not None and old.state is ActionState.DISPATCHED:
+        draft.put(f"{action.key}/{old.attempt}", old)
+    draft.put(action.key, each)
+    if not action.pull:
+        draft.send(action, Phase.RESET if action.rule.resets else Phase.START, each)
+        return
+    for number, event in draft.early.items():
+        if event.type_id == action.type_id:
+            del draft.early[number]
+            draft.touched.add(f"early:{number}")
+            complete(draft, action.key, event.data, event.id)
+            return
+
+
+def fall(draft: Draft, action: NetAction) -> None:
+    """The step of an association ceases to be active."""
+    rule = action.rule
+    if rule.sends is Moment.DEACTIVATION:
+        begin(draft, action)
+        return
+    each = draft.associations[action.key]
+    if not each.is_open:
+        return
+    match rule.leave:
+        case Leave.STOP:
+            draft.stop(action, each)
+            _close(draft, action.key, each, ActionState.STOPPED)
+        case Leave.CANCEL_DELAY:
+            if each.state is ActionState.PENDING:
+                _close(draft, action.key, each, ActionState.STOPPED)
+        case Leave.KEEP:
+            if rule.stored:
+                return
+            if each.state is ActionState.WAITING:
+                # A wait that nobody needs any more would take the event of the next part.
+                _close(draft, action.key, each, ActionState.STOPPED)
+            else:
+                # The step that waited is left: nobody supervises the pulse any more.
+                draft.put(action.key, replace(each, deadline=None))
+
+
+def _close(draft: Draft, key: str, each: Association, state: ActionState, error: str | None = None) -> None:
+    draft.put(key, replace(each, state=state, deadline=None, due=None, ended_at=draft.now, error=error))
+
+
+def reset_storage(draft: Draft, name: str) -> None:
+    """R: what S, SD, DS or SL set is cleared, and their delays and limits with it."""
+    draft.unset_stored(name)
+    for action in draft.net.starting.get(name, ()):
+        each = draft.associations.get(action.key)
+        if not action.rule.stored or each is None or not each.is_open:
+            continue
+        if each.state is ActionState.COMPLETED:
+            draft.put(action.key, replace(each, due=None))
+        else:
+            _close(draft, action.key, each, ActionState.STOPPED)
+
+
+def duration_passed(draft: Draft, key: str) -> None:
+    """The T of an association has passed: a delayed command goes out, a limited one is over."""
+    action, each = draft.action_of(key), draft.associations[key]
+    if each.state is ActionState.PENDING:
+        if action.rule.stores is Moment.DURATION:
+            if _is_set(draft, action):
+                return
+            draft.set_stored(action.name, key)
+        draft.put(key, replace(each, due=None))
+        begin(draft, action)
+        return
+    if each.state is ActionState.COMPLETED:
+        # Only SL lives on after its answer: the action it started is ended now.
+        draft.send(action, Phase.STOP, each)
+        draft.put(key, replace(each, due=None))
+        return
+    draft.stop(action, each)
+    _close(draft, key, each, ActionState.STOPPED if action.rule.stored else ActionState.COMPLETED)
+    _share(draft, key)
+
+
+def overdue(draft: Draft, key: str) -> None:
+    """The answer or event of an association did not come in time."""
+    action, each = draft.action_of(key), draft.associations[key]
+    draft.stop(action, each)
+    _close(draft, key, each, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
+    _share(draft, key)
+    _blame(draft, key)
+
+
+def complete(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
+    """The answer or event of an association is here and good."""
+    action, each = draft.action_of(key), draft.associations[key]
+    draft.learn(result)
+    due = each.due if action.rule.stored else None
+    draft.put(
+        key,
+        replace(
+            each,
+            state=ActionState.COMPLETED,
+            deadline=None,
+            due=due,
+            ended_at=draft.now,
+            result=result,
+            event_id=event_id,
+        ),
+    )
+    _share(draft, key)
+
+
+def refuse(draft: Draft, key: str, error: str) -> None:
+    """The answer to a command is here and says that it failed."""
+    _close(draft, key, draft.associations[key], ActionState.FAILED, error)
+    _share(draft, key)
+    _blame(draft, key)
+
+
+def _share(draft: Draft, key: str) -> None:
+    """Tell the associations that share a stored start how it went."""
+    each = draft.associations[key]
+    action = draft.action_of(key)
+    if not action.rule.stored:
+        return
+    for other in draft.net.starting[action.name]:
+        shared = draft.associations.get(other.key)
+        if (
+            other.key != key
+            and shared is not None
+            and shared.attempt == each.attempt
+            and shared.state is not each.state
+            and shared.is_open
+        ):
+            draft.put(other.key, replace(each, step=other.step, due=None))
+
+
+def _blame(draft: Draft, key: str) -> None:
+    """Note a failure to be judged, of every association that shares it."""
+    each = draft.associations[key]
+    draft.faults.append(key)
+    for action in draft.net.starting[each.action] if not each.reset else ():
+        other = draft.associations.get(action.key)
+        if action.key != key and other and other.state is each.state and other.attempt == each.attempt:
+            draft.faults.append(action.key)

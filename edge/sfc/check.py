@@ -1,0 +1,278 @@
+"""Finds every structural fault of a recipe.
+
+`shape_faults` looks at names, nesting and actions; only when there are none can the branches be unfolded, and then
+`evolution_faults` looks at how the chart can move. Each fault is one sentence that names its place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from edge.model.recipe import Action, BranchType, Interaction, Qualifier, Recipe
+from edge.sfc.qualifier import RULES
+from edge.sfc.structure import DEEPEST_NESTING, Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+
+    from edge.sfc.net import NetTransition
+
+
+def shape_faults(recipe: Recipe) -> list[str]:
+    """Give the faults of names, references, nesting and actions."""
+    return [
+        *_name_faults(recipe),
+        *_initial_faults(recipe),
+        *_path_faults(recipe),
+        *_reference_faults(recipe),
+        *_action_faults(recipe),
+    ]
+
+
+def _name_faults(recipe: Recipe) -> Iterator[str]:
+    names = Counter([step.name for step in recipe.steps] + [branch.name for branch in recipe.branches])
+    for name, times in names.items():
+        if times > 1:
+            yield f"the name {name!r} stands for {times} steps or branches"
+
+
+def _initial_faults(recipe: Recipe) -> Iterator[str]:
+    initial = [step.name for step in recipe.steps if step.initial]
+    if len(initial) != 1:
+        found = f"{len(initial)}: {', '.join(initial)}" if initial else "none"
+        yield f"exactly one step must be initial, not {found}"
+
+
+def _path_faults(recipe: Recipe) -> Iterator[str]:
+    known = _names(recipe)
+    places: dict[str, list[str]] = {}
+    for branch in recipe.branches:
+        if not branch.branches:
+            yield f"branch {branch.name!r} has no path"
+        for number, path in enumerate(branch.branches):
+            if not path:
+                yield f"branch {branch.name!r}: path {number} is empty"
+            for name in path:
+                places.setdefault(name, []).append(f"{branch.name}[{number}]")
+                if name not in known:
+                    yield f"branch {branch.name!r}: path {number} names the unknown step or branch {name!r}"
+    for name, where in places.items():
+        if len(where) > 1:
+            yield f"{name!r} stands in more than one path: {', '.join(where)}"
+    yield from _nesting_faults(recipe)
+
+
+def _nesting_faults(recipe: Recipe) -> Iterator[str]:
+    """Tell cycles and excessive depth; walks outwards from each branch, so that no nesting is too deep to look at."""
+    parent = {name: branch.name for branch in recipe.branches for path in branch.branches for name in path}
+    told: set[str] = set()
+    for branch in recipe.branches:
+        seen = [branch.name]
+        while (outer := parent.get(seen[-1])) is not None and outer not in seen and len(seen) <= DEEPEST_NESTING:
+            seen.append(outer)
+        if outer == branch.name and not told.intersection(seen):
+            told.update(seen)
+            yield f"branch {branch.name!r} contains itself: {' in '.join([*seen, branch.name])}"
+        elif len(seen) > DEEPEST_NESTING and not told:
+            told.update(seen)
+            yield f"branch {branch.name!r} is nested deeper than {DEEPEST_NESTING}"
+
+
+def _names(recipe: Recipe) -> set[str]:
+    return {step.name for step in recipe.steps} | {branch.name for branch in recipe.branches}
+
+
+def _reference_faults(recipe: Recipe) -> Iterator[str]:
+    known = _names(recipe)
+    for number, transition in enumerate(recipe.transitions):
+        for end in ("source", "target"):
+            name = getattr(transition, end)
+            if name not in known:
+                yield (
+                    f"transitions[{number}] ({transition.source} → {transition.target}): "
+                    f"unknown {end} {name!r}, no step or branch has this name"
+                )
+    steps = {step.name for step in recipe.steps}
+    for number, action in enumerate(recipe.actions):
+        if action.step not in steps:
+            yield f"{_place(number, action)}: unknown step {action.step!r}"
+
+
+def _place(number: int, action: Action) -> str:
+    return f"actions[{number}] ({action.name}, {action.qualifier} in {action.step})"
+
+
+def _action_faults(recipe: Recipe) -> Iterator[str]:
+    stored = {action.name for action in recipe.actions if RULES[action.qualifier].stored}
+    timed = Counter(action.name for action in recipe.actions if RULES[action.qualifier].timed)
+    for number, action in enumerate(recipe.actions):
+        place, rule = _place(number, action), RULES[action.qualifier]
+        if rule.timed and not action.duration_seconds > 0:
+            yield f"{place}: qualifier {action.qualifier} needs a duration_seconds above 0"
+        if rule.resets and action.name not in stored:
+            yield f"{place}: nothing to reset, no S, SD, DS or SL of action {action.name!r}"
+        if action.qualifier is Qualifier.P0 and action.interaction is Interaction.PULL_EVENT:
+            yield f"{place}: P0 cannot wait for an event (pull_event), its step is left already"
+    for name, times in timed.items():
+        if times > 1:
+            yield f"action {name!r} has {times} timed qualifiers; an action may have one"
+
+
+def safety_faults(structure: Structure) -> Iterator[str]:
+    """Tell transitions that would lose or multiply activity, and an initial step inside a simultaneous path."""
+    recipe = structure.recipe
+    for step in recipe.steps:
+        if step.initial and (chain := structure.chain(step.name)):
+            yield f"the initial step {step.name!r} stands inside the simultaneous branch {chain[-1][0]!r}"
+    for number, transition in enumerate(recipe.transitions):
+        if structure.is_entry(number):
+            continue
+        source, target = structure.chain(transition.source), structure.chain(transition.target)
+        if source != target:
+            yield (
+                f"transitions[{number}] ({transition.source} → {transition.target}): unsafe, "
+                f"{transition.source} is {_where(source)} and {transition.target} is {_where(target)}"
+            )
+
+
+def _where(chain: Sequence[tuple[str, int]]) -> str:
+    if not chain:
+        return "outside all simultaneous branches"
+    return "in " + " in ".join(f"path {number} of {name}" for name, number in reversed(chain))
+
+
+def evolution_faults(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
+    """Give the faults in how the chart can move: unreachable steps, paths without end, loops without time."""
+    recipe = structure.recipe
+    initial = next(step.name for step in recipe.steps if step.initial)
+    reached = _reachable({initial}, transitions)
+    faults = [
+        f"step {step.name!r} cannot be reached from the initial step {initial!r}"
+        for step in recipe.steps
+        if step.name not in reached
+    ]
+    faults += _path_end_faults(structure, transitions)
+    faults += _livelock_faults(recipe, transitions)
+    return faults
+
+
+def _reachable(start: AbstractSet[str], transitions: Sequence[NetTransition]) -> set[str]:
+    """Give the steps reachable when a transition adds its targets once all its sources are reachable."""
+    missing = [len(set(transition.sources)) for transition in transitions]
+    needing: dict[str, list[int]] = {}
+    for index, transition in enumerate(transitions):
+        for source in set(transition.sources):
+            needing.setdefault(source, []).append(index)
+    reached, fresh = set(start), list(start)
+    while fresh:
+        for index in needing.get(fresh.pop(), ()):
+            missing[index] -= 1
+            if missing[index] == 0:
+                added = set(transitions[index].targets) - reached
+                reached |= added
+                fresh += added
+    return reached
+
+
+def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[str]:
+    """Tell steps of a simultaneous path from which its end cannot be reached: the branch would never converge."""
+    before: dict[str, set[str]] = {}
+    for transition in transitions:
+        for target in transition.targets:
+            before.setdefault(target, set()).update(transition.sources)
+    for branch in structure.recipe.branches:
+        if branch.type is not BranchType.SIMULTANEOUS:
+            continue
+        for number, path in enumerate(branch.branches):
+            inside = structure.steps_of(path)
+            ending = {step for way in structure.ways_out(path[-1]) for step in way}
+            found = _backwards(ending, before, inside)
+            for step in sorted(inside - found):
+                yield f"branch {branch.name!r}: the end of path {number} cannot be reached from step {step!r}"
+
+
+def _backwards(start: set[str], before: Mapping[str, AbstractSet[str]], inside: AbstractSet[str]) -> set[str]:
+    found, fresh = set(start), list(start)
+    while fresh:
+        added = {step for step in before.get(fresh.pop(), ()) if step in inside} - found
+        found |= added
+        fresh += added
+    return found
+
+
+def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> Iterator[str]:
+    """Tell loops that would turn for ever in no time.
+
+    Kept are transitions that clear at once whenever they are enabled; then all that no kept transition feeds are taken
+    out, until nothing changes: what remains feeds itself.
+    """
+    busy = {action.step for action in recipe.actions if RULES[action.qualifier].holds}
+    hidden = {shadowed.index for _, shadowed in shadows(transitions)}
+    kept = [
+        transition
+        for transition in transitions
+        if transition.always and transition.index not in hidden and not busy.intersection(transition.sources)
+    ]
+    while True:
+        fed = {target for transition in kept for target in transition.targets}
+        rest = [transition for transition in kept if fed.issuperset(transition.sources)]
+        if len(rest) == len(kept):
+            break
+        kept = rest
+    for loop in _loops(kept):
+        yield f"livelock: {' → '.join(loop)}: a loop of steps without actions over conditions that are always true"
+
+
+def _loops(transitions: Sequence[NetTransition]) -> Iterator[list[str]]:
+    """Give one loop for each group of steps that feed each other."""
+    following: dict[str, str] = {}
+    for transition in transitions:
+        for source in transition.sources:
+            following.setdefault(source, transition.targets[0])
+    told: set[str] = set()
+    for step in following:
+        walk = [step]
+        while walk[-1] not in told and (after := following.get(walk[-1])) is not None:
+            if after in walk:
+                yield [*walk[walk.index(after) :], after]
+                break
+            walk.append(after)
+        told.update(walk)
+
+
+def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransition, NetTransition]]:
+    """Give pairs of transitions of which the first is always true and always tried before the second."""
+    constant: dict[str, list[NetTransition]] = {}
+    for transition in transitions:
+        sources, needs = set(transition.sources), set(transition.needs_done)
+        earlier = (better for source in transition.sources for better in constant.get(source, ()))
+        better = next((b for b in earlier if sources.issuperset(b.sources) and needs.issuperset(b.needs_done)), None)
+        if better is not None:
+            yield better, transition
+        elif transition.always:
+            for source in transition.sources:
+                constant.setdefault(source, []).append(transition)
+
+
+def warnings_of(recipe: Recipe, transitions: Sequence[NetTransition]) -> list[str]:
+    """Give what is allowed and yet probably not meant."""
+    found = [
+        f"{hidden.place} never clears: {better.place} is always true and comes first"
+        for better, hidden in shadows(transitions)
+    ]
+    reset = {action.name for action in recipe.actions if RULES[action.qualifier].resets}
+    keeps = {
+        action.name for action in recipe.actions if RULES[action.qualifier].stored and not RULES[action.qualifier].ends
+    }
+    found += [f"action {name!r} is set and never reset: it stays set after the job" for name in sorted(keeps - reset)]
+    sources = {source for transition in transitions for source in transition.sources}
+    terminal = {step.name for step in recipe.steps} - sources
+    if not terminal:
+        found.append("no terminal step: every step has an outgoing transition, the job never completes")
+    found += [
+        f"{_place(number, action)} is never sent: nothing leaves this step"
+        for number, action in enumerate(recipe.actions)
+        if action.qualifier is Qualifier.P0 and action.step in terminal
+    ]
+    return list(dict.fromkeys(found))

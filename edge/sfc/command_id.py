@@ -1,0 +1,72 @@
+"""The id of a command, from which alone its answer finds the way back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*")
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandKey:
+    """What a command id says: the attempt counts the starts of an action in a run; a reset counts for itself."""
+
+    job_id: str
+    run_id: str
+    action: str
+    attempt: int
+    reset: bool = False
+
+
+def quote(text: str) -> str:
+    """Escape everything but letters, digits and `_.~-`, as in a URL path segment."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(
+        character if _PLAIN.fullmatch(character) else "".join(f"%{byte:02X}" for byte in _bytes(character))
+        for character in text
+    )
+
+
+def unquote(text: str) -> str:
+    """Undo `quote`."""
+    if "%" not in text:
+        return text
+    raw = bytearray()
+    at = 0
+    for escape in _ESCAPE.finditer(text):
+        raw += _bytes(text[at : escape.start()])
+        raw.append(int(escape.group(1), 16))
+        at = escape.end()
+    raw += _bytes(text[at:])
+    return raw.decode("utf-8", "surrogatepass" if _decodes(raw) else "replace")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decodes(raw: bytearray) -> bool:
+    try:
+        raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bool = False) -> str:
+    """Write a command id: `job/run/action/attempt`, with `/reset` for a reset."""
+    return f"{quote(job_id)}/{quote(run_id)}/{quote(action)}/{attempt}{'/reset' if reset else ''}"
+
+
+def parse_command_id(text: str) -> CommandKey | None:
+    """Read a command id; None when it is none of ours."""
+    parts = text.split("/")
+    reset = len(parts) == 5 and parts[4] == "reset"
+    if (len(parts) != 4 and not reset) or not re.fullmatch(r"[0-9]{1,9}", parts[3]):
+        return None
+    job_id, run_id, action = (unquote(part) for part in parts[:3])
+    return CommandKey(job_id, run_id, action, int(parts[3]), reset=reset)

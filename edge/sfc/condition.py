@@ -1,0 +1,407 @@
+"""Parses conditions to closures and evaluates them in three-valued logic.
+
+The language is that of `docs/reference/sfc.md`: comparisons joined by `and`, `or`, `not` over literals and names. A
+condition never runs code, never loops and never recurses deeper than `DEEPEST`, whatever its text.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Protocol, TypeAlias
+
+from edge.sfc.grammar import (
+    Compare,
+    ConditionSyntaxError,
+    Junction,
+    Literal,
+    Name,
+    Node,
+    Not,
+    parse,
+)
+
+STEP_PROPERTIES: Final = ("X", "T", "count", "done")
+ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "attempts", "result")
+JOB_PROPERTIES: Final = ("id", "scope", "parameters")
+_LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "state", "done"})
+
+
+class Unknown(Enum):
+    """The third truth value, and the value of a name that has none yet."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+Truth: TypeAlias = "bool | Unknown"
+
+
+class View(Protocol):
+    """What a condition may see of a run; this is also what a registered Python condition is given."""
+
+    def step(self, name: str, prop: str) -> Any:
+        """Give X, T (seconds), count or done of a step."""
+
+    def action(self, keys: tuple[str, ...], prop: str) -> Any:
+        """Give a property of the newest of these associations."""
+
+    def job(self, prop: str) -> Any:
+        """Give id, scope or parameters of the job."""
+
+    def variable(self, name: str) -> Any:
+        """Give the newest value of a job variable, or UNKNOWN."""
+
+    def wake(self, step: str, seconds: float) -> int | None:
+        """Give the instant at which the T of an active step reaches that many seconds."""
+
+
+Evaluate: TypeAlias = Callable[[View], Any]
+Registry: TypeAlias = Mapping[str, Callable[[View], object]]
+
+_registered: dict[str, Callable[[View], object]] = {}
+REGISTERED: Final[Registry] = _registered
+
+
+def condition(name: str) -> Callable[[Callable[[View], object]], Callable[[View], object]]:
+    """Register a Python condition under a plain identifier: a pure, synchronous function of the run view."""
+
+    def register(function: Callable[[View], object]) -> Callable[[View], object]:
+        _registered[name] = function
+        return function
+
+    return register
+
+
+class ConditionFaultError(Exception):
+    """A condition that cannot be evaluated with the values at hand: its text and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names in a condition may refer to: steps, association keys by action name, Python conditions."""
+
+    steps: frozenset[str] = frozenset()
+    actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    registry: Registry = field(default_factory=lambda: REGISTERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A comparison of a step's T with a bound."""
+
+    step: str
+    bound: Evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A part of a condition that is not true, and why: its names with their present values."""
+
+    text: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A compiled condition. `constant` is its value when no name has one: True means true whatever happens."""
+
+    text: str
+    evaluate: Callable[[View], Truth]
+    constant: Truth
+    timed_steps: frozenset[str]
+    state_actions: frozenset[str]
+    wakes: tuple[Wake, ...]
+    explain: Callable[[View], tuple[Unmet, ...]]
+
+
+def compile_condition(text: str, names: Names) -> Condition:
+    """Compile one condition; raises ConditionSyntaxError with position and reason when it is wrong."""
+    node = parse(text)
+    compiler = _Compiler(text, names)
+    value = compiler.closure(node)
+    evaluate = _boolean(value, text)
+    try:
+        constant = evaluate(_NOTHING)
+    except ConditionFaultError as error:
+        raise ConditionSyntaxError(str(error)) from None
+    return Condition(
+        text=text,
+        evaluate=evaluate,
+        constant=constant,
+        timed_steps=frozenset(compiler.timed_steps),
+        state_actions=frozenset(compiler.state_actions),
+        wakes=tuple(compiler.wakes),
+        explain=lambda view: tuple(compiler.unmet(node, view)),
+    )
+
+
+class _Nothing:
+    """The view in which no name has a value."""
+
+    def step(self, name: str, prop: str) -> Any:
+        return UNKNOWN
+
+    def action(self, keys: tuple[str, ...], prop: str) -> Any:
+        return UNKNOWN
+
+    def job(self, prop: str) -> Any:
+        return UNKNOWN
+
+    def variable(self, name: str) -> Any:
+        return UNKNOWN
+
+    def wake(self, step: str, seconds: float) -> int | None:
+        return None
+
+
+_NOTHING: Final = _Nothing()
+
+
+class _Compiler:
+    """Turns nodes into closures and notes on the way what they name."""
+
+    def __init__(self, text: str, names: Names) -> None:
+        self._text = text
+        self._names = names
+        self.timed_steps: set[str] = set()
+        self.state_actions: set[str] = set()
+        self.wakes: list[Wake] = []
+
+    def closure(self, node: Node) -> Evaluate:
+        match node:
+            case Literal(value=value):
+                return lambda _view: value
+            case Name():
+                return self._name(node)
+            case Not(operand=operand):
+                return _negate(_boolean(self.closure(operand), self._part(operand)))
+            case Junction():
+                return self._junction(node)
+            case Compare():
+                return self._comparison(node)
+
+    def _part(self, node: Node) -> str:
+        return self._text[node.start : node.end]
+
+    def _junction(self, node: Junction) -> Evaluate:
+        parts = tuple(_boolean(self.closure(part), self._part(part)) for part in node.operands)
+        decisive = node.word == "or"
+
+        def evaluate(view: View) -> Truth:
+            known = True
+            for part in parts:
+                value = part(view)
+                if value is decisive:
+                    return decisive
+                if value is UNKNOWN:
+                    known = False
+            return (not decisive) if known else UNKNOWN
+
+        return evaluate
+
+    def _comparison(self, node: Compare) -> Evaluate:
+        left, right = self.closure(node.left), self.closure(node.right)
+        self._note_wake(node.left, right)
+        self._note_wake(node.right, left)
+        text, compare = self._part(node), _OPERATORS[node.operator]
+        equality = node.operator in {"==", "!="}
+
+        def evaluate(view: View) -> Truth:
+            return _compare(left(view), right(view), compare, equality=equality, text=text)
+
+        return evaluate
+
+    def _note_wake(self, side: Node, bound: Evaluate) -> None:
+        if isinstance(side, Name) and len(side.path) == 3 and side.path[0] == "steps" and side.path[2] == "T":
+            self.wakes.append(Wake(str(side.path[1]), bound))
+
+    def _name(self, node: Name) -> Evaluate:
+        first, *rest = node.path
+        match first:
+            case "steps":
+                return self._step_name(node, rest)
+            case "actions":
+                return self._action_name(node, rest)
+            case "job":
+                prop, tail = self._property(node, rest, JOB_PROPERTIES)
+                if tail and prop != "parameters":
+                    raise ConditionSyntaxError(f"{self._part(node)!r}: job.{prop} has no parts", node.start)
+                return _follow(lambda view: view.job(prop), tail)
+            case _:
+                return _follow(self._plain(str(first)), tuple(rest))
+
+    def _plain(self, name: str) -> Evaluate:
+        registry = self._names.registry
+
+        def evaluate(view: View) -> Any:
+            function = registry.get(name)
+            if function is None or view is _NOTHING:
+                return view.variable(name)
+            value = _call(name, function, view)
+            return view.variable(name) if value is UNKNOWN else value
+
+        return evaluate
+
+    def _step_name(self, node: Name, rest: list[str | int]) -> Evaluate:
+        name = self._known(node, rest, self._names.steps, "step")
+        prop, tail = self._property(node, rest[1:], STEP_PROPERTIES)
+        if tail:
+            raise ConditionSyntaxError(f"{self._part(node)!r}: steps.{name}.{prop} has no parts", node.start)
+        if prop == "T":
+            self.timed_steps.add(name)
+        return lambda view: view.step(name, prop)
+
+    def _action_name(self, node: Name, rest: list[str | int]) -> Evaluate:
+        name = self._known(node, rest, self._names.actions, "action")
+        prop, tail = self._property(node, rest[1:], ACTION_PROPERTIES)
+        if tail and prop != "result":
+            raise ConditionSyntaxError(f"{self._part(node)!r}: actions.{name}.{prop} has no parts", node.start)
+        if prop in _LIVE_PROPERTIES:
+            self.state_actions.add(name)
+        keys = self._names.actions[name]
+        return _follow(lambda view: view.action(keys, prop), tail)
+
+    def _known(self, node: Name, rest: list[str | int], known: Any, kind: str) -> str:
+        if not rest:
+            raise ConditionSyntaxError(f"{self._part(node)!r} must name a {kind}", node.start)
+        if rest[0] not in known:
+            raise ConditionSyntaxError(f"unknown {kind} {rest[0]!r}", node.start)
+        return str(rest[0])
+
+    def _property(
+        self, node: Name, rest: list[str | int], properties: tuple[str, ...]
+    ) -> tuple[str, tuple[str | int, ...]]:
+        if not rest or rest[0] not in properties:
+            raise ConditionSyntaxError(
+                f"{self._part(node)!r} must be followed by one of {', '.join(properties)}"
+                if not rest
+                else f"{self._part(node)!r}: {rest[0]!r} is none of {', '.join(properties)}",
+                node.start,
+            )
+        return str(rest[0]), tuple(rest[1:])
+
+    def unmet(self, node: Node, view: View) -> list[Unmet]:
+        """Give the smallest parts that keep a condition from being true."""
+        text = self._part(node)
+        try:
+            value = _boolean(self.closure(node), text)(view)
+        except ConditionFaultError as error:
+            return [Unmet(text, str(error))]
+        if value is True:
+            return []
+        if isinstance(node, Junction):
+            return [unmet for part in node.operands for unmet in self.unmet(part, view)]
+        return [Unmet(text, self._present(node, view))]
+
+    def _present(self, node: Node, view: View) -> str:
+        """Name the present values in a part: `actions.a.result.torque is 61`."""
+        told: dict[str, None] = {}
+        for name in node.names():
+            value = self.closure(name)(view)
+            text = self._part(name)
+            told[f"{text}: no value yet" if value is UNKNOWN or value is None else f"{text} is {_show(value)}"] = None
+        return ", ".join(told) or "never true"
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, str) else f"{value}"
+
+
+def _call(name: str, function: Callable[[View], object], view: View) -> object:
+    try:
+        return function(view)
+    # A plant engineer's function must fail its job, never the process.
+    except Exception as error:
+        raise ConditionFaultError(f"the Python condition {name!r} failed: {error!r}") from error
+
+
+def _boolean(value: Evaluate, text: str) -> Callable[[View], Truth]:
+    def evaluate(view: View) -> Truth:
+        result = value(view)
+        if result is True or result is False or result is UNKNOWN:
+            return result
+        if result is None:
+            return UNKNOWN
+        raise ConditionFaultError(f"{text!r} is {_show(result)}, which is neither true nor false")
+
+    return evaluate
+
+
+def _negate(value: Callable[[View], Truth]) -> Evaluate:
+    def evaluate(view: View) -> Truth:
+        result = value(view)
+        return UNKNOWN if result is UNKNOWN else not result
+
+    return evaluate
+
+
+def _follow(value: Evaluate, tail: tuple[str | int, ...]) -> Evaluate:
+    """Walk into a JSON value; what is not there is UNKNOWN."""
+    if not tail:
+        return value
+
+    def evaluate(view: View) -> Any:
+        found = value(view)
+        for part in tail:
+            if isinstance(part, str) and isinstance(found, Mapping):
+                found = found.get(part, UNKNOWN)
+            elif isinstance(part, int) and isinstance(found, (list, tuple)) and part < len(found):
+                found = found[part]
+            else:
+                return UNKNOWN
+        return found
+
+    return evaluate
+
+
+_OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "a list" if isinstance(value, (list, tuple)) else "an object"
+
+
+def _compare(left: Any, right: Any, compare: Callable[[Any, Any], bool], *, equality: bool, text: str) -> Truth:
+    if left is UNKNOWN or right is UNKNOWN or left is None or right is None:
+        return UNKNOWN
+    kinds = _kind(left), _kind(right)
+    if kinds[0] != kinds[1]:
+        raise ConditionFaultError(f"{text!r} compares {kinds[0]} with {kinds[1]} ({_show(left)}, {_show(right)})")
+    if kinds[0] not in {"a number", "a string"} and not (equality and kinds[0] == "true or false"):
+        raise ConditionFaultError(f"{text!r}: {kinds[0]} cannot be compared like this")
+    return compare(left, right)
+
+
+def wake_instants(condition: Condition, view: View) -> list[int]:
+    """Give the instants at which the mere passing of time may change the condition."""
+    instants = []
+    for wake in condition.wakes:
+        try:
+            bound = wake.bound(view)
+        except ConditionFaultError:
+            continue
+        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and math.isfinite(bound):
+            reached = view.wake(wake.step, bound)
+            if reached is not None:
+                # T is whole milliseconds: `T > 5` turns one millisecond after `T >= 5` does.
+                instants += [reached, reached + 1]
+    return instants

@@ -1,0 +1,155 @@
+"""The working copy of a run while one decision is taken; `finish` makes the next run of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from edge.sfc.net import request
+from edge.sfc.run import ActionState, Association, Outcome, Run, StepState
+from edge.sfc.signal import CommandRequest, Phase, StepChange
+from edge.sfc.view import RunView
+
+if TYPE_CHECKING:
+    from edge.sfc.net import Net, NetAction
+
+
+class Draft(RunView):
+    """A run that is being changed, the requests and step changes collected so far, and what was touched.
+
+    `now` stamps what is done; `at` is the instant conditions see: a late Tick catches up instant by instant.
+    """
+
+    __slots__ = (
+        "active",
+        "associations",
+        "changes",
+        "early",
+        "ended_at",
+        "error",
+        "faults",
+        "fresh",
+        "now",
+        "open",
+        "outcome",
+        "paused_at",
+        "requests",
+        "started_at",
+        "steps",
+        "stored",
+        "touched",
+        "variables",
+    )
+
+    def __init__(self, net: Net, run: Run, now: int) -> None:
+        super().__init__(net, run, now)
+        self.now = now
+        self.steps: dict[str, StepState] = run.steps.copy()
+        self.associations: dict[str, Association] = run.associations.copy()
+        self.variables: dict[str, Any] = run.variables
+        self.stored = run.stored.copy()
+        self.early = run.early.copy()
+        self.active = set(run.active)
+        self.open = set(run.open)
+        self.outcome = run.outcome
+        self.error = run.error
+        self.started_at = run.started_at
+        self.ended_at = run.ended_at
+        self.paused_at = run.paused_at
+        self.faults = list(run.faults)
+        self.fresh: set[str] = set()
+        """The steps whose transitions have to be looked at."""
+        self.requests: list[CommandRequest] = []
+        self.changes: list[StepChange] = []
+        self.touched: set[str] = set()
+
+    def put(self, key: str, each: Association) -> None:
+        """Write an association."""
+        self.associations[key] = each
+        self.touched.add(f"action:{key}")
+        self.fresh.add(each.step)
+        if each.is_open:
+            self.open.add(key)
+        else:
+            self.open.discard(key)
+
+    def drop(self, key: str) -> None:
+        """Forget an association."""
+        del self.associations[key]
+        self.touched.add(f"action:{key}")
+        self.open.discard(key)
+
+    def put_step(self, name: str, state: StepState) -> None:
+        """Write a step."""
+        self.steps[name] = state
+        self.touched.add(f"step:{name}")
+
+    def set_stored(self, name: str, key: str) -> None:
+        """Note which association set an action."""
+        if self.stored.get(name) != key:
+            self.stored[name] = key
+            self.touched.add(f"stored:{name}")
+
+    def unset_stored(self, name: str) -> str | None:
+        """Clear a stored action; gives the association that had set it."""
+        key = self.stored.pop(name, None)
+        if key is not None:
+            self.touched.add(f"stored:{name}")
+        return key
+
+    def learn(self, result: Any) -> None:
+        """Take the top-level keys of a result as job variables."""
+        if isinstance(result, dict) and result:
+            self.variables = self.variables | result
+            self.touched.update(f"var:{name}" for name in result)
+
+    def send(self, action: NetAction, phase: Phase, each: Association) -> None:
+        """Ask for a command."""
+        self.requests.append(request(self.run, action, phase, each.command_id, each.attempt))
+
+    def stop(self, action: NetAction, each: Association) -> None:
+        """Ask for the stop of an open command; waits have none to send, and a reset is never stopped."""
+        if each.state is ActionState.DISPATCHED and not action.rule.resets:
+            self.send(action, Phase.STOP, each)
+
+    def action_of(self, key: str) -> NetAction:
+        """Give the association of a key, also of one that was left behind (`key/attempt`)."""
+        return self.net.actions[key.partition("/")[0]]
+
+    def in_order(self, keys: set[str]) -> list[str]:
+        """Sort association keys as the recipe lists them."""
+        return sorted(keys, key=lambda key: (self.action_of(key).index, key))
+
+    def conclude(self, outcome: Outcome, error: str | None) -> None:
+        """Note how the run ended."""
+        self.outcome = outcome
+        self.error = error
+        self.ended_at = self.now
+
+    def finish(self) -> Run:
+        """Make the next run."""
+        run = self.run
+        head = (self.outcome, self.error, self.started_at, self.ended_at, self.paused_at, tuple(self.faults))
+        if head != (run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults):
+            self.touched.add("state")
+        return Run(
+            job_id=run.job_id,
+            scope=run.scope,
+            run_id=run.run_id,
+            parameters=run.parameters,
+            outcome=self.outcome,
+            error=self.error,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            paused_at=self.paused_at,
+            steps=self.steps,
+            associations=self.associations,
+            stored=self.stored,
+            variables=self.variables,
+            early=self.early,
+            faults=tuple(self.faults),
+            active=frozenset(self.active),
+            open=frozenset(self.open),
+            revision=run.revision + 1,
+            touched=frozenset(self.touched),
+            tested_at=self.at,
+        )

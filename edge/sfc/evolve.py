@@ -1,0 +1,210 @@
+"""Clears transitions until nothing clears, and ends the run when nothing is left to do or something went wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from edge.sfc.action import UNSUCCESSFUL, begin, fall, rise
+from edge.sfc.condition import ConditionFaultError
+from edge.sfc.qualifier import Moment
+from edge.sfc.run import ActionState, Outcome, StepState
+from edge.sfc.signal import Phase, StepChange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from edge.sfc.draft import Draft
+    from edge.sfc.net import NetAction, NetTransition
+
+# Beyond this many clearings at one instant a chart turns for ever; the checker finds such loops only where conditions
+# are constant.
+MOST_SWEEPS: Final = 10_000
+
+
+def settle(draft: Draft) -> None:
+    """Bring the run to rest: clear what can be cleared, judge what failed, see whether it is completed."""
+    error = _unattended(draft)
+    if error is None:
+        try:
+            error = _run_to_completion(draft)
+        except _EvaluationError as fault:
+            error = str(fault)
+    if error is None:
+        error = _unhandled(draft)
+    draft.faults.clear()
+    if error is not None:
+        end(draft, Outcome.FAILED, error)
+    elif _is_completed(draft):
+        _complete(draft)
+
+
+class _EvaluationError(Exception):
+    """A condition that cannot be evaluated: which, where and why."""
+
+
+def _run_to_completion(draft: Draft) -> str | None:
+    """Clear transitions sweep by sweep; within a sweep all conditions see the same state (IEC 61131-3, 6.7.5).
+
+    Gives the error of a chart that does not come to rest.
+    """
+    sensitive = draft.net.sensitive
+    for _ in range(MOST_SWEEPS):
+        looked_at = (draft.fresh & draft.active) | (draft.active & sensitive)
+        draft.fresh.clear()
+        clearing = _clearing(draft, looked_at)
+        if not clearing:
+            return None
+        for transition in clearing:
+            for source in transition.sources:
+                deactivate(draft, source)
+        for transition in clearing:
+            for target in transition.targets:
+                activate(draft, target)
+    return f"livelock: transitions clear for ever at one instant, last {', '.join(sorted(draft.active))}"
+
+
+def _clearing(draft: Draft, steps: set[str]) -> list[NetTransition]:
+    """Choose the transitions that clear now, best rank first, none taking a step that another took."""
+    net = draft.net
+    if len(steps) == 1:
+        candidates: Iterable[NetTransition] = net.steps[next(iter(steps))].outgoing
+    else:
+        found = {transition.index: transition for step in steps for transition in net.steps[step].outgoing}
+        candidates = [found[index] for index in sorted(found)]
+    taken: set[str] = set()
+    clearing = []
+    for transition in candidates:
+        sources = transition.sources
+        if draft.active.issuperset(sources) and taken.isdisjoint(sources) and _is_true(draft, transition):
+            taken.update(sources)
+            clearing.append(transition)
+    return clearing
+
+
+def _is_true(draft: Draft, transition: NetTransition) -> bool:
+    for step in transition.needs_done:
+        if not draft.done(step):
+            return False
+    for condition in transition.conditions:
+        try:
+            if condition.evaluate(draft) is not True:
+                return False
+        except ConditionFaultError as error:
+            raise _EvaluationError(f"{transition.place}: condition {condition.text!r}: {error}") from None
+    return True
+
+
+def activate(draft: Draft, name: str) -> None:
+    """Make a step active and let its actions rise."""
+    before = draft.steps.get(name)
+    draft.put_step(name, StepState(active=True, activated_at=draft.now, count=before.count + 1 if before else 1))
+    draft.active.add(name)
+    draft.fresh.add(name)
+    draft.changes.append(StepChange(name, active=True, at=draft.now))
+    for action in draft.net.steps[name].entering:
+        rise(draft, action)
+
+
+def deactivate(draft: Draft, name: str) -> None:
+    """End the activity of a step and let its actions fall."""
+    state = draft.steps[name]
+    draft.put_step(
+        name,
+        StepState(activated_at=state.activated_at, count=state.count, elapsed_ms=state.t(draft.now)),
+    )
+    draft.active.discard(name)
+    draft.changes.append(StepChange(name, active=False, at=draft.now))
+    for action in draft.net.steps[name].actions:
+        fall(draft, action)
+
+
+def _unattended(draft: Draft) -> str | None:
+    """Give the error of a failure that no active step can deal with, told before anything moves.
+
+    A falling pulse and a stored action fail the run then; a pulse or reset whose step did not wait for it does not.
+    """
+    attended = {draft.action_of(key).name for key in draft.faults if draft.associations[key].step in draft.active}
+    for key in draft.faults:
+        action = draft.action_of(key)
+        if action.rule.sends is Moment.DEACTIVATION or (action.rule.stored and action.name not in attended):
+            return _told(draft, key)
+    return None
+
+
+def _unhandled(draft: Draft) -> str | None:
+    """Give the error of a failure whose step no transition has left: a live transition had its chance."""
+    for key in draft.faults:
+        each = draft.associations.get(key)
+        left_behind = "/" in key
+        if each is not None and not left_behind and each.step in draft.active and each.state in UNSUCCESSFUL:
+            return _told(draft, key)
+    return None
+
+
+def _told(draft: Draft, key: str) -> str:
+    each = draft.associations[key]
+    return f"action {each.action!r} of step {each.step!r} {each.error}"
+
+
+def _is_completed(draft: Draft) -> bool:
+    """Tell whether only steps without outgoing transition are active, all done, and no falling pulse is unanswered."""
+    return (
+        draft.active <= draft.net.terminal
+        and all(draft.done(step) for step in draft.active)
+        and not any(
+            draft.associations[key].state is ActionState.DISPATCHED
+            and draft.action_of(key).rule.sends is Moment.DEACTIVATION
+            for key in draft.open
+        )
+    )
+
+
+def _complete(draft: Draft) -> None:
+    """End a run normally: what is set stays set, a delay is dropped, a limit that still runs ends now."""
+    for key in draft.in_order(draft.open):
+        each, action = draft.associations[key], draft.action_of(key)
+        if each.state is ActionState.PENDING or each.state is ActionState.WAITING:
+            draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
+        elif each.due is not None:
+            draft.send(action, Phase.STOP, each)
+            draft.put(key, replace(each, due=None))
+    draft.conclude(Outcome.COMPLETED, None)
+
+
+def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
+    """End a run before its recipe does: every outstanding command is stopped, every stored action reset."""
+    setting = [key for key in draft.stored.values() if _is_in_effect(draft, key)]
+    for key in draft.in_order(draft.open):
+        each, action = draft.associations[key], draft.action_of(key)
+        if action.rule.resets and each.state is ActionState.DISPATCHED:
+            continue
+        draft.stop(action, each)
+        if each.state is ActionState.COMPLETED:
+            draft.put(key, replace(each, due=None))
+            if not draft.net.resetting.get(action.name):
+                draft.send(action, Phase.STOP, each)
+        else:
+            draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
+    for key in sorted(setting, key=lambda key: draft.net.actions[key].index):
+        _reset(draft, draft.net.actions[key])
+    for name in list(draft.stored):
+        draft.unset_stored(name)
+    draft.conclude(outcome, error)
+
+
+def _is_in_effect(draft: Draft, key: str) -> bool:
+    """Tell whether a stored action was started and is not over: a delay or a limit that passed has nothing to reset."""
+    each, action = draft.associations[key], draft.net.actions[key]
+    if each.state is ActionState.PENDING or each.state is ActionState.STOPPED:
+        return False
+    return not (action.rule.ends and each.state is ActionState.COMPLETED and each.due is None)
+
+
+def _reset(draft: Draft, action: NetAction) -> None:
+    """Send the reset command of a stored action; one without R has none."""
+    for resetting in draft.net.resetting.get(action.name, ()):
+        if not resetting.pull:
+            begin(draft, resetting)
+            return

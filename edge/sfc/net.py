@@ -1,0 +1,305 @@
+"""Compiles a checked recipe into a net with its indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from edge.model.recipe import Action, Interaction, Qualifier, Recipe, parse_recipe
+from edge.sfc.check import evolution_faults, safety_faults, shape_faults, warnings_of
+from edge.sfc.command_id import parse_command_id, quote
+from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition, wake_instants
+from edge.sfc.grammar import ConditionSyntaxError
+from edge.sfc.qualifier import RULES, Rule
+from edge.sfc.signal import CommandRequest, Phase
+from edge.sfc.structure import MOST_WAYS, Structure, TooManyWaysError
+from edge.sfc.view import RunView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Set as AbstractSet
+
+    from edge.sfc.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A recipe that is not sound, and all its faults."""
+
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NetAction:
+    """An action association, ready to run; `key` tells it from all others. Times are milliseconds."""
+
+    key: str
+    index: int
+    name: str
+    step: str
+    qualifier: Qualifier
+    rule: Rule
+    type_id: str
+    pull: bool
+    timeout_ms: int
+    duration_ms: int
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NetTransition:
+    """A plain transition; `index` is its rank, `needs_done` the sources that must be done before it is tested."""
+
+    index: int
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    needs_done: tuple[str, ...]
+    place: str
+
+    @property
+    def always(self) -> bool:
+        """Whether its condition is true whatever happens."""
+        return not self.conditions
+
+    @property
+    def text(self) -> str:
+        """The condition as the author wrote it."""
+        return " and ".join(
+            condition.text if len(self.conditions) == 1 else f"({condition.text})" for condition in self.conditions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NetStep:
+    """A step with its associations in recipe order (`entering`: resets last) and its outgoing transitions by rank."""
+
+    name: str
+    actions: tuple[NetAction, ...]
+    entering: tuple[NetAction, ...]
+    holding: tuple[str, ...]
+    outgoing: tuple[NetTransition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """A compiled recipe. `source` is its JSON text, from which the same net can be compiled again."""
+
+    recipe: Recipe
+    source: str
+    warnings: tuple[str, ...]
+    initial: str
+    steps: Mapping[str, NetStep]
+    transitions: tuple[NetTransition, ...]
+    actions: Mapping[str, NetAction]
+    """Associations by key."""
+    starting: Mapping[str, tuple[NetAction, ...]]
+    """Associations by action name, but R."""
+    resetting: Mapping[str, tuple[NetAction, ...]]
+    """The R associations by action name."""
+    pulling: Mapping[str, tuple[NetAction, ...]]
+    """Associations that wait for an event, by its type."""
+    sensitive: frozenset[str]
+    """Steps with an outgoing transition whose condition may change its value."""
+    timed: frozenset[str]
+    """Steps with an outgoing transition that compares a step's T."""
+    terminal: frozenset[str]
+    """Steps without outgoing transition."""
+    command_types: frozenset[str]
+
+    def wakes(self, run: Run) -> list[int]:
+        """Give the instants, after the last test, at which the passing of time may make a transition clear."""
+        return self.wake_instants(RunView(self, run, run.tested_at), run.active, run.tested_at)
+
+    def wake_instants(self, view: RunView, active: AbstractSet[str], after: int) -> list[int]:
+        """Give the same for a view of a run."""
+        watched = active & self.timed
+        return [
+            instant
+            for step in watched
+            for transition in self.steps[step].outgoing
+            for condition in transition.conditions
+            for instant in wake_instants(condition, view)
+            if instant > after
+        ]
+
+
+def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejected:
+    """Compile decoded JSON to a net, or tell every fault of it."""
+    recipe, form = parse_recipe(data)
+    faults = list(form)
+    if recipe is None:
+        return Rejected(tuple(faults))
+    shape = shape_faults(recipe)
+    faults += shape
+    actions = _actions(recipe)
+    conditions = list(_condition_faults(recipe, actions))
+    faults += conditions
+    if shape or conditions:
+        return Rejected(tuple(faults))
+    structure = Structure(recipe)
+    faults += safety_faults(structure)
+    try:
+        transitions = _transitions(structure, actions, registry)
+    except TooManyWaysError as error:
+        faults.append(f"branch {str(error)!r}: nested selections give more than {MOST_WAYS} ways through it")
+        return Rejected(tuple(faults))
+    faults += evolution_faults(structure, transitions)
+    if faults:
+        return Rejected(tuple(faults))
+    return _net(recipe, actions, transitions)
+
+
+def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:
+    """Give again the request a decision of this run made; it is derived from the net, not kept."""
+    key = parse_command_id(command)
+    if key is None:
+        raise ValueError(f"{command!r} is no command of this station")
+    among = (net.resetting if key.reset else net.starting).get(key.action, ())
+    here = [action for action in among if action.step == step]
+    latest = [action for action in here if (each := run.associations.get(action.key)) and each.attempt == key.attempt]
+    action = (latest or here)[0]
+    return request(run, action, phase, command, key.attempt)
+
+
+def request(run: Run, action: NetAction, phase: Phase, command: str, attempt: int) -> CommandRequest:
+    """Make a request; the action's parameters go over those of the job order."""
+    parameters = run.parameters | action.parameters if run.parameters else action.parameters
+    return CommandRequest(phase, command, action.name, action.step, attempt, action.type_id, parameters)
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _actions(recipe: Recipe) -> tuple[NetAction, ...]:
+    seen: dict[str, int] = {}
+    found = []
+    for index, action in enumerate(recipe.actions):
+        key = f"{quote(action.name)}@{quote(action.step)}"
+        seen[key] = seen.get(key, 0) + 1
+        found.append(_action(index, action, key if seen[key] == 1 else f"{key}#{seen[key]}"))
+    return tuple(found)
+
+
+def _action(index: int, action: Action, key: str) -> NetAction:
+    rule = RULES[action.qualifier]
+    return NetAction(
+        key=key,
+        index=index,
+        name=action.name,
+        step=action.step,
+        qualifier=action.qualifier,
+        rule=rule,
+        type_id=action.type_id,
+        pull=action.interaction is Interaction.PULL_EVENT,
+        timeout_ms=_milliseconds(action.timeout_seconds),
+        duration_ms=max(1, _milliseconds(action.duration_seconds)) if rule.timed else 0,
+        parameters=action.parameters,
+    )
+
+
+def _names(recipe: Recipe, actions: tuple[NetAction, ...], sources: tuple[str, ...], registry: Registry) -> Names:
+    """Give what names mean in a transition: an action associated with a source step means that association."""
+    every: dict[str, tuple[str, ...]] = {}
+    own: dict[str, tuple[str, ...]] = {}
+    for action in actions:
+        every[action.name] = (*every.get(action.name, ()), action.key)
+        if action.step in sources:
+            own[action.name] = (*own.get(action.name, ()), action.key)
+    keys = every | own
+    return Names(frozenset(step.name for step in recipe.steps), keys, registry)
+
+
+def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> Iterator[str]:
+    names = _names(recipe, actions, (), {})
+    for number, transition in enumerate(recipe.transitions):
+        try:
+            compile_condition(transition.condition, names)
+        except ConditionSyntaxError as error:
+            yield (
+                f"transitions[{number}] ({transition.source} → {transition.target}): "
+                f"condition {transition.condition[:80]!r}: {error}"
+            )
+
+
+def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry: Registry) -> tuple[NetTransition, ...]:
+    shared: dict[str, int] = {}
+    for action in actions:
+        shared[action.name] = shared.get(action.name, 0) + 1
+    owners = {action.step for action in actions if shared[action.name] > 1}
+    states: dict[str, set[str]] = {}
+    for action in actions:
+        states.setdefault(action.step, set()).add(action.name)
+    compiled: dict[tuple[str, tuple[str, ...]], Condition] = {}
+    names: dict[tuple[str, ...], Names] = {}
+    found = []
+    for index, arc in enumerate(structure.arcs):
+        own = tuple(source for source in arc.sources if source in owners)
+        if own not in names:
+            names[own] = _names(structure.recipe, actions, own, registry)
+        for text in arc.conditions:
+            if (text, own) not in compiled:
+                compiled[text, own] = compile_condition(text, names[own])
+        conditions = tuple(
+            condition for text in arc.conditions if (condition := compiled[text, own]).constant is not True
+        )
+        live = {
+            source
+            for source in arc.sources
+            for condition in conditions
+            if source in condition.timed_steps or condition.state_actions & states.get(source, set())
+        }
+        needs_done = tuple(source for source in arc.sources if source not in live)
+        found.append(NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place))
+    return tuple(found)
+
+
+def _net(recipe: Recipe, actions: tuple[NetAction, ...], transitions: tuple[NetTransition, ...]) -> Net:
+    in_step: dict[str, list[NetAction]] = {step.name: [] for step in recipe.steps}
+    starting: dict[str, list[NetAction]] = {}
+    resetting: dict[str, list[NetAction]] = {}
+    pulling: dict[str, list[NetAction]] = {}
+    for action in actions:
+        in_step[action.step].append(action)
+        (resetting if action.rule.resets else starting).setdefault(action.name, []).append(action)
+        if action.pull:
+            pulling.setdefault(action.type_id, []).append(action)
+    outgoing: dict[str, list[NetTransition]] = {step.name: [] for step in recipe.steps}
+    for transition in transitions:
+        for source in transition.sources:
+            outgoing[source].append(transition)
+    conditional = [transition for transition in transitions if transition.conditions]
+    return Net(
+        recipe=recipe,
+        source=msgspec.json.encode(recipe).decode(),
+        warnings=tuple(warnings_of(recipe, transitions)),
+        initial=next(step.name for step in recipe.steps if step.initial),
+        steps={name: _step(name, tuple(mine), tuple(outgoing[name])) for name, mine in in_step.items()},
+        transitions=transitions,
+        actions={action.key: action for action in actions},
+        starting={name: tuple(mine) for name, mine in starting.items()},
+        resetting={name: tuple(mine) for name, mine in resetting.items()},
+        pulling={type_id: tuple(mine) for type_id, mine in pulling.items()},
+        sensitive=frozenset(source for transition in conditional for source in transition.sources),
+        timed=frozenset(
+            source
+            for transition in conditional
+            if any(condition.wakes for condition in transition.conditions)
+            for source in transition.sources
+        ),
+        terminal=frozenset(name for name, mine in outgoing.items() if not mine),
+        command_types=frozenset(action.type_id for action in actions if not action.pull),
+    )
+
+
+def _step(name: str, actions: tuple[NetAction, ...], outgoing: tuple[NetTransition, ...]) -> NetStep:
+    return NetStep(
+        name=name,
+        actions=actions,
+        # A reset dominates: it has the last word over a set in the same step (IEC 61131-3, 6.7.4.5).
+        entering=tuple(sorted(actions, key=lambda action: action.rule.resets)),
+        holding=tuple(action.key for action in actions if action.rule.holds),
+        outgoing=outgoing,
+    )

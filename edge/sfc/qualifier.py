@@ -1,0 +1,71 @@
+"""What each action qualifier means at activation, in time and at deactivation, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from edge.model.recipe import Qualifier
+
+
+class Moment(Enum):
+    """When, in the life of one activation of a step, something happens."""
+
+    NEVER = auto()
+    ACTIVATION = auto()
+    DURATION = auto()
+    """When the action's duration T has passed since the activation."""
+    DEACTIVATION = auto()
+
+
+class Leave(Enum):
+    """What becomes of an open action when its step is left."""
+
+    STOP = auto()
+    """A command without an answer is stopped; a delay or a wait is dropped."""
+    CANCEL_DELAY = auto()
+    """A delay is dropped; a command stays."""
+    KEEP = auto()
+    """Nothing happens to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the table.
+
+    `sends` is when the command goes out (or the wait is armed), `stores` when the action is set until R, `ends` whether
+    it is over when T has passed, `holds` whether the step waits for it.
+    """
+
+    sends: Moment
+    stores: Moment = Moment.NEVER
+    leave: Leave = Leave.KEEP
+    ends: bool = False
+    holds: bool = True
+    resets: bool = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether the qualifier needs a duration."""
+        return self.ends or self.sends is Moment.DURATION
+
+    @property
+    def stored(self) -> bool:
+        """Whether the qualifier sets the action until R."""
+        return self.stores is not Moment.NEVER
+
+
+RULES: Final[dict[Qualifier, Rule]] = {
+    Qualifier.N: Rule(sends=Moment.ACTIVATION, leave=Leave.STOP),
+    Qualifier.P: Rule(sends=Moment.ACTIVATION),
+    Qualifier.P1: Rule(sends=Moment.ACTIVATION),
+    Qualifier.P0: Rule(sends=Moment.DEACTIVATION, holds=False),
+    Qualifier.S: Rule(sends=Moment.ACTIVATION, stores=Moment.ACTIVATION),
+    Qualifier.R: Rule(sends=Moment.ACTIVATION, resets=True),
+    Qualifier.L: Rule(sends=Moment.ACTIVATION, leave=Leave.STOP, ends=True),
+    Qualifier.D: Rule(sends=Moment.DURATION, leave=Leave.STOP),
+    Qualifier.SD: Rule(sends=Moment.DURATION, stores=Moment.ACTIVATION, holds=False),
+    Qualifier.DS: Rule(sends=Moment.DURATION, stores=Moment.DURATION, leave=Leave.CANCEL_DELAY),
+    Qualifier.SL: Rule(sends=Moment.ACTIVATION, stores=Moment.ACTIVATION, ends=True),
+}

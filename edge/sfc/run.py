@@ -1,0 +1,310 @@
+"""The state of one run: its steps, associations, variables and timers, and how each is stored.
+
+A run is a value: the next run shares with it whatever a decision did not change. It is stored as small fields, one per
+step and per association, so that a decision writes only what it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from edge.sfc.command_id import command_id, unquote
+
+if TYPE_CHECKING:
+    from edge.sfc.net import Net
+
+
+class Outcome(StrEnum):
+    """How a run ended, or that it has not."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    STOPPED = "stopped"
+
+
+class ActionState(StrEnum):
+    """Where one activation of an association stands."""
+
+    PENDING = "pending"
+    DISPATCHED = "dispatched"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    STOPPED = "stopped"
+
+
+class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step that was active at least once; `elapsed_ms` is its last T once left, `held_ms` its time in pauses."""
+
+    active: bool = False
+    activated_at: int = 0
+    count: int = 0
+    elapsed_ms: int = 0
+    held_ms: int = 0
+
+    def t(self, now: int) -> int:
+        """Give T in milliseconds (IEC 61131-3, 6.7.2): the elapsed time, or the last one once the step is left."""
+        return max(0, now - self.activated_at - self.held_ms) if self.active else self.elapsed_ms
+
+
+class Association(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The latest activation of an action association.
+
+    `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
+    an event is awaited.
+    """
+
+    action: str = ""
+    step: str = ""
+    state: ActionState = ActionState.PENDING
+    attempt: int = 0
+    reset: bool = False
+    command_id: str = ""
+    armed_at: int | None = None
+    deadline: int | None = None
+    due: int | None = None
+    ended_at: int | None = None
+    type_id: str = ""
+    event_id: str = ""
+    result: Any = None
+    error: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer, an event or a duration may still change it."""
+        return self.state is ActionState.DISPATCHED or self.state is ActionState.WAITING or self.due is not None
+
+
+class KeptEvent(msgspec.Struct, frozen=True):
+    """An event that named the job before the job waited for it."""
+
+    type_id: str
+    id: str
+    data: Any = None
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run. Instants are milliseconds since the Unix epoch.
+
+    `active`, `open`, `revision`, `touched` and `tested_at` follow from the rest or serve speed: they are not stored.
+    """
+
+    job_id: str
+    scope: str
+    run_id: str
+    parameters: dict[str, Any]
+    outcome: Outcome = Outcome.RUNNING
+    error: str | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    paused_at: int | None = None
+    steps: dict[str, StepState] = {}
+    associations: dict[str, Association] = {}
+    stored: dict[str, str] = {}
+    """The association that set each stored action."""
+    variables: dict[str, Any] = {}
+    early: dict[int, KeptEvent] = {}
+    faults: tuple[str, ...] = ()
+    """The associations that failed while the run was paused, to be judged when it is resumed."""
+    active: frozenset[str] = frozenset()
+    open: frozenset[str] = frozenset()
+    revision: int = 0
+    touched: frozenset[str] = frozenset()
+    tested_at: int = -1
+
+    @property
+    def paused(self) -> bool:
+        """Whether the run is held."""
+        return self.paused_at is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is over."""
+        return self.outcome is not Outcome.RUNNING
+
+
+class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The field `run`: what never changes."""
+
+    job_id: str
+    scope: str
+    run_id: str
+    parameters: dict[str, Any] = {}
+
+
+class _State(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The field `state`: what concerns the run as a whole."""
+
+    outcome: Outcome = Outcome.RUNNING
+    error: str | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    paused_at: int | None = None
+    faults: tuple[str, ...] = ()
+
+
+def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any]) -> Run:
+    """Make the run of a job that has not started; the parameters are those of its job order."""
+    return Run(job_id=job_id, scope=scope, run_id=run_id, parameters=dict(parameters))
+
+
+def results(run: Run) -> dict[str, Any]:
+    """Give the latest result of each action that has one."""
+    ordered = sorted(run.associations.values(), key=lambda each: each.ended_at or 0)
+    return {each.action: each.result for each in ordered if each.result is not None}
+
+
+def is_outstanding(run: Run, command: str) -> bool:
+    """Tell whether a command waits for its answer."""
+    associations = run.associations
+    return any(
+        associations[key].command_id == command and associations[key].state is ActionState.DISPATCHED
+        for key in run.open
+    )
+
+
+def waits(run: Run) -> dict[str, int]:
+    """Give, for each event type the run waits for, since when it has waited longest."""
+    found: dict[str, int] = {}
+    if run.ended:
+        return found
+    for key in run.open:
+        each = run.associations[key]
+        if each.state is ActionState.WAITING and each.armed_at is not None:
+            found[each.type_id] = min(each.armed_at, found.get(each.type_id, each.armed_at))
+    return found
+
+
+def next_deadline(net: Net, run: Run) -> int | None:
+    """Give the earliest instant at which a Tick can change the run; None when time alone changes nothing."""
+    if run.ended or run.paused_at is not None or run.started_at is None:
+        return None
+    instants = net.wakes(run)
+    for key in run.open:
+        each = run.associations[key]
+        if each.due is not None:
+            instants.append(each.due)
+        if each.deadline is not None:
+            instants.append(each.deadline)
+    return min(instants, default=None)
+
+
+_json: Final = msgspec.json.Encoder()
+_prefixes: Final = ("step:", "action:", "stored:", "var:", "early:")
+
+
+def _field(run: Run, name: str) -> str | None:
+    """Give the JSON text of one field; None when the run has it no more."""
+    kind, _, key = name.partition(":")
+    value: Any
+    match kind:
+        case "action":
+            value = run.associations.get(key)
+            # The field's name and the head say these already.
+            value = value and msgspec.structs.replace(value, action="", step="", command_id="")
+        case "step":
+            value = run.steps.get(key)
+        case "var":
+            if key not in run.variables:
+                return None
+            return _json.encode(run.variables[key]).decode()
+        case "stored":
+            value = run.stored.get(key)
+        case "early":
+            value = run.early.get(int(key))
+        case "state":
+            value = _State(run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults)
+        case _:
+            value = _Head(run.job_id, run.scope, run.run_id, run.parameters)
+    return None if value is None else _json.encode(value).decode()
+
+
+def _names(run: Run) -> list[str]:
+    return [
+        "run",
+        "state",
+        *(f"step:{name}" for name in run.steps),
+        *(f"action:{key}" for key in run.associations),
+        *(f"stored:{name}" for name in run.stored),
+        *(f"var:{name}" for name in run.variables),
+        *(f"early:{number}" for number in run.early),
+    ]
+
+
+def encode(run: Run) -> dict[str, str]:
+    """Give every field of a run with its JSON text."""
+    return {name: text for name in _names(run) if (text := _field(run, name)) is not None}
+
+
+def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Give the fields to write and the names of those to remove to make the stored `old` the stored `new`."""
+    # One decision knows what it touched; over several we have to look.
+    names = new.touched if new.revision == old.revision + 1 else {*_names(old), *_names(new)}
+    written: dict[str, str] = {}
+    removed = []
+    for name in sorted(names):
+        text, before = _field(new, name), _field(old, name)
+        if text == before:
+            continue
+        if text is None:
+            removed.append(name)
+        else:
+            written[name] = text
+    return written, tuple(removed)
+
+
+def decode(fields: Mapping[str, str]) -> Run:
+    """Read a run from its fields; fields that are not a run's are left alone."""
+    head = msgspec.json.decode(fields["run"], type=_Head)
+    state = msgspec.json.decode(fields["state"], type=_State)
+    found: dict[str, dict[str, str]] = {prefix: {} for prefix in _prefixes}
+    for name, text in fields.items():
+        kind, colon, key = name.partition(":")
+        if colon and kind + colon in found:
+            found[kind + colon][key] = text
+    steps = {name: msgspec.json.decode(text, type=StepState) for name, text in found["step:"].items()}
+    associations = {key: _association(head, key, text) for key, text in found["action:"].items()}
+    return Run(
+        job_id=head.job_id,
+        scope=head.scope,
+        run_id=head.run_id,
+        parameters=head.parameters,
+        outcome=state.outcome,
+        error=state.error,
+        started_at=state.started_at,
+        ended_at=state.ended_at,
+        paused_at=state.paused_at,
+        steps=steps,
+        associations=associations,
+        stored={name: msgspec.json.decode(text, type=str) for name, text in found["stored:"].items()},
+        variables={name: msgspec.json.decode(text) for name, text in found["var:"].items()},
+        early={
+            int(number): msgspec.json.decode(text, type=KeptEvent)
+            for number, text in sorted(found["early:"].items(), key=lambda item: int(item[0]))
+        },
+        faults=state.faults,
+        active=frozenset(name for name, step in steps.items() if step.active),
+        open=frozenset(key for key, each in associations.items() if each.is_open),
+    )
+
+
+def _association(head: _Head, key: str, text: str) -> Association:
+    """Read an association; its key is `action@step`, with `#n` for a further one and `/attempt` for one left behind."""
+    each = msgspec.json.decode(text, type=Association)
+    action, _, step = key.partition("/")[0].partition("#")[0].partition("@")
+    name = unquote(action)
+    return msgspec.structs.replace(
+        each,
+        action=name,
+        step=unquote(step),
+        command_id=command_id(head.job_id, head.run_id, name, each.attempt, reset=each.reset)
+        if each.armed_at is not None
+        else "",
+    )

@@ -1,0 +1,129 @@
+"""What can happen to a run, and what a decision about it asks for: plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from edge.sfc.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The job begins: the initial step becomes active."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Equipment answered a command; `data` becomes the result of the action."""
+
+    command_id: str
+    ok: bool
+    data: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Equipment sent an event; `named` tells whether it named this job. `id` tells it from every other event."""
+
+    type_id: str
+    data: Any
+    id: str
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed, or something a Python condition looks at has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The operator holds the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The operator lets a held job go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The job ends at once: commands are stopped, stored actions reset."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The job ends in an orderly way before its recipe does: as Abort, with another outcome."""
+
+    reason: str = ""
+
+
+Signal: TypeAlias = Start | Answer | Event | Tick | Pause | Resume | Abort | Stop
+
+
+class Phase(StrEnum):
+    """What a command asks of equipment."""
+
+    START = "start"
+    STOP = "stop"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """A command to send, at least once, under its id; a stop bears the id of the command it stops."""
+
+    phase: Phase
+    command_id: str
+    action: str
+    step: str
+    attempt: int
+    type_id: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StepChange:
+    """A step became active or ceased to be."""
+
+    step: str
+    active: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What a signal made of a run: the next run, what to send, which steps changed, in order."""
+
+    run: Run
+    requests: tuple[CommandRequest, ...]
+    steps: tuple[StepChange, ...]
+
+
+class IgnoredKind(StrEnum):
+    """Why a signal changes nothing."""
+
+    LATE = "late"
+    DUPLICATE = "duplicate"
+    FOREIGN = "foreign"
+    NOT_WAITING = "not_waiting"
+    TOO_MANY = "too_many"
+    NOT_STARTED = "not_started"
+    STARTED = "started"
+    PAUSED = "paused"
+    NOT_PAUSED = "not_paused"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The signal changes nothing, and why."""
+
+    kind: IgnoredKind
+    reason: str

@@ -1,0 +1,214 @@
+"""Unfolds the branches of a recipe into plain arcs from steps to steps.
+
+A branch is a block with ways in (which steps it activates, under which conditions) and ways out (which last steps have
+to be active together). An arc is one written or implied transition with one way in and one way out filled in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Final
+
+from edge.model.recipe import Branch, BranchType, Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_WAYS: Final = 1000
+DEEPEST_NESTING: Final = 32
+
+
+class TooManyWaysError(Exception):
+    """A branch whose nested selections multiply beyond reason; carries its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way into a step or branch: the steps it activates, its conditions, its rank among the other ways."""
+
+    steps: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
+    rank: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A plain transition: when all sources are active and all conditions are true, the targets become active.
+
+    `place` names the written transition it comes from, for messages.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    conditions: tuple[str, ...]
+    rank: tuple[int, ...]
+    place: str
+
+
+class Structure:
+    """The nesting of a recipe's branches; made only of recipes whose names and nesting are sound."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.branches = {branch.name: branch for branch in recipe.branches}
+        self._parent: dict[str, tuple[Branch, int]] = {
+            name: (branch, number)
+            for branch in recipe.branches
+            for number, path in enumerate(branch.branches)
+            for name in path
+        }
+        self._entries: dict[tuple[str, str], list[int]] = {}
+        self._by_source: dict[str, list[int]] = {}
+        self._entry_numbers: set[int] = set()
+        for number, transition in enumerate(recipe.transitions):
+            self._by_source.setdefault(transition.source, []).append(number)
+            branch = self.branches.get(transition.source)
+            if branch and any(transition.target in self.heads(path[0]) for path in branch.branches):
+                self._entries.setdefault((branch.name, transition.target), []).append(number)
+                self._entry_numbers.add(number)
+
+    def is_entry(self, number: int) -> bool:
+        """Tell whether a written transition chooses or guards a path of its own source."""
+        return number in self._entry_numbers
+
+    def chain(self, name: str) -> tuple[tuple[str, int], ...]:
+        """Give the simultaneous paths around a step or branch, outermost first."""
+        found = []
+        while name in self._parent:
+            branch, number = self._parent[name]
+            if branch.type is BranchType.SIMULTANEOUS:
+                found.append((branch.name, number))
+            name = branch.name
+        return tuple(reversed(found))
+
+    def heads(self, name: str) -> frozenset[str]:
+        """Give the names by which a block is entered: itself, and the first blocks of a leading selection."""
+        branch = self.branches.get(name)
+        if branch is None or branch.type is BranchType.SIMULTANEOUS:
+            return frozenset({name})
+        return frozenset({name}).union(*(self.heads(path[0]) for path in branch.branches))
+
+    def steps_of(self, names: Iterable[str]) -> frozenset[str]:
+        """Give all steps in these blocks."""
+        found: set[str] = set()
+        for name in names:
+            branch = self.branches.get(name)
+            found |= {name} if branch is None else self.steps_of(n for path in branch.branches for n in path)
+        return frozenset(found)
+
+    def ways_in(self, name: str) -> list[Way]:
+        """Give every way into a step or branch."""
+        branch = self.branches.get(name)
+        if branch is None:
+            return [Way((name,))]
+        paths = [self._ways_into_path(branch, number) for number in range(len(branch.branches))]
+        if branch.type is BranchType.SELECTION:
+            ways = [way for path in paths for way in path]
+        else:
+            _bound(branch, paths)
+            ways = [_together(chosen) for chosen in product(*paths)]
+        _bound(branch, [ways])
+        return ways
+
+    def _ways_into_path(self, branch: Branch, number: int) -> list[Way]:
+        first = branch.branches[number][0]
+        written = sorted(n for head in self.heads(first) for n in self._entries.get((branch.name, head), ()))
+        if not written:
+            # What is not written comes after all that is, with the priority every transition has unless it says so.
+            rank = (0, len(self.recipe.transitions) + number)
+            return [Way(way.steps, way.conditions, rank + way.rank) for way in self.ways_in(first)]
+        ways = []
+        for n in written:
+            transition = self.recipe.transitions[n]
+            ways += [
+                Way(way.steps, (transition.condition, *way.conditions), (transition.priority, n, *way.rank))
+                for way in self.ways_in(transition.target)
+            ]
+        return ways
+
+    def ways_out(self, name: str) -> list[tuple[str, ...]]:
+        """Give every set of last steps whose common activity ends a step or branch."""
+        branch = self.branches.get(name)
+        if branch is None:
+            return [(name,)]
+        paths = [self.ways_out(path[-1]) for path in branch.branches]
+        if branch.type is BranchType.SELECTION:
+            ways = [way for path in paths for way in path]
+        else:
+            _bound(branch, paths)
+            ways = [tuple(step for way in chosen for step in way) for chosen in product(*paths)]
+        _bound(branch, [ways])
+        return ways
+
+    @cached_property
+    def arcs(self) -> tuple[Arc, ...]:
+        """Every arc of the recipe, best rank first."""
+        arcs = [*self._written(), *self._implied()]
+        arcs.sort(key=lambda arc: arc.rank)
+        return tuple(arcs)
+
+    def _written(self) -> list[Arc]:
+        arcs = []
+        for number, transition in enumerate(self.recipe.transitions):
+            if self.is_entry(number):
+                continue
+            place = f"transitions[{number}] ({transition.source} → {transition.target})"
+            inward = self.ways_in(transition.target)
+            arcs += [
+                Arc(
+                    sources=sources,
+                    targets=way.steps,
+                    conditions=(transition.condition, *way.conditions),
+                    rank=(transition.priority, number, *way.rank),
+                    place=place,
+                )
+                for sources in self.ways_out(transition.source)
+                for way in inward
+            ]
+        return arcs
+
+    def _implied(self) -> list[Arc]:
+        """Join consecutive blocks of a path by `always` where nothing is written between them."""
+        arcs = []
+        order = len(self.recipe.transitions)
+        for branch in self.recipe.branches:
+            for path in branch.branches:
+                for source, target in pairwise(path):
+                    order += 1
+                    if self._is_written(source, target):
+                        continue
+                    arcs += [
+                        Arc(
+                            sources=sources,
+                            targets=way.steps,
+                            conditions=way.conditions,
+                            rank=(0, order, *way.rank),
+                            place=f"{source} → {target} in branch {branch.name}",
+                        )
+                        for sources in self.ways_out(source)
+                        if not (len(sources) == 1 and self._is_written(sources[0], target))
+                        for way in self.ways_in(target)
+                    ]
+        return arcs
+
+    def _is_written(self, source: str, target: str) -> bool:
+        heads = self.heads(target)
+        return any(self.recipe.transitions[n].target in heads for n in self._by_source.get(source, ()))
+
+
+def _together(ways: tuple[Way, ...]) -> Way:
+    return Way(
+        steps=tuple(step for way in ways for step in way.steps),
+        conditions=tuple(condition for way in ways for condition in way.conditions),
+        rank=tuple(part for way in ways for part in way.rank),
+    )
+
+
+def _bound(branch: Branch, factors: list[list[Way]] | list[list[tuple[str, ...]]]) -> None:
+    ways = 1
+    for factor in factors:
+        ways *= len(factor)
+    if ways > MOST_WAYS:
+        raise TooManyWaysError(branch.name)

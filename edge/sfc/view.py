@@ -1,0 +1,106 @@
+"""What conditions see of a run at an instant."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from edge.sfc.condition import UNKNOWN
+from edge.sfc.run import ActionState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from edge.sfc.net import Net
+    from edge.sfc.run import Association, Run, StepState
+
+_OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
+
+
+class RunView:
+    """A run seen at an instant; a registered Python condition is given one of these and must not change it."""
+
+    __slots__ = ("associations", "at", "net", "run", "steps", "variables")
+
+    def __init__(self, net: Net, run: Run, at: int) -> None:
+        self.net = net
+        self.run = run
+        self.at = at
+        self.steps: Mapping[str, StepState] = run.steps
+        self.associations: Mapping[str, Association] = run.associations
+        self.variables: Mapping[str, Any] = run.variables
+
+    def step(self, name: str, prop: str) -> Any:
+        """Give X, T (seconds), count or done of a step."""
+        state = self.steps.get(name)
+        match prop:
+            case "X":
+                return state is not None and state.active
+            case "T":
+                return state.t(self.at) / 1000 if state else 0.0
+            case "count":
+                return state.count if state else 0
+            case _:
+                return state is not None and self.done(name)
+
+    def done(self, step: str) -> bool:
+        """Tell whether everything a step waits for is over."""
+        associations = self.associations
+        return all(associations[key].state in _OVER for key in self.net.steps[step].holding)
+
+    def action(self, keys: tuple[str, ...], prop: str) -> Any:
+        """Give a property of the newest of these associations."""
+        if prop == "attempts":
+            action = self.net.actions[keys[0]]
+            return self.attempts(action.name, reset=action.rule.resets)
+        newest = self._newest(keys)
+        match prop:
+            case "state":
+                return (newest.state if newest else ActionState.PENDING).value
+            case "done":
+                return newest is not None and newest.state is ActionState.COMPLETED
+            case "failed":
+                return newest is not None and newest.state is ActionState.FAILED
+            case "timed_out":
+                return newest is not None and newest.state is ActionState.TIMED_OUT
+            case _:
+                return UNKNOWN if newest is None or newest.result is None else newest.result
+
+    def _newest(self, keys: tuple[str, ...]) -> Association | None:
+        if len(keys) == 1:
+            return self.associations.get(keys[0])
+        found = [each for key in keys if (each := self.associations.get(key))]
+        return max(found, key=lambda each: -1 if each.armed_at is None else each.armed_at, default=None)
+
+    def attempts(self, name: str, *, reset: bool) -> int:
+        """Count the starts of an action so far, or its resets."""
+        highest = 0
+        for action in (self.net.resetting if reset else self.net.starting).get(name, ()):
+            each = self.associations.get(action.key)
+            if each is not None and each.attempt > highest:
+                highest = each.attempt
+        return highest
+
+    def job(self, prop: str) -> Any:
+        """Give id, scope or parameters of the job."""
+        match prop:
+            case "id":
+                return self.run.job_id
+            case "scope":
+                return self.run.scope
+            case _:
+                return self.run.parameters
+
+    def variable(self, name: str) -> Any:
+        """Give the newest value of a job variable: of a result, else of the job order's parameters."""
+        if name in self.variables:
+            return self.variables[name]
+        return self.run.parameters.get(name, UNKNOWN)
+
+    def wake(self, step: str, seconds: float) -> int | None:
+        """Give the instant at which the T of an active step reaches that many seconds."""
+        state = self.steps.get(step)
+        if state is None or not state.active:
+            return None
+        # The tiny shift undoes the binary rounding of decimal seconds.
+        return state.activated_at + state.held_ms + math.ceil(seconds * 1000 - 1e-6)

@@ -1,0 +1,133 @@
+"""The simulation script: how equipment answers, and what happens when."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from edge.errors import EdgeError
+
+Seconds: TypeAlias = float
+
+
+class ScriptError(EdgeError):
+    """A file that is no JSON, or a script that is not of its form."""
+
+
+class Answering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a command is answered: what, after how long, how often."""
+
+    result: Literal["ok", "failed", "none"] = "ok"
+    after: Seconds = 0.1
+    data: Any = None
+    error: str | None = None
+    times: int = 1
+    repeat_gap: Seconds = 0.0
+
+
+class Rule(Answering, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An answer for the commands of a type; `nth` is the n-th command of that type, from 1."""
+
+    type_id: str
+    action: str | None = None
+    job: str | None = None
+    nth: int | None = None
+
+
+class ScriptEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An event from equipment; without an id it is unlike any other."""
+
+    type_id: str
+    data: Any = None
+    id: str | None = None
+    job: str | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One line of the timeline: exactly one of event, set, operator and system."""
+
+    at: Seconds
+    event: ScriptEvent | None = None
+    set: dict[str, bool | float | str] | None = None
+    operator: Literal["pause", "resume", "abort"] | None = None
+    system: Literal["restart", "replace_recipe"] | None = None
+    recipe: Any = None
+    job: str | None = None
+
+
+class ScriptJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A job and when it starts; `start` is another word for `at`."""
+
+    id: str
+    at: Seconds | None = None
+    start: Seconds | None = None
+
+    @property
+    def starts_at(self) -> Seconds:
+        """When the job starts."""
+        return self.at if self.at is not None else self.start or 0.0
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole script. Times are seconds after the start."""
+
+    default: Answering = Answering()
+    equipment: tuple[Rule, ...] = ()
+    timeline: tuple[Entry, ...] = ()
+    jobs: tuple[ScriptJob, ...] = (ScriptJob("J1", 0.0),)
+    horizon: Seconds = 3600.0
+
+    def answering(self, type_id: str, action: str, job: str, nth: int) -> Answering:
+        """Give how this command is answered: the first rule that matches, else the default."""
+        for rule in self.equipment:
+            if (
+                rule.type_id == type_id
+                and rule.action in {None, action}
+                and rule.job in {None, job}
+                and rule.nth in {None, nth}
+            ):
+                return rule
+        return self.default
+
+
+def parse_script(text: bytes | str) -> Script:
+    """Read a script from JSON text; raises ScriptError naming the place of what is wrong."""
+    try:
+        script = msgspec.convert(json.loads(text), type=Script)
+    except (ValueError, RecursionError) as error:
+        raise ScriptError(f"the script cannot be read: {error}") from error
+    if problems := list(_problems(script)):
+        raise ScriptError("; ".join(problems))
+    return script
+
+
+def _problems(script: Script) -> list[str]:
+    found = []
+    for number, entry in enumerate(script.timeline):
+        kinds = [entry.event, entry.set, entry.operator, entry.system]
+        if sum(kind is not None for kind in kinds) != 1:
+            found.append(f"timeline[{number}]: exactly one of event, set, operator, system is needed")
+        if (entry.system == "replace_recipe") != (entry.recipe is not None):
+            found.append(f"timeline[{number}]: a recipe belongs to system 'replace_recipe'")
+    if not script.jobs:
+        found.append("jobs: at least one job is needed")
+    for number, job in enumerate(script.jobs):
+        if job.at is not None and job.start is not None:
+            found.append(f"jobs[{number}]: give the start once, as 'at' or as 'start'")
+        if any(other.id == job.id for other in script.jobs[:number]):
+            found.append(f"jobs[{number}]: there is a job {job.id!r} already")
+    for place, answering in [
+        ("default", script.default),
+        *((f"equipment[{n}]", r) for n, r in enumerate(script.equipment)),
+    ]:
+        if answering.times < 0:
+            found.append(f"{place}: 'times' cannot be negative")
+    times = [script.horizon, *(entry.at for entry in script.timeline), *(job.starts_at for job in script.jobs)]
+    times += [script.default.after, *(rule.after for rule in script.equipment)]
+    times += [script.default.repeat_gap, *(rule.repeat_gap for rule in script.equipment)]
+    if not all(math.isfinite(time) and 0 <= time <= 1e9 for time in times):
+        found.append("times must be seconds between 0 and 1e9")
+    return found

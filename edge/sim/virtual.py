@@ -1,0 +1,274 @@
+"""Runs a recipe against a script in virtual time: no clock, no Redis, no broker, no equipment.
+
+What the station does in the real engine is done here in a few lines: events find the run that has waited longest,
+answers find theirs by the command's id, duplicates are dropped, a recipe stays pinned to the run that started with it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from edge.sfc.advance import advance
+from edge.sfc.command_id import parse_command_id
+from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.run import Outcome, Run, decode, encode, new_run, next_deadline, waits
+from edge.sfc.signal import (
+    Abort,
+    Advanced,
+    Answer,
+    CommandRequest,
+    Event,
+    Pause,
+    Phase,
+    Resume,
+    Signal,
+    Start,
+    Tick,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from edge.sfc.condition import View
+    from edge.sim.script import Answering, Entry, Script, ScriptEvent
+
+# What happens at one instant happens in this order.
+_SET: Final = 0
+_START: Final = 1
+_TIMELINE: Final = 2
+_ANSWER: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a simulation showed; times are seconds."""
+
+    commands: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    final: str
+    final_by_job: dict[str, str]
+    error: str | None
+    warnings: list[str]
+    end: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the one object of `--json`."""
+        return {
+            "commands": self.commands,
+            "steps": self.steps,
+            "final": self.final,
+            "final_by_job": self.final_by_job,
+            "error": self.error,
+            "warnings": self.warnings,
+            "end": self.end,
+        }
+
+
+def simulate(recipe: object, script: Script) -> Trace:
+    """Run a recipe (decoded JSON) against a script until all jobs have ended or the horizon is reached."""
+    world = _World(script)
+    net = compile_recipe(recipe, world.identifiers)
+    if isinstance(net, Rejected):
+        finals = {job.id: "rejected_at_load" for job in script.jobs}
+        return Trace([], [], "rejected_at_load", finals, "; ".join(net.faults), [], None)
+    world.play(net)
+    return world.trace()
+
+
+class _Identifiers(dict[str, "Callable[[View], object]"]):
+    """Plain identifiers with the values the script has set so far."""
+
+    def assign(self, name: str, value: object) -> None:
+        self[name] = lambda _view: value
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job of the world; its net is pinned when it starts."""
+
+    net: Net
+    run: Run
+
+
+@dataclass(slots=True)
+class _World:
+    """Everything around the runs: the calendar, the equipment, the traces."""
+
+    script: Script
+    identifiers: _Identifiers = field(default_factory=_Identifiers)
+    jobs: dict[str, _Job] = field(default_factory=dict)
+    calendar: list[tuple[int, int, int, Callable[[int], None]]] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=count)
+    commands: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    received: dict[str, int] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    master: Net | None = None
+
+    def play(self, net: Net) -> None:
+        """Let happen what the script says and what follows from it, instant by instant."""
+        self.master = net
+        self.warnings += net.warnings
+        for job in self.script.jobs:
+            self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", {}))
+            self._plan(_milliseconds(job.starts_at), _START, self._starter(job.id))
+        for entry in self.script.timeline:
+            rank = _SET if entry.set is not None else _TIMELINE
+            self._plan(_milliseconds(entry.at), rank, self._entry(entry))
+        horizon = _milliseconds(self.script.horizon)
+        while not all(job.run.ended for job in self.jobs.values()):
+            deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
+            due = min((at for at in deadlines if at is not None), default=None)
+            if self.calendar and (due is None or self.calendar[0][0] <= due):
+                now, _, _, happen = heapq.heappop(self.calendar)
+                if now > horizon:
+                    break
+                happen(now)
+            elif due is not None and due <= horizon:
+                self._tick(due)
+            else:
+                break
+
+    def _plan(self, at: int, rank: int, happen: Callable[[int], None]) -> None:
+        heapq.heappush(self.calendar, (at, rank, next(self.order), happen))
+
+    def _starter(self, job_id: str) -> Callable[[int], None]:
+        def start(now: int) -> None:
+            job = self.jobs[job_id]
+            if self.master is not None:
+                job.net = self.master
+            self._signal(job_id, Start(), now)
+
+        return start
+
+    def _entry(self, entry: Entry) -> Callable[[int], None]:
+        def happen(now: int) -> None:
+            if entry.event is not None:
+                self._event(entry.event, now)
+            elif entry.set is not None:
+                for name, value in entry.set.items():
+                    self.identifiers.assign(name, value)
+                self._tick(now)
+            elif entry.operator is not None:
+                self._operate(entry.operator, entry.job, now)
+            elif entry.system == "restart":
+                for job in self.jobs.values():
+                    job.run = decode(encode(job.run))
+            else:
+                self._replace(entry.recipe)
+
+        return happen
+
+    def _replace(self, recipe: object) -> None:
+        net = compile_recipe(recipe, self.identifiers)
+        if isinstance(net, Rejected):
+            self.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
+        else:
+            self.master = net
+
+    def _operate(self, word: str, job_id: str | None, now: int) -> None:
+        signals: dict[str, Signal] = {
+            "pause": Pause(),
+            "resume": Resume(),
+            "abort": Abort("aborted by the operator"),
+        }
+        for name in [job_id] if job_id is not None else list(self.jobs):
+            if name in self.jobs:
+                self._signal(name, signals[word], now)
+
+    def _event(self, event: ScriptEvent, now: int) -> None:
+        """Bring an event to the job it names, else to the one that has waited longest; else it is lost."""
+        if event.id is not None and event.id in self.seen:
+            return
+        event_id = event.id if event.id is not None else f"unnamed-{next(self.order)}"
+        self.seen.add(event_id)
+        job_id = event.job
+        if job_id is None:
+            waiting = [
+                (since, number, name)
+                for number, (name, job) in enumerate(self.jobs.items())
+                if (since := waits(job.run).get(event.type_id)) is not None
+            ]
+            if not waiting:
+                return
+            job_id = min(waiting)[2]
+        if job_id in self.jobs:
+            named = event.job is not None
+            self._signal(job_id, Event(event.type_id, event.data, event_id, named=named), now)
+
+    def _tick(self, now: int) -> None:
+        for name in self.jobs:
+            self._signal(name, Tick(), now)
+
+    def _signal(self, job_id: str, signal: Signal, now: int) -> None:
+        job = self.jobs[job_id]
+        advanced = advance(job.net, job.run, signal, now)
+        if not isinstance(advanced, Advanced):
+            return
+        job.run = advanced.run
+        self.steps += [
+            {"t": change.at / 1000, "job": job_id, "step": change.step, "active": change.active}
+            for change in advanced.steps
+        ]
+        for request in advanced.requests:
+            self._receive(job_id, request, now)
+
+    def _receive(self, job_id: str, request: CommandRequest, now: int) -> None:
+        """The equipment receives a command and plans its answers."""
+        self.commands.append(
+            {
+                "t": now / 1000,
+                "job": job_id,
+                "action": request.action,
+                "type_id": request.type_id,
+                "phase": request.phase.value,
+                "attempt": request.attempt,
+            }
+        )
+        if request.phase is Phase.STOP:
+            return
+        nth = self.received[request.type_id] = self.received.get(request.type_id, 0) + 1
+        how = self.script.answering(request.type_id, request.action, job_id, nth)
+        if how.result == "none":
+            return
+        for repeat in range(how.times):
+            at = now + _milliseconds(how.after) + repeat * _milliseconds(how.repeat_gap)
+            self._plan(at, _ANSWER, self._answerer(request.command_id, how))
+
+    def _answerer(self, command_id: str, how: Answering) -> Callable[[int], None]:
+        ok = how.result == "ok"
+        answer = Answer(command_id, ok=ok, data=how.data, error=None if ok else how.error)
+
+        def happen(now: int) -> None:
+            key = parse_command_id(command_id)
+            if key is not None:
+                self._signal(key.job_id, answer, now)
+
+        return happen
+
+    def trace(self) -> Trace:
+        """Give what was seen."""
+        runs = {name: job.run for name, job in self.jobs.items()}
+        finals = {name: run.outcome.value for name, run in runs.items()}
+        # Of several jobs the worst end is the end of all.
+        worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
+        final = next(outcome.value for outcome in worst if outcome.value in finals.values())
+        errors = [run.error if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error]
+        ends = [run.ended_at for run in runs.values() if run.ended_at is not None]
+        return Trace(
+            commands=self.commands,
+            steps=self.steps,
+            final=final,
+            final_by_job=finals,
+            error="; ".join(errors) or None,
+            warnings=self.warnings,
+            end=max(ends) / 1000 if len(ends) == len(runs) else None,
+        )
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
