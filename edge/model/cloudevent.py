@@ -21,8 +21,8 @@ _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One event (CloudEvents 1.0.2): the attributes we read by name, the others in `extensions`.
 
-    `correlationid` is constant for the life of a job, `causationid` is the `id` of the event that this one answers.
-    `data` is the decoded payload. `expiryinterval` is in seconds, counted by the broker (MQTT 5 Message Expiry Interval).
+    `correlationid` is constant for the life of a job, `causationid` is the `id` of the event that this one
+    answers. `data` is the decoded payload. `expiryinterval` is in seconds (MQTT 5 Message Expiry Interval).
     """
 
     id: str

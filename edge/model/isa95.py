@@ -1,7 +1,7 @@
 """The ISA-95 Job Control V2 and Machinery Jobs data types, as they travel.
 
-Field order and optionality are those of OPC 10031-4 (2.0.0) annex A; on the wire a field has its OPC UA spelling (`job_order_id` is
-`JobOrderID`). An absent optional field is None; unknown fields of a newer sender are passed over.
+Field order and optionality are those of OPC 10031-4 (2.0.0) annex A; on the wire a field has its OPC UA spelling
+(`job_order_id` is `JobOrderID`). An absent optional field is None; unknown fields of a newer sender are passed over.
 """
 
 from datetime import datetime
@@ -32,14 +32,14 @@ class ReturnStatus(IntFlag):
     INVALID_REQUEST = 1 << 32
 
 
-class LocalizedText(Payload, kw_only=True):
+class LocalizedText(Payload, frozen=True, kw_only=True):
     """Text with its language tag (OPC 10000-3, 8.5)."""
 
     text: str = ""
     locale: str = ""
 
 
-class EUInformation(Payload, kw_only=True):
+class EUInformation(Payload, frozen=True, kw_only=True):
     """An engineering unit (OPC 10000-8, 5.6.4.3); `unit_id` is the UNECE code as a number."""
 
     namespace_uri: str = ""
@@ -48,7 +48,7 @@ class EUInformation(Payload, kw_only=True):
     description: LocalizedText | None = None
 
 
-class Parameter(Payload, kw_only=True):
+class Parameter(Payload, frozen=True, kw_only=True):
     """ISA95ParameterDataType: a named value with unit; may nest."""
 
     id: str
@@ -58,7 +58,7 @@ class Parameter(Payload, kw_only=True):
     subparameters: tuple["Parameter", ...] | None = None
 
 
-class Property(Payload, kw_only=True):
+class Property(Payload, frozen=True, kw_only=True):
     """ISA95PropertyDataType: as a parameter, of a resource."""
 
     id: str
@@ -68,8 +68,8 @@ class Property(Payload, kw_only=True):
     subproperties: tuple["Property", ...] | None = None
 
 
-class WorkMaster(Payload, kw_only=True):
-    """ISA95WorkMasterDataType, extended by `data` (a recipe, JSON) and `dataschema` (the URI that says what `data` is)."""
+class WorkMaster(Payload, frozen=True, kw_only=True):
+    """ISA95WorkMasterDataType, extended by `data` (a recipe) and `dataschema` (the URI that says what `data` is)."""
 
     id: str
     description: LocalizedText | None = None
@@ -78,7 +78,7 @@ class WorkMaster(Payload, kw_only=True):
     dataschema: str | None = msgspec.field(default=None, name="dataschema")
 
 
-class Equipment(Payload, kw_only=True):
+class Equipment(Payload, frozen=True, kw_only=True):
     """ISA95EquipmentDataType; `quantity` is a DecimalString."""
 
     id: str
@@ -89,7 +89,7 @@ class Equipment(Payload, kw_only=True):
     properties: tuple[Property, ...] | None = None
 
 
-class Personnel(Payload, kw_only=True):
+class Personnel(Payload, frozen=True, kw_only=True):
     """ISA95PersonnelDataType; `quantity` is a DecimalString."""
 
     id: str
@@ -100,7 +100,7 @@ class Personnel(Payload, kw_only=True):
     properties: tuple[Property, ...] | None = None
 
 
-class PhysicalAsset(Payload, kw_only=True):
+class PhysicalAsset(Payload, frozen=True, kw_only=True):
     """ISA95PhysicalAssetDataType; `quantity` is a DecimalString."""
 
     id: str
@@ -111,7 +111,7 @@ class PhysicalAsset(Payload, kw_only=True):
     properties: tuple[Property, ...] | None = None
 
 
-class Material(Payload, kw_only=True):
+class Material(Payload, frozen=True, kw_only=True):
     """ISA95MaterialDataType: has no mandatory field, yet the text demands at least one of the four ids."""
 
     material_class_id: str | None = None
@@ -125,7 +125,7 @@ class Material(Payload, kw_only=True):
     properties: tuple[Property, ...] | None = None
 
 
-class JobOrder(Payload, kw_only=True):
+class JobOrder(Payload, frozen=True, kw_only=True):
     """ISA95JobOrderDataType: what the MES wants done."""
 
     job_order_id: str
@@ -141,29 +141,29 @@ class JobOrder(Payload, kw_only=True):
     material_requirements: tuple[Material, ...] | None = None
 
 
-class BrowseName(Payload, kw_only=True):
+class BrowseName(Payload, frozen=True, kw_only=True):
     """A qualified name by namespace URI, so that it means the same in every server."""
 
     name: str
     namespace_uri: str = ""
 
 
-class State(Payload, kw_only=True):
-    """ISA95StateDataType: one level of a job's state; `browse_path` leads from the state machine to the sub-state machine."""
+class State(Payload, frozen=True, kw_only=True):
+    """ISA95StateDataType: one level of a job's state; `browse_path` leads from the machine to the sub-state machine."""
 
     state_text: LocalizedText
     state_number: int
     browse_path: tuple[BrowseName, ...] = ()
 
 
-class JobOrderAndState(Payload, kw_only=True):
+class JobOrderAndState(Payload, frozen=True, kw_only=True):
     """ISA95JobOrderAndStateDataType: an entry of JobOrderList."""
 
     job_order: JobOrder
     state: tuple[State, ...]
 
 
-class JobResponse(Payload, kw_only=True):
+class JobResponse(Payload, frozen=True, kw_only=True):
     """ISA95JobResponseDataType: what became of a job order."""
 
     job_response_id: str
@@ -179,7 +179,7 @@ class JobResponse(Payload, kw_only=True):
     material_actuals: tuple[Material, ...] | None = None
 
 
-class JobStatusEvent(Payload, kw_only=True):
+class JobStatusEvent(Payload, frozen=True, kw_only=True):
     """The fields of ISA95JobOrderStatusEventType (OPC 10031-4, 6.2.8)."""
 
     job_order: JobOrder
@@ -187,21 +187,21 @@ class JobStatusEvent(Payload, kw_only=True):
     job_response: JobResponse | None = None
 
 
-class OrderCall(Payload, kw_only=True):
+class OrderCall(Payload, frozen=True, kw_only=True):
     """The arguments of Store, StoreAndStart and Update."""
 
     job_order: JobOrder
     comment: tuple[LocalizedText, ...] | None = None
 
 
-class IdCall(Payload, kw_only=True):
+class IdCall(Payload, frozen=True, kw_only=True):
     """The arguments of the methods that name a stored job order."""
 
     job_order_id: str
     comment: tuple[LocalizedText, ...] | None = None
 
 
-class MethodAnswer(Payload, kw_only=True):
+class MethodAnswer(Payload, frozen=True, kw_only=True):
     """The output argument of every job method."""
 
     return_status: int

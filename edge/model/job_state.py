@@ -74,6 +74,9 @@ class Cause(StrEnum):
     FAIL = "Fail"
 
 
+METHODS = tuple(cause for cause in Cause if cause not in {Cause.RUN, Cause.COMPLETE, Cause.FAIL})
+
+
 class Removed(Enum):
     """The end of a stored job: its entry leaves the list."""
 
@@ -133,7 +136,7 @@ TRANSITIONS: Mapping[tuple[JobState, Cause], Transition] = MappingProxyType(
 
 
 def next_status(state: JobState, cause: Cause) -> JobStatus | Removed | None:
-    """Look up where `cause` leads from `state`; None when it is not allowed there (answer: invalid job order status)."""
+    """Look up where `cause` leads from `state`; None when it is not allowed there."""
     row = TRANSITIONS.get((state, cause))
     return row.target if row else None
 
@@ -155,4 +158,7 @@ def state_entries(status: JobStatus) -> tuple[State, ...]:
         return (top,)
     name, number = status.substate.value
     path = (BrowseName(name=SUBSTATE_MACHINE[status.state], namespace_uri=NAMESPACE),)
-    return (top, State(state_text=LocalizedText(text=name, locale="en"), state_number=number, browse_path=path))
+    return (
+        top,
+        State(state_text=LocalizedText(text=name, locale="en"), state_number=number, browse_path=path),
+    )

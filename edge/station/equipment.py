@@ -9,7 +9,7 @@ from edge.sfc.signal import Phase
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What equipment is asked to do. The same `command_id` and `phase` twice is one command: equipment drops the second."""
+    """What equipment is asked to do. The same `command_id` and `phase` again is the same command: it is dropped."""
 
     command_id: str
     phase: Phase

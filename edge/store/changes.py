@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.store.client import Store
+from edge.store.client import MOST_BLOCKED_MS, Store
 from edge.store.commit import Commit, join, operation, read_entries
 from edge.store.keys import Keys
 
 STREAM_LENGTH = 5000
-_BLOCK_MS = 5000
 _BATCH = 100
 
 
@@ -38,6 +37,17 @@ def note(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, n
     )
 
 
+async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
+    """Give how far the changes of each scope have been published."""
+    known = await store.execute("HGETALL", store.keys.publisher_cursors())
+    return {scope: known.get(scope, "0-0") for scope in scopes}
+
+
+async def save_cursor(store: Store, change: Change) -> None:
+    """Remember that a change, and all before it in its scope, has been published."""
+    await store.execute("HSET", store.keys.publisher_cursors(), change.scope, change.position)
+
+
 async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     """Give the position of the newest change of each scope, `0-0` where there is none."""
     scopes = tuple(scopes)
@@ -50,19 +60,18 @@ async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:
     """Give every change after the given position of each scope, for ever, as it happens.
 
-    Holds a connection of its own. Raises Unavailable when the store is gone: follow again from the last position seen.
+    Raises Unavailable when the store is gone: follow again from the last position seen.
     """
     cursors = dict(positions)
     scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}
-    async with store.waiting() as own:
-        while True:
-            streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
-            reply = await own.execute("XREAD", "COUNT", _BATCH, "BLOCK", _BLOCK_MS, "STREAMS", *streams)
-            for stream, raw in (reply or {}).items():
-                scope = scope_of[stream]
-                for entry in read_entries(raw[0]):
-                    cursors[scope] = entry.entry_id
-                    yield _change(entry.entry_id, entry.fields)
+    while True:
+        streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
+        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS", *streams)
+        for stream, raw in (reply or {}).items():
+            scope = scope_of[stream]
+            for entry in read_entries(raw[0]):
+                cursors[scope] = entry.entry_id
+                yield _change(entry.entry_id, entry.fields)
 
 
 def _change(position: str, fields: Mapping[str, str]) -> Change:

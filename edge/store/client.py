@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import redis.asyncio as aioredis
 import structlog
 from redis import exceptions
+from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from edge.config import RedisSettings
 from edge.errors import Defect, SettingsError, Unavailable
@@ -26,6 +26,7 @@ logger = structlog.get_logger(__name__)
 
 _CONNECTIONS = 16
 _TIMEOUT_S = 5.0
+MOST_BLOCKED_MS = 5000
 _UNIX_PATH_LIMIT = 107
 
 _COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
@@ -35,8 +36,9 @@ _COMMIT_SHA = hashlib.sha1(_COMMIT_LUA, usedforsecurity=False).hexdigest()
 class Store:
     """The one door to Redis. Every call raises Unavailable when the server cannot serve it now."""
 
-    def __init__(self, client: aioredis.Redis, keys: Keys, consumer: str) -> None:
+    def __init__(self, client: aioredis.Redis, patient: aioredis.Redis, keys: Keys, consumer: str) -> None:
         self._client = client
+        self._patient = patient
         self.keys = keys
         self.consumer = consumer
 
@@ -63,11 +65,10 @@ class Store:
                 reply = await self._client.execute_command("EVAL", _COMMIT_LUA, 0, argument)
         return unpack(reply)
 
-    @contextlib.asynccontextmanager
-    async def waiting(self) -> AsyncIterator["Store"]:
-        """Give a connection of its own for commands that block; it has no time limit of its own."""
-        async with self._client.client() as connection:
-            yield Store(connection, self.keys, self.consumer)
+    async def wait(self, command: str, *arguments: str | bytes | int) -> Any:
+        """Run one command that blocks, for at most MOST_BLOCKED_MS, on a connection that others do not need."""
+        with _sorted_errors():
+            return await self._patient.execute_command(command, *arguments)
 
 
 @contextlib.contextmanager
@@ -103,11 +104,14 @@ async def open_store(settings: RedisSettings, consumer: str) -> AsyncIterator[St
     async with contextlib.AsyncExitStack() as stack:
         if settings.url.startswith("embedded:"):
             path = await stack.enter_async_context(_embedded_server(settings.url.removeprefix("embedded:")))
-            client = _client(settings, f"unix://{path}")
+            url = f"unix://{path}"
         else:
-            client = _client(settings, settings.url)
+            url = settings.url
+        client = _client(settings, url, _TIMEOUT_S)
         stack.push_async_callback(client.aclose)
-        store = Store(client, Keys(settings.prefix), consumer)
+        patient = _client(settings, url, _TIMEOUT_S + MOST_BLOCKED_MS / 1000)
+        stack.push_async_callback(patient.aclose)
+        store = Store(client, patient, Keys(settings.prefix), consumer)
         try:
             await store.execute("PING")
         except Unavailable as error:
@@ -121,13 +125,14 @@ def _shown(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
+def _client(settings: RedisSettings, url: str, timeout: float) -> aioredis.Redis:
     options: dict[str, Any] = {
         "password": settings.password or None,
         "decode_responses": True,
         "protocol": 3,
         "retry": Retry(NoBackoff(), 0),
         "socket_connect_timeout": _TIMEOUT_S,
+        "socket_timeout": timeout,
     }
     if url.startswith("redis+sentinel://"):
         return _sentinel_client(url, options)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgpack
 
@@ -103,7 +103,7 @@ def operation(command: str, *arguments: Argument) -> Commit:
     return Commit(operations=(Operation(command, arguments),))
 
 
-def _packed(guard: Guard) -> tuple[Literal["revision", "absent", "fewer"] | str | int, ...]:
+def _packed(guard: Guard) -> tuple[str | int, ...]:
     match guard:
         case Revision(key, revision):
             return ("revision", key, str(revision))
@@ -116,7 +116,10 @@ def _packed(guard: Guard) -> tuple[Literal["revision", "absent", "fewer"] | str 
 
 
 def pack(commit: Commit, group: str, consumer: str) -> bytes:
-    """Write a commit as the argument of `commit.lua`; Redis' cmsgpack knows no bin type, hence use_bin_type=False."""
+    """Write a commit as the argument of `commit.lua`.
+
+    Redis' cmsgpack knows no bin type, hence use_bin_type=False.
+    """
     work: tuple[object, ...] = ()
     if commit.work:
         (key,) = {entry.key for entry in commit.work}

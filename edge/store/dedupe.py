@@ -1,4 +1,4 @@
-"""Remembers the effect of each CloudEvent, marked in the commit that had it, so that a second delivery changes nothing."""
+"""Marks each CloudEvent in the commit that had its effect, so that a second delivery changes nothing."""
 
 import hashlib
 

@@ -1,6 +1,6 @@
 """Job orders with their state and response."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -18,7 +18,8 @@ RESPONSE_DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95Job
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job order as the station holds it; instants are milliseconds since the epoch.
 
-    `correlation_id` is a UUID, constant for the life of the job: it is on every event about the job and is the id of its response.
+    `correlation_id` is a UUID, constant for the life of the job: it is on every event about the job and is the
+    id of its response. `revision` is that of the stored document.
     """
 
     order: JobOrder
@@ -30,7 +31,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     error: str | None = None
-    revision: int = 0
+    revision: int = 1
 
     @property
     def job_id(self) -> str:
@@ -40,6 +41,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 def _fields(job: Job) -> dict[str, str]:
     return {
+        "_dataschema": DATASCHEMA,
+        "rev": str(job.revision),
         "scope": job.scope,
         "state": job.status.state.name,
         "substate": job.status.substate.name if job.status.substate else "",
@@ -69,18 +72,15 @@ def _job(fields: dict[str, str]) -> Job:
     )
 
 
-def save(keys: Keys, before: Job | None, job: Job, cause: Cause, now: int) -> Commit:
-    """Write what changed of a job, move it in the indexes and note the change; guarded by the revision read."""
+def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, JobStatus]], now: int) -> Commit:
+    """Write what changed of a job, keep the indexes, note each move; guarded by the revision of `before`."""
     key = keys.joborder(job.job_id)
-    revision = before.revision if before else 0
-    known = _fields(before).items() if before else {("_dataschema", DATASCHEMA)}
-    written = dict(_fields(job).items() - known) | {"rev": str(revision + 1)}
-    if not before:
-        written["_dataschema"] = DATASCHEMA
+    known = _fields(before) if before else {}
+    written = {name: text for name, text in _fields(job).items() if known.get(name) != text}
     parts = [
-        Commit(guards=(Revision(key, revision),)),
+        Commit(guards=(Revision(key, before.revision if before else 0),)),
         operation("HSET", key, *(text for pair in written.items() for text in pair)),
-        changes.note(keys, job.scope, job.job_id, cause, job.status, now),
+        *(changes.note(keys, job.scope, job.job_id, cause, status, now) for cause, status in moves),
     ]
     if not before:
         parts.append(operation("SADD", keys.active_scopes(), job.scope))
@@ -88,7 +88,7 @@ def save(keys: Keys, before: Job | None, job: Job, cause: Cause, now: int) -> Co
         priority = job.order.priority or 0
         parts.append(operation("ZADD", keys.joborder_list(job.scope), priority, job.job_id))
         parts.append(operation("ZADD", keys.joborder_open(job.scope), priority, job.job_id))
-    if has_ended(job.status) and not (before and has_ended(before.status)):
+    if has_ended(job.status):
         parts.append(operation("ZREM", keys.joborder_open(job.scope), job.job_id))
     return join(parts)
 
@@ -123,7 +123,7 @@ def save_response(keys: Keys, job: Job, response: JobResponse) -> Commit:
                 "HSET",
                 key,
                 *("_dataschema", RESPONSE_DATASCHEMA, "scope", job.scope, "job_order_id", job.job_id),
-                *("rev", str(job.revision + 1), "response", msgspec.json.encode(response).decode()),
+                *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
             ),
             operation("ZADD", keys.jobresponse_list(job.scope), job.started_at or 0, response.job_response_id),
         )
@@ -140,6 +140,17 @@ async def load_response(store: Store, job: Job) -> JobResponse | None:
     """Read the response of a job; None while it has not started."""
     text = await store.execute("HGET", store.keys.jobresponse(job.correlation_id), "response")
     return msgspec.json.decode(text, type=JobResponse) if text else None
+
+
+async def find_by_correlation(store: Store, correlation_id: str) -> str | None:
+    """Give the id of the started job whose correlation id this is: it is the id of its response, too."""
+    job_id: str | None = await store.execute("HGET", store.keys.jobresponse(correlation_id), "job_order_id")
+    return job_id
+
+
+async def count_open(store: Store, scope: str) -> int:
+    """Count the jobs of a scope that have not ended."""
+    return int(await store.execute("ZCARD", store.keys.joborder_open(scope)))
 
 
 async def list_ids(store: Store, scope: str) -> Sequence[str]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Lifetime(StrEnum):
-    """How long a key lives; everything but PERMANENT and STREAM gets an expiry in the commit that ends its use."""
+    """How long a key lives."""
 
     PERMANENT = "until the MES removes it"
     JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
@@ -30,9 +30,21 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("joborder_list", "joborder:list:{scope}", "zset", Lifetime.PERMANENT, "job order ids by priority"),
     KeySpec("joborder_open", "joborder:open:{scope}", "zset", Lifetime.PERMANENT, "those not in an EndState"),
     KeySpec("joborder_changes", "joborder:changes:{scope}", "stream", Lifetime.STREAM, "every change of a job"),
-    KeySpec("joborder_changes_global", "joborder:changes:_global", "stream", Lifetime.STREAM, "the same, all scopes"),
+    KeySpec(
+        "joborder_changes_global",
+        "joborder:changes:_global",
+        "stream",
+        Lifetime.STREAM,
+        "the same, all scopes",
+    ),
     KeySpec("jobresponse", "jobresponse:{id}", "hash", Lifetime.JOB, "job response"),
-    KeySpec("jobresponse_list", "jobresponse:list:{scope}", "zset", Lifetime.PERMANENT, "response ids by start time"),
+    KeySpec(
+        "jobresponse_list",
+        "jobresponse:list:{scope}",
+        "zset",
+        Lifetime.PERMANENT,
+        "response ids by start time",
+    ),
     KeySpec("workmaster", "workmaster:{id}", "hash", Lifetime.PERMANENT, "work master with its recipe"),
     KeySpec("workmaster_list", "workmaster:list:{scope}", "set", Lifetime.PERMANENT, "work master ids"),
     KeySpec("resource_list", "{kind}:list:{scope}", "set", Lifetime.PERMANENT, "ids of one kind of resource"),
@@ -122,7 +134,7 @@ class Keys:
         return f"{self.prefix}:sfc:active-jobs"
 
     def sfc_timers(self) -> str:
-        """Sorted set: job ids by the instant of their run's next deadline, or of their removal once they ended."""
+        """Sorted set: job ids by the instant of their next deadline, or once they ended of their removal."""
         return f"{self.prefix}:sfc:timers"
 
     def sfc_waits(self, scope: str, type_id: str) -> str:

@@ -40,15 +40,18 @@ def update(keys: Keys, before: StoredRun, run: Run) -> Commit:
     key = keys.sfc_execution(run.job_id)
     written, removed = changed_fields(before.run, run)
     parts = [
-        Commit(guards=(Revision(key, before.revision),)),
-        operation(
-            "HSET", key, "rev", str(before.revision + 1), *(text for pair in written.items() for text in pair)
-        ),
+        unchanged(keys, before),
+        operation("HSET", key, "rev", str(before.revision + 1), *(text for pair in written.items() for text in pair)),
         _index_waits(keys, run.scope, run.job_id, waits(before.run), waits(run)),
     ]
     if removed:
         parts.append(operation("HDEL", key, *removed))
     return join(parts)
+
+
+def unchanged(keys: Keys, stored: StoredRun) -> Commit:
+    """Demand that nobody wrote the run since it was read."""
+    return Commit(guards=(Revision(keys.sfc_execution(stored.run.job_id), stored.revision),))
 
 
 def finish(keys: Keys, job_id: str) -> Commit:
@@ -63,9 +66,7 @@ def set_timer(keys: Keys, job_id: str, due: int | None) -> Commit:
     return operation("ZADD", keys.sfc_timers(), due, job_id)
 
 
-def _index_waits(
-    keys: Keys, scope: str, job_id: str, before: Mapping[str, int], after: Mapping[str, int]
-) -> Commit:
+def _index_waits(keys: Keys, scope: str, job_id: str, before: Mapping[str, int], after: Mapping[str, int]) -> Commit:
     return join(
         operation("ZADD", keys.sfc_waits(scope, type_id), after[type_id], job_id)
         if type_id in after
@@ -92,9 +93,7 @@ async def longest_waiting(store: Store, scope: str, type_id: str) -> str | None:
 
 async def due(store: Store, now: int, limit: int) -> list[str]:
     """Give the jobs whose instant has come, the longest overdue first."""
-    jobs: list[str] = await store.execute(
-        "ZRANGE", store.keys.sfc_timers(), "-inf", now, "BYSCORE", "LIMIT", 0, limit
-    )
+    jobs: list[str] = await store.execute("ZRANGE", store.keys.sfc_timers(), "-inf", now, "BYSCORE", "LIMIT", 0, limit)
     return jobs
 
 

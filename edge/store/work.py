@@ -6,11 +6,10 @@ from enum import StrEnum
 
 import msgspec
 
-from edge.store.client import Store
+from edge.store.client import MOST_BLOCKED_MS, Store
 from edge.store.commit import Commit, NewWork, WorkEntry, operation, read_entries
 from edge.store.keys import GROUP, Keys
 
-_BLOCK_MS = 5000
 _BATCH = 50
 
 
@@ -23,7 +22,7 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One entry of a work stream; `commands` (of DISPATCH) are written by who decided, read by who performs."""
+    """One entry of a work stream; `commands` (of DISPATCH) are phase, command id and step of each."""
 
     entry_id: str
     scope: str
@@ -83,15 +82,14 @@ async def unfinished(store: Store, scopes: Iterable[str]) -> list[Work]:
 async def take(store: Store, scopes: Iterable[str]) -> AsyncIterator[list[Work]]:
     """Take new work of the scopes, batch by batch, for ever.
 
-    Holds a connection of its own. Raises Unavailable when the store is gone: take again.
+    Raises Unavailable when the store is gone: take again.
     """
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
-    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", _BLOCK_MS, "STREAMS")
-    async with store.waiting() as own:
-        while True:
-            reply = await own.execute(*command, *streams, *(">" for _ in streams))
-            if works := _read_reply(reply):
-                yield works
+    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS")
+    while True:
+        reply = await store.wait(*command, *streams, *(">" for _ in streams))
+        if works := _read_reply(reply):
+            yield works
 
 
 def _read_reply(reply: Mapping[str, list[list[tuple[str, list[str]]]]] | None) -> list[Work]:

@@ -1,0 +1,98 @@
+"""Structured logs: to the journal under systemd, lines for people on a terminal, else JSON lines."""
+
+import importlib.util
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Literal, assert_never
+
+import structlog
+from structlog.typing import Processor
+
+from edge.config import LoggingSettings
+
+Format = Literal["console", "json", "journal"]
+
+_SYSLOG_PRIORITY = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
+
+
+def set_up(settings: LoggingSettings) -> None:
+    """Send every record, ours and the libraries', the same way; `settings.level` bounds ours."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    root = logging.getLogger()
+    root.handlers = [_handler(_choose(settings.format), shared)]
+    # Libraries tell their troubles only: their daily business is ours to tell.
+    root.setLevel(logging.WARNING)
+    logging.getLogger("edge").setLevel(level)
+
+
+def _choose(wanted: Literal["auto", "console", "json", "journal"]) -> Format:
+    if wanted != "auto":
+        return wanted
+    if os.environ.get("JOURNAL_STREAM") and importlib.util.find_spec("systemd"):
+        return "journal"
+    return "console" if sys.stderr.isatty() else "json"
+
+
+def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
+    render: list[Processor]
+    match chosen:
+        case "journal":
+            return _JournalHandler()
+        case "console":
+            render = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        case "json":
+            render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        case _:
+            assert_never(chosen)
+    handler = logging.StreamHandler(sys.stderr)
+    clean = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[clean, *render], foreign_pre_chain=shared))
+    return handler
+
+
+class _JournalHandler(logging.Handler):
+    """Writes records with their fields, so that `journalctl JOB=…` finds what belongs to a job."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one record; what cannot be sent goes where logging sends its own errors."""
+        from systemd import journal  # noqa: PLC0415  an extra, there where this handler is chosen
+
+        try:
+            message, fields = journal_entry(record)
+            journal.send(message, **fields)
+        except OSError:
+            self.handleError(record)
+
+
+def journal_entry(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
+    """Give the message and the fields (upper case, systemd.journal-fields(7)) of a record."""
+    given: Mapping[str, object] = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}
+    told = {key: value for key, value in given.items() if not key.startswith("_")}
+    message = str(told.pop("event", ""))
+    for known in ("logger", "level", "timestamp", "exc_info"):
+        told.pop(known, None)
+    if told:
+        message = f"{message} ({', '.join(f'{key}={value}' for key, value in told.items())})"
+    exc_info = given.get("exc_info") or record.exc_info
+    if exc_info:
+        error = sys.exc_info()[1] if exc_info is True else exc_info[1] if isinstance(exc_info, tuple) else exc_info
+        if isinstance(error, BaseException):
+            message = "\n".join((message, *traceback.format_exception(error)))
+    fields = {re.sub(r"[^A-Z0-9]", "_", key.upper()).lstrip("_"): str(value) for key, value in told.items()}
+    return message, fields | {"PRIORITY": str(_SYSLOG_PRIORITY[record.levelname]), "LOGGER": record.name}

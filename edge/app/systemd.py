@@ -1,0 +1,37 @@
+"""Tells systemd that we are ready, how we are, and that the event loop still turns."""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import structlog
+
+logger = structlog.get_logger(__name__)
+
+Notify = Callable[[str], None]
+
+
+def notifier() -> Notify:
+    """Give what sends a message to systemd (sd_notify(3)); it does nothing where systemd does not listen."""
+    if not os.environ.get("NOTIFY_SOCKET"):
+        return _nobody_listens
+    try:
+        from systemd import daemon  # noqa: PLC0415  an extra: Debian's package brings it
+    except ImportError:
+        logger.warning(
+            "systemd waits for us, but systemd-python is not installed", advice="Install microdcs-edge[systemd]."
+        )
+        return _nobody_listens
+    return daemon.notify  # type: ignore[no-any-return]
+
+
+def _nobody_listens(_: str) -> None:
+    """Outside systemd nobody wants to know."""
+
+
+async def keep_watchdog(notify: Notify) -> None:
+    """Feed systemd's watchdog from the event loop, three times an interval; a loop that hangs is restarted."""
+    interval_us = int(os.environ.get("WATCHDOG_USEC", "0"))
+    while interval_us:
+        notify("WATCHDOG=1")
+        await asyncio.sleep(interval_us / 3_000_000)

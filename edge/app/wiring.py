@@ -1,0 +1,118 @@
+"""Builds the gateway from its settings: every part, in the order in which they need each other."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+
+from edge.app.feed import show_jobs, show_work_masters
+from edge.config import MqttSettings, Settings
+from edge.errors import SettingsError
+from edge.links.background import beside
+from edge.links.mqtt import Session, open_session
+from edge.northbound.inbox import Inbox
+from edge.northbound.publisher import Publisher
+from edge.northbound.topics import Topics
+from edge.southbound.mqtt import open_equipment
+from edge.station.answers import Answers
+from edge.station.dispatch import Dispatch, routes_of
+from edge.station.equipment import Equipment
+from edge.station.jobs import JobService
+from edge.station.runs import Runs
+from edge.station.settings import StationSettings
+from edge.station.start import Starter
+from edge.station.timers import Timers
+from edge.station.worker import Worker
+from edge.store.client import Store, open_store
+
+
+def now_ms() -> int:
+    """Give the present instant in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+@contextlib.asynccontextmanager
+async def open_gateway(settings: Settings) -> AsyncIterator[str]:
+    """Open every part and have them work; gives one line that says what is served.
+
+    What is opened last takes calls, and is closed first. Raises SettingsError or Unavailable naming what is missing.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        store = await enter(open_store(settings.redis, settings.gateway.name))
+        runs = Runs(store, now_ms, settings.retention.ended_jobs * 1000)
+        answers = Answers(store, runs, settings.retention.dedupe * 1000)
+        dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers))
+        station_settings = StationSettings(store)
+        await _open_opcua(stack, settings, store, station_settings)
+        timers = Timers(store, runs)
+        worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
+        await enter(beside(worker.run(), "worker"))
+        await enter(beside(timers.run(), "timers"))
+        if settings.mqtt.url:
+            await _open_northbound(stack, settings, store, runs, station_settings)
+        yield _summary(settings)
+
+
+async def _open_equipment(
+    stack: contextlib.AsyncExitStack, settings: Settings, answers: Answers
+) -> Mapping[str, Equipment]:
+    opened = []
+    for name, section in settings.southbound.items():
+        if not (section.url or settings.mqtt.url):
+            raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
+        session = await _open_session(stack, settings, name, section.url)
+        equipment = await open_equipment(name, section, session, answers, _source(settings))
+        opened.append((equipment, section.type_ids))
+    return routes_of(opened)
+
+
+async def _open_opcua(
+    stack: contextlib.AsyncExitStack, settings: Settings, store: Store, station_settings: StationSettings
+) -> None:
+    if not settings.opcua.endpoint:
+        return
+    # asyncua takes half a second to import: who switched the server off does not pay for it.
+    from edge.uaserver.server import open_server  # noqa: PLC0415
+    from edge.uaserver.space import MachineDescription  # noqa: PLC0415
+
+    scopes = settings.gateway.scopes
+    machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
+    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    server = await stack.enter_async_context(open_server(settings.opcua, settings.gateway.name, machines, tasks))
+
+    async def refresh(scope: str) -> None:
+        await show_work_masters(store, server, scope)
+
+    station_settings.watchers.append(refresh)
+    await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
+
+
+async def _open_northbound(
+    stack: contextlib.AsyncExitStack, settings: Settings, store: Store, runs: Runs, station_settings: StationSettings
+) -> None:
+    session = await _open_session(stack, settings, "", "")
+    topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
+    publisher = Publisher(store, session, _source(settings), topics)
+    runs.watchers.append(publisher.watch)
+    await stack.enter_async_context(beside(publisher.run(), "publisher"))
+    jobs = JobService(store, runs, settings.northbound.max_downloadable_job_orders, settings.retention.dedupe * 1000)
+    await Inbox(session, _source(settings), jobs, station_settings).open(topics)
+
+
+async def _open_session(stack: contextlib.AsyncExitStack, settings: Settings, name: str, url: str) -> Session:
+    """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
+    base = settings.mqtt.client_id or settings.gateway.name
+    mqtt = MqttSettings(url=url) if url and url != settings.mqtt.url else settings.mqtt
+    return await stack.enter_async_context(open_session(mqtt, f"{base}-{name}" if name else base))
+
+
+def _source(settings: Settings) -> str:
+    return f"urn:microdcs-edge:{settings.gateway.name}"
+
+
+def _summary(settings: Settings) -> str:
+    parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
+    if settings.opcua.endpoint:
+        parts.append(f"OPC UA {settings.opcua.endpoint}")
+    return "; ".join(parts)

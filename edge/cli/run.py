@@ -1,0 +1,29 @@
+"""`edge run`: the gateway itself."""
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command(epilog="Example: edge run --settings /etc/microdcs-edge/edge.toml")
+@click.option(
+    "--settings",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Settings file; conf.d and EDGE_ variables go over it. [default: /etc/microdcs-edge/edge.toml]",
+)
+def run(file: Path | None) -> None:
+    """Run the gateway until it is told to stop (SIGTERM, SIGINT).
+
+    The exit status is 0 after a stop, 1 when something it needs is not there, 2 when the settings cannot work.
+    """
+    import uvloop
+
+    from edge.app.lifecycle import serve
+    from edge.app.logs import set_up
+    from edge.config import load_settings
+
+    settings = load_settings(file, os.environ)
+    set_up(settings.logging)
+    uvloop.run(serve(settings))

@@ -1,0 +1,53 @@
+"""The topic grammar of the northbound side, and the CloudEvents types on it."""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+METHOD_TYPE = "org.opcfoundation.ISA95-JOBCONTROL_V2.{}.v2"
+CONFIG_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
+STATUS_EVENT_TYPE = METHOD_TYPE.format("ISA95JobOrderStatusEventType")
+JOB_ORDER_TYPE = METHOD_TYPE.format("ISA95JobOrderAndStateDataType")
+JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
+REFUSED_TYPE = "com.github.aschamberger.microdcs.refused.v1"
+PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Builds the topics of one scope below the configured prefix."""
+
+    prefix: str
+    scope: str
+
+    @property
+    def commands(self) -> str:
+        """Where the MES calls job methods and sends station settings."""
+        return f"{self.prefix}/{self.scope}/commands"
+
+    @property
+    def metadata(self) -> str:
+        """Where the MES may send station settings apart from calls."""
+        return f"{self.prefix}/{self.scope}/metadata"
+
+    @property
+    def events(self) -> str:
+        """Where each change of a job's state is told."""
+        return f"{self.prefix}/{self.scope}/events"
+
+    @property
+    def data(self) -> str:
+        """Where the progress of running recipes is told."""
+        return f"{self.prefix}/{self.scope}/data"
+
+    def order(self, job_order_id: str) -> str:
+        """Retained: a job order with its state."""
+        return f"{self.prefix}/{self.scope}/order/{_level(job_order_id)}"
+
+    def result(self, job_order_id: str) -> str:
+        """Retained: the response of a job."""
+        return f"{self.prefix}/{self.scope}/result/{_level(job_order_id)}"
+
+
+def _level(job_order_id: str) -> str:
+    """Make one topic level of an id: what MQTT forbids or splits at is percent-encoded, all else stays as it is."""
+    return "".join(quote(each, safe="") if each in "%/+#" else each for each in job_order_id)

@@ -1,0 +1,90 @@
+"""Takes what equipment says, answers and events, to the run it belongs to."""
+
+from functools import partial
+
+import msgspec
+import structlog
+
+from edge.sfc.command_id import parse_command_id
+from edge.sfc.signal import Answer, Event, Ignored
+from edge.station.decision import Decision, NotAllowed
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
+from edge.station.runs import NoRun, Runs
+from edge.store import dedupe, jobs, runs
+from edge.store.client import Store
+from edge.store.commit import Commit, Stale
+
+logger = structlog.get_logger(__name__)
+
+
+class Answers:
+    """The station as equipment sees it. What it takes is committed when it returns."""
+
+    def __init__(self, store: Store, active: Runs, dedupe_ms: int) -> None:
+        self._store = store
+        self._runs = active
+        self._dedupe_ms = dedupe_ms
+
+    async def answer(self, answer: EquipmentAnswer) -> None:
+        """Take the answer to a command; the id of the command tells whose it is, at whichever instance it arrives."""
+        key = parse_command_id(answer.command_id)
+        if key is None:
+            logger.warning("answer to a command that is not ours", command=answer.command_id)
+            return
+        signal = Answer(answer.command_id, ok=answer.error is None, data=answer.data, error=answer.error)
+        match await self._runs.signal(key.job_id, signal):
+            case Ignored(kind, reason):
+                logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
+            case NoRun():
+                logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
+            case Decision() | NotAllowed() | Stale():
+                pass
+
+    async def event(self, event: EquipmentEvent) -> Task | None:
+        """Take an event: for the job it names, else for the one that has waited longest; else discard it."""
+        declined: set[str] = set()
+        while True:
+            given = await dedupe.answer_given(self._store, event.source, event.event_id)
+            if given is not None:
+                return msgspec.json.decode(given, type=Task | None)
+            job_id = await self._addressee(event)
+            if job_id is None or job_id in declined:
+                logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
+                return None
+            signal = Event(event.type_id, event.data, id=event.event_id, named=_names_its_job(event))
+            match await self._runs.signal(job_id, signal, also=partial(self._mark, event)):
+                case Decision() as decision:
+                    return _task(decision, event)
+                case Ignored(reason=reason):
+                    logger.info("event ignored", job=job_id, type=event.type_id, reason=reason)
+                    declined.add(job_id)
+                case NoRun() | NotAllowed():
+                    logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
+                    declined.add(job_id)
+                case Stale():
+                    # The same event came in twice at a time: look again, its answer is given now.
+                    continue
+
+    async def _addressee(self, event: EquipmentEvent) -> str | None:
+        if event.job_id:
+            return event.job_id
+        if event.correlation_id:
+            return await jobs.find_by_correlation(self._store, event.correlation_id)
+        return await runs.longest_waiting(self._store, event.scope, event.type_id)
+
+    def _mark(self, event: EquipmentEvent, decision: Decision) -> Commit:
+        answer = msgspec.json.encode(_task(decision, event)).decode()
+        return dedupe.mark(self._store.keys, event.source, event.event_id, answer, self._dedupe_ms)
+
+
+def _names_its_job(event: EquipmentEvent) -> bool:
+    return bool(event.job_id or event.correlation_id)
+
+
+def _task(decision: Decision, event: EquipmentEvent) -> Task | None:
+    """Give the work an event was used for; None when it is kept for later."""
+    net, run = decision.held.net, decision.held.stored.run
+    for key, taken in run.associations.items():
+        if taken.event_id == event.event_id:
+            return Task(run.job_id, taken.action, run.parameters | net.actions[key].parameters)
+    return None

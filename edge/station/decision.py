@@ -1,0 +1,161 @@
+"""What one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from edge.model.isa95 import LocalizedText
+from edge.model.job_state import Cause, JobStatus, Removed, has_ended, next_status
+from edge.sfc.advance import advance
+from edge.sfc.net import Net
+from edge.sfc.run import Outcome, Run, next_deadline
+from edge.sfc.signal import Advanced, CommandRequest, Ignored, Signal, Start, StepChange
+from edge.station.response import job_response
+from edge.store import jobs, runs, work
+from edge.store.commit import Commit, join
+from edge.store.jobs import Job
+from edge.store.keys import Keys
+from edge.store.runs import StoredRun
+from edge.store.work import WorkKind
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job with its run, as last read or written; `net` is the compiled recipe that is pinned to the run."""
+
+    job: Job
+    stored: StoredRun
+    net: Net
+
+    def due(self, keep_ended_ms: int) -> int | None:
+        """Give the instant at which the job wants attention: its run's next deadline, once it ended its removal."""
+        if self.job.ended_at is not None:
+            return self.job.ended_at + keep_ended_ms
+        return next_deadline(self.net, self.stored.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to write, and what is held once it is written."""
+
+    held: Held
+    commit: Commit
+    requests: tuple[CommandRequest, ...]
+    steps: tuple[StepChange, ...]
+    due: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotAllowed:
+    """The state of the job does not allow what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The job method behind a signal, with what its caller remarked."""
+
+    cause: Cause
+    comment: tuple[LocalizedText, ...] = ()
+
+
+Moves = Sequence[tuple[Cause, JobStatus]]
+
+
+def begin(keys: Keys, job: Job, run: Run, net: Net, now: int, keep_ended_ms: int) -> Decision | NotAllowed:
+    """Decide the start of a job that is allowed to start; the recipe is pinned to the run."""
+    advanced = advance(net, run, Start(), now)
+    moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
+    if moves is None or isinstance(advanced, Ignored):
+        return NotAllowed()
+    held = Held(_moved(job, moves, advanced.run, now), StoredRun(advanced.run, 1, net.source), net)
+    parts = [
+        runs.create(keys, advanced.run, net.source),
+        *_job_parts(keys, job, held, moves, now),
+        *_following(keys, held, advanced, None, keep_ended_ms),
+    ]
+    return Decision(held, join(parts), advanced.requests, advanced.steps, held.due(keep_ended_ms))
+
+
+def decide(
+    keys: Keys, held: Held, signal: Signal, asked: Asked | None, now: int, keep_ended_ms: int
+) -> Decision | Ignored | NotAllowed:
+    """Decide what a signal changes; `asked` is the job method behind it, if there is one."""
+    if asked and next_status(held.job.status.state, asked.cause) is None:
+        return NotAllowed()
+    advanced = advance(held.net, held.stored.run, signal, now)
+    if isinstance(advanced, Ignored):
+        return advanced
+    moves = _moves(held.job.status, _ending(advanced.run) or ((asked.cause,) if asked else ()))
+    if moves is None:
+        return NotAllowed()
+    stored = StoredRun(advanced.run, held.stored.revision + 1, held.stored.recipe)
+    job = msgspec.structs.replace(held.job, comment=asked.comment) if asked and asked.comment else held.job
+    after = Held(_moved(job, moves, advanced.run, now), stored, held.net)
+    parts = [
+        runs.update(keys, held.stored, advanced.run),
+        *_job_parts(keys, held.job, after, moves, now),
+        *_following(keys, after, advanced, held.due(keep_ended_ms), keep_ended_ms),
+    ]
+    return Decision(after, join(parts), advanced.requests, advanced.steps, after.due(keep_ended_ms))
+
+
+def _ending(run: Run) -> tuple[Cause, ...]:
+    match run.outcome:
+        case Outcome.RUNNING:
+            return ()
+        case Outcome.COMPLETED:
+            return (Cause.COMPLETE,)
+        case Outcome.FAILED:
+            return (Cause.FAIL,)
+        case Outcome.ABORTED:
+            return (Cause.ABORT,)
+        case Outcome.STOPPED:
+            return (Cause.STOP,)
+
+
+def _moves(status: JobStatus, causes: Sequence[Cause]) -> Moves | None:
+    """Follow the causes through the job state machine; None when one is not allowed where it comes."""
+    moves = []
+    for cause in causes:
+        target = next_status(status.state, cause)
+        if target is None or isinstance(target, Removed):
+            return None
+        status = target
+        moves.append((cause, status))
+    return moves
+
+
+def _moved(job: Job, moves: Moves, run: Run, now: int) -> Job:
+    if not moves:
+        return job
+    status = moves[-1][1]
+    return msgspec.structs.replace(
+        job,
+        status=status,
+        started_at=job.started_at or now,
+        ended_at=now if has_ended(status) else None,
+        error=run.error,
+        revision=job.revision + 1,
+    )
+
+
+def _job_parts(keys: Keys, before: Job, after: Held, moves: Moves, now: int) -> Sequence[Commit]:
+    if not moves:
+        return ()
+    response = job_response(after.job, after.stored.run)
+    return (jobs.save(keys, before, after.job, moves, now), jobs.save_response(keys, after.job, response))
+
+
+def _following(
+    keys: Keys, held: Held, advanced: Advanced, due_before: int | None, keep_ended_ms: int
+) -> Sequence[Commit]:
+    parts = []
+    if (due := held.due(keep_ended_ms)) != due_before:
+        parts.append(runs.set_timer(keys, held.job.job_id, due))
+    if has_ended(held.job.status):
+        parts.append(runs.finish(keys, held.job.job_id))
+    if advanced.requests:
+        commands = [(request.phase.value, request.command_id, request.step) for request in advanced.requests]
+        parts.append(work.add(keys, held.job.scope, WorkKind.DISPATCH, held.job.job_id, commands))
+    return parts

@@ -1,0 +1,73 @@
+"""Routes a request to the equipment that takes its type."""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from edge.errors import SettingsError
+from edge.sfc.net import Net, request_of
+from edge.sfc.run import is_outstanding
+from edge.sfc.signal import Answer, Phase
+from edge.station.decision import Held
+from edge.station.equipment import Command, Equipment
+from edge.station.runs import Runs
+
+logger = structlog.get_logger(__name__)
+
+
+class Dispatch:
+    """Knows which equipment takes which command; holds no other state."""
+
+    def __init__(self, runs: Runs, routes: Mapping[str, Equipment]) -> None:
+        self._runs = runs
+        self._routes = routes
+
+    def unrouted(self, net: Net) -> list[str]:
+        """Give the command types of a recipe that no equipment takes."""
+        return sorted(net.command_types - self._routes.keys())
+
+    async def perform(self, held: Held, phase: Phase, command_id: str, step: str) -> None:
+        """Send one command of a committed decision, again under the same id when this is not the first time.
+
+        A start or reset that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be
+        reached now.
+        """
+        request = request_of(held.net, held.stored.run, phase, command_id, step)
+        if phase is not Phase.STOP and not is_outstanding(held.stored.run, command_id):
+            return
+        equipment = self._routes.get(request.type_id)
+        if equipment is None:
+            reason = f"no equipment takes commands of type {request.type_id}"
+            logger.error("command without equipment", job=held.job.job_id, action=request.action, type=request.type_id)
+            await self._runs.signal(held.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
+            return
+        command = Command(
+            command_id=command_id,
+            phase=phase,
+            type_id=request.type_id,
+            scope=held.job.scope,
+            job_id=held.job.job_id,
+            correlation_id=held.job.correlation_id,
+            action=request.action,
+            attempt=request.attempt,
+            parameters=request.parameters,
+        )
+        match phase:
+            case Phase.START | Phase.RESET:
+                await equipment.send(command)
+            case Phase.STOP:
+                await equipment.stop(command)
+
+
+def routes_of(equipment: Iterable[tuple[Equipment, Iterable[str]]]) -> dict[str, Equipment]:
+    """Map each command type to the equipment that takes it; SettingsError when two take the same."""
+    routes: dict[str, Equipment] = {}
+    problems = []
+    for device, type_ids in equipment:
+        for type_id in type_ids:
+            if other := routes.get(type_id):
+                problems.append(f"[southbound.{device.name}] type_ids: {type_id} belongs to {other.name} already")
+            routes[type_id] = device
+    if problems:
+        raise SettingsError(problems, "Name each type_id at one piece of equipment only.")
+    return routes

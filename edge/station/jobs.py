@@ -1,0 +1,200 @@
+"""Takes one job method call and answers it: the eleven methods of ISA95JobOrderReceiverObjectType."""
+
+import uuid
+from dataclasses import dataclass
+from typing import assert_never
+
+import msgspec
+import structlog
+
+from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
+from edge.model.job_state import NEW, Cause, JobState, JobStatus, Removed, next_status
+from edge.model.station import faults_of_order, refusals
+from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
+from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.runs import NoRun, Runs
+from edge.station.start import end_without_run
+from edge.store import dedupe, jobs, resources, work
+from edge.store.client import Store
+from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.jobs import Job
+from edge.store.work import WorkKind
+
+logger = structlog.get_logger(__name__)
+
+_SIGNALS: dict[Cause, Signal] = {
+    Cause.PAUSE: Pause(),
+    Cause.RESUME: Resume(),
+    Cause.STOP: Stop("stopped by the MES"),
+    Cause.ABORT: Abort("aborted by the MES"),
+}
+_RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
+
+
+class JobCall(msgspec.Struct, frozen=True):
+    """One call of a job method. `source` and `event_id` name it for ever: the same call again gets the same answer."""
+
+    scope: str
+    method: Cause
+    arguments: OrderCall | IdCall
+    source: str
+    event_id: str
+
+
+class CallAnswer(msgspec.Struct, frozen=True):
+    """The ReturnStatus (OPC 10031-4 table 95) and, where the call was refused, why."""
+
+    status: ReturnStatus
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _ToRun:
+    """The call is for the running recipe: it decides, and job and run are written together."""
+
+    job_id: str
+    signal: Signal
+
+
+_DONE = CallAnswer(ReturnStatus.NO_ERROR)
+_UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in this scope",))
+
+
+class JobService:
+    """Changes jobs as the MES asks, by whichever way it asks."""
+
+    def __init__(self, store: Store, active: Runs, max_job_orders: int, dedupe_ms: int) -> None:
+        self._store = store
+        self._runs = active
+        self._max_job_orders = max_job_orders
+        self._dedupe_ms = dedupe_ms
+
+    async def call(self, call: JobCall) -> CallAnswer:
+        """Take a call; when this returns, its effect is in the store. Raises Unavailable when the store is gone."""
+        while True:
+            given = await dedupe.answer_given(self._store, call.source, call.event_id)
+            if given is not None:
+                return msgspec.json.decode(given, type=CallAnswer)
+            match call.arguments:
+                case OrderCall() as order:
+                    answer = await self._carry_out(call, await self._plan_order(call, order))
+                case IdCall() as named:
+                    answer = await self._carry_out(call, await self._plan_change(call, named))
+                case _:
+                    assert_never(call.arguments)
+            if answer is not None:
+                if answer.reasons:
+                    logger.warning("job method refused", method=call.method, scope=call.scope, reasons=answer.reasons)
+                return answer
+
+    async def _carry_out(self, call: JobCall, plan: Commit | CallAnswer | _ToRun) -> CallAnswer | None:
+        """Do what was planned; None when somebody else was faster and all has to be looked at again."""
+        match plan:
+            case Commit():
+                return await self._write(call, plan, _DONE)
+            case CallAnswer():
+                return await self._write(call, Commit(), plan)
+            case _ToRun(job_id, signal):
+                return await self._tell_run(call, job_id, signal)
+            case _:
+                assert_never(plan)
+
+    async def _write(self, call: JobCall, commit: Commit, answer: CallAnswer) -> CallAnswer | None:
+        match await self._store.commit(join((commit, self._mark(call, answer)))):
+            case Committed(taken):
+                self._runs.queue(taken)
+                return answer
+            case Stale():
+                return None
+
+    async def _tell_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
+        asked = Asked(call.method, call.arguments.comment or ())
+        match await self._runs.signal(job_id, signal, asked, lambda _: self._mark(call, _DONE)):
+            case Decision():
+                return _DONE
+            case Ignored(reason=reason):
+                return await self._write(call, Commit(), CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (reason,)))
+            case NotAllowed() | NoRun():
+                return await self._write(call, Commit(), _not_in_this_state(call.method, None))
+            case Stale():
+                return None
+
+    async def _plan_order(self, call: JobCall, arguments: OrderCall) -> Commit | CallAnswer:
+        """Plan Store, StoreAndStart and Update."""
+        order = arguments.job_order
+        if faults := faults_of_order(order):
+            return CallAnswer(ReturnStatus.INVALID_REQUEST, tuple(faults))
+        before = await jobs.load(self._store, order.job_order_id)
+        if call.method is Cause.UPDATE:
+            if before is None or before.scope != call.scope:
+                return _UNKNOWN
+            if next_status(before.status.state, Cause.UPDATE) is None:
+                return _not_in_this_state(call.method, before.status)
+        elif before is not None:
+            return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("a job order of this id is stored already",))
+        allowed = await resources.load_allowed(self._store, call.scope)
+        if reasons := refusals(order, allowed):
+            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, tuple(reasons))
+        if before is not None:
+            return self._replace(before, arguments)
+        limit = self._max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
+        if await jobs.count_open(self._store, call.scope) >= limit:
+            reason = f"the station holds {limit} job orders that have not ended, and may hold no more"
+            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
+        return self._store_new(call, arguments, limit)
+
+    def _replace(self, before: Job, arguments: OrderCall) -> Commit:
+        job = msgspec.structs.replace(
+            before, order=arguments.job_order, comment=arguments.comment or (), revision=before.revision + 1
+        )
+        return jobs.save(self._store.keys, before, job, ((Cause.UPDATE, job.status),), self._runs.clock())
+
+    def _store_new(self, call: JobCall, arguments: OrderCall, limit: int) -> Commit:
+        now = self._runs.clock()
+        job = Job(
+            order=arguments.job_order,
+            scope=call.scope,
+            status=NEW[call.method],
+            correlation_id=str(uuid.uuid4()),
+            comment=arguments.comment or (),
+            stored_at=now,
+        )
+        parts = [
+            jobs.save(self._store.keys, None, job, ((call.method, job.status),), now),
+            jobs.room_for(self._store.keys, job, limit),
+        ]
+        if call.method is Cause.STORE_AND_START:
+            parts.append(self._start(job))
+        return join(parts)
+
+    async def _plan_change(self, call: JobCall, arguments: IdCall) -> Commit | CallAnswer | _ToRun:
+        """Plan the methods that name a stored job order."""
+        job = await jobs.load(self._store, arguments.job_order_id)
+        if job is None or job.scope != call.scope:
+            return _UNKNOWN
+        target = next_status(job.status.state, call.method)
+        if target is None:
+            return _not_in_this_state(call.method, job.status)
+        now = self._runs.clock()
+        if isinstance(target, Removed):
+            return jobs.remove(self._store.keys, job, call.method, now)
+        if job.status.state in _RUN_STATES:
+            return _ToRun(job.job_id, _SIGNALS[call.method])
+        remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
+        if call.method is Cause.ABORT:
+            return end_without_run(self._store.keys, job, remarked, call.method, now, self._runs.keep_ended_ms)
+        moved = msgspec.structs.replace(remarked, status=target, revision=job.revision + 1)
+        saved = jobs.save(self._store.keys, job, moved, ((call.method, target),), now)
+        return join((saved, self._start(job))) if call.method is Cause.START else saved
+
+    def _start(self, job: Job) -> Commit:
+        return work.add(self._store.keys, job.scope, WorkKind.START_RECIPE, job.job_id)
+
+    def _mark(self, call: JobCall, answer: CallAnswer) -> Commit:
+        text = msgspec.json.encode(answer).decode()
+        return dedupe.mark(self._store.keys, call.source, call.event_id, text, self._dedupe_ms)
+
+
+def _not_in_this_state(method: Cause, status: JobStatus | None) -> CallAnswer:
+    where = f" in state {status.state.name}" if status else " in its present state"
+    return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (f"{method} is not allowed{where}",))

@@ -1,0 +1,118 @@
+"""Applies station settings that the MES pushes: what a scope may use, and its work masters."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from edge.errors import Refused
+from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.model.station import ResourceKind, faults_of_id
+from edge.sfc.net import Rejected, compile_recipe
+from edge.store import resources
+from edge.store.client import Store
+from edge.store.commit import Commit, join
+
+logger = structlog.get_logger(__name__)
+
+WORK_MASTER = "workmaster"
+JOB_ACCEPTANCE = "jobacceptance"
+KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
+
+_P = TypeVar("_P", bound=Payload | msgspec.Struct)
+
+
+class Operation(StrEnum):
+    """What to do with what a configuration event holds (its extension `method`)."""
+
+    PUT = "PUT"
+    DELETE = "DELETE"
+
+
+class JobAcceptance(msgspec.Struct, frozen=True):
+    """The payload of `jobacceptance`: the most job orders of a scope that have not ended."""
+
+    max_job_orders: int = msgspec.field(name="max_downloadable_job_orders")
+
+
+class StationSettings:
+    """Keeps what the MES lets each scope use."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.watchers: list[Callable[[str], Awaitable[None]]] = []
+
+    async def apply(self, scope: str, kind: str, what: Operation, payload: object) -> None:
+        """Apply one configuration event; it is in the store when this returns.
+
+        Raises Refused(`invalid_payload` or `recipe`) with every fault found, Unavailable when the store is gone.
+        """
+        match kind:
+            case "workmaster":
+                commit = self._work_masters(scope, what, _many(payload, WorkMaster))
+            case "jobacceptance":
+                commit = self._job_acceptance(scope, what, payload)
+            case _:
+                commit = self._resources(scope, ResourceKind(kind), what, payload)
+        await self._store.commit(commit)
+        for watch in self.watchers:
+            await watch(scope)
+        logger.info("station settings applied", scope=scope, kind=kind, method=what)
+
+    def _work_masters(self, scope: str, what: Operation, masters: Sequence[WorkMaster]) -> Commit:
+        keys = self._store.keys
+        if what is Operation.DELETE:
+            return join(resources.remove_work_master(keys, scope, master.id) for master in masters)
+        if faults := [fault for master in masters for fault in _faults_of(master)]:
+            raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
+        return join(resources.save_work_master(keys, scope, master) for master in masters)
+
+    def _job_acceptance(self, scope: str, what: Operation, payload: object) -> Commit:
+        if what is Operation.DELETE:
+            return resources.set_max_job_orders(self._store.keys, scope, None)
+        (acceptance,) = _many(payload, JobAcceptance)
+        return resources.set_max_job_orders(self._store.keys, scope, acceptance.max_job_orders)
+
+    def _resources(self, scope: str, kind: ResourceKind, what: Operation, payload: object) -> Commit:
+        ids = [each for each in _ids(kind, payload) if each]
+        if not ids:
+            raise Refused("invalid_payload", f"the event names no {kind.value}", "Send its id in the payload.")
+        change = resources.disallow if what is Operation.DELETE else resources.allow
+        return change(self._store.keys, kind, scope, ids)
+
+
+def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:
+    match kind:
+        case ResourceKind.EQUIPMENT:
+            return [each.id for each in _many(payload, Equipment)]
+        case ResourceKind.PERSONNEL:
+            return [each.id for each in _many(payload, Personnel)]
+        case ResourceKind.PHYSICAL_ASSET:
+            return [each.id for each in _many(payload, PhysicalAsset)]
+        case ResourceKind.MATERIAL_CLASS:
+            return [each.material_class_id for each in _many(payload, Material)]
+        case ResourceKind.MATERIAL_DEFINITION:
+            return [each.material_definition_id for each in _many(payload, Material)]
+
+
+def _faults_of(master: WorkMaster) -> Sequence[str]:
+    faults = list(faults_of_id("the Work Master's ID", master.id))
+    if master.dataschema == RECIPE_DATASCHEMA:
+        compiled = compile_recipe(master.data)
+        if isinstance(compiled, Rejected):
+            return (*faults, *(f"{master.id}: {fault}" for fault in compiled.faults))
+        for warning in compiled.warnings:
+            logger.warning("recipe", work_master=master.id, warning=warning)
+    return faults
+
+
+def _many(payload: object, kind: type[_P]) -> tuple[_P, ...]:
+    """Read one item or a list of them."""
+    listed: Any = payload if isinstance(payload, list) else [payload]
+    try:
+        return msgspec.convert(listed, tuple[kind, ...])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise Refused("invalid_payload", f"the payload is no {kind.__name__}: {error}", "Correct it.") from None

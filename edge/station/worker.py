@@ -1,0 +1,127 @@
+"""Takes work, performs it, acknowledges it last: the work of one job in order, many jobs side by side."""
+
+import asyncio
+from collections import deque
+from typing import assert_never
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.sfc.signal import Phase
+from edge.station.dispatch import Dispatch
+from edge.station.runs import Runs
+from edge.station.start import Starter
+from edge.store import work
+from edge.store.client import Store
+from edge.store.work import Work, WorkKind
+
+logger = structlog.get_logger(__name__)
+
+_JOBS_AT_A_TIME = 1000
+_RETRY_FIRST_S = 0.1
+_RETRY_MOST_S = 5.0
+_FLUSH_S = 0.5
+
+
+class Worker:
+    """Drives the work streams of the scopes for this instance."""
+
+    def __init__(self, store: Store, scopes: tuple[str, ...], runs: Runs, dispatch: Dispatch, starter: Starter) -> None:
+        self._store = store
+        self._scopes = scopes
+        self._runs = runs
+        self._dispatch = dispatch
+        self._starter = starter
+        self._lanes: dict[str, deque[Work]] = {}
+        self._room = asyncio.Event()
+        self._finished = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until cancelled; first what this instance left unfinished when it ended."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._take_own(tasks), name="work taken by commits")
+            tasks.create_task(self._take_new(tasks), name="new work")
+            tasks.create_task(self._flush(), name="acknowledge work")
+
+    async def _take_own(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            self._enter_lane(tasks, await self._runs.taken.get())
+
+    async def _take_new(self, tasks: asyncio.TaskGroup) -> None:
+        seen_unfinished = False
+        while True:
+            try:
+                await work.create_groups(self._store, self._scopes)
+                if not seen_unfinished:
+                    for left in await work.unfinished(self._store, self._scopes):
+                        self._enter_lane(tasks, left)
+                    seen_unfinished = True
+                async for batch in work.take(self._store, self._scopes):
+                    for each in batch:
+                        self._enter_lane(tasks, each)
+                    while len(self._lanes) >= _JOBS_AT_A_TIME:
+                        self._room.clear()
+                        await self._room.wait()
+            except Unavailable as error:
+                logger.warning("work waits for the store", reason=error.message)
+                await asyncio.sleep(_RETRY_MOST_S / 5)
+
+    async def _flush(self) -> None:
+        """Acknowledge what no later commit did; a moment after the work, so that a busy job needs no trip for it."""
+        while True:
+            await self._finished.wait()
+            await asyncio.sleep(_FLUSH_S)
+            self._finished.clear()
+            try:
+                await self._runs.flush()
+            except Unavailable as error:
+                logger.warning("acknowledgement waits for the store", reason=error.message)
+                self._finished.set()
+
+    def _enter_lane(self, tasks: asyncio.TaskGroup, asked: Work) -> None:
+        lane = self._lanes.get(asked.job_id)
+        if lane is not None:
+            lane.append(asked)
+            return
+        self._lanes[asked.job_id] = deque((asked,))
+        tasks.create_task(self._work_off(asked.job_id), name=f"work of {asked.job_id}")
+
+    async def _work_off(self, job_id: str) -> None:
+        lane = self._lanes[job_id]
+        try:
+            while lane:
+                await self._do(lane.popleft())
+        finally:
+            del self._lanes[job_id]
+            self._room.set()
+
+    async def _do(self, asked: Work) -> None:
+        delay = _RETRY_FIRST_S
+        while True:
+            try:
+                await self._perform(asked)
+            except Unavailable as error:
+                logger.warning("work is tried again", job=asked.job_id, kind=asked.kind, reason=error.message)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, _RETRY_MOST_S)
+            except Exception:
+                # A defect in one job must not stop the others. The work stays unacknowledged: the next start tries it.
+                logger.exception("work failed", job=asked.job_id, kind=asked.kind)
+                return
+            else:
+                return
+
+    async def _perform(self, asked: Work) -> None:
+        match asked.kind:
+            case WorkKind.START_RECIPE:
+                await self._starter.start(asked)
+            case WorkKind.DISPATCH:
+                held = await self._runs.held(asked.job_id)
+                # Without its run the job was removed meanwhile: nothing is left to send.
+                for phase, command_id, step in asked.commands:
+                    if held:
+                        await self._dispatch.perform(held, Phase(phase), command_id, step)
+                self._runs.done(asked)
+                self._finished.set()
+            case _:
+                assert_never(asked.kind)
