@@ -41,15 +41,17 @@ async def open_session(
     *,
     connect_timeout: float = 10.0,
     session_expiry: int = SESSION_EXPIRY_SECONDS,
+    unclaimed_after: float = UNCLAIMED_SECONDS,
     on_change: Callable[[bool], None] | None = None,
 ) -> AsyncIterator["Session"]:
     """Open a session; from then on it reconnects by itself.
 
-    No other process may use `client_id` at the same time. Times are in seconds. `on_change` is told each time
-    the connection comes (True) or goes (False). Raises Unavailable when the broker is not reached within
-    `connect_timeout`, SettingsError when the settings cannot work.
+    No other process may use `client_id` at the same time. Times are in seconds. The broker keeps the session, with what
+    arrives meanwhile, for `session_expiry`; messages of a kept session that no subscription has claimed by
+    `unclaimed_after` are dropped. `on_change` is told each time the connection comes (True) or goes (False). Raises
+    Unavailable when the broker is not reached within `connect_timeout`, SettingsError when the settings cannot work.
     """
-    session = Session(broker_of(settings, client_id, session_expiry), on_change)
+    session = Session(broker_of(settings, client_id, session_expiry), unclaimed_after, on_change)
     async with beside(session.run(), f"mqtt {client_id}"):
         await session.wait_connected(connect_timeout)
         yield session
@@ -83,8 +85,9 @@ class Session:
     again after a reconnect, while the first is still in hand, takes over that place and is not handled twice.
     """
 
-    def __init__(self, broker: Broker, on_change: Callable[[bool], None] | None = None) -> None:
+    def __init__(self, broker: Broker, unclaimed_after: float, on_change: Callable[[bool], None] | None) -> None:
         self._broker = broker
+        self._unclaimed_after = unclaimed_after
         self._on_change = on_change
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
@@ -264,7 +267,7 @@ class Session:
 
     async def _give_up_unclaimed(self) -> None:
         """Acknowledge what nobody asks for (a subscription of former settings), so that it blocks nothing."""
-        await asyncio.sleep(UNCLAIMED_SECONDS)
+        await asyncio.sleep(self._unclaimed_after)
         unclaimed, self._unclaimed = self._unclaimed or (), None
         for delivery in unclaimed:
             self._drop_unclaimed(delivery)

@@ -14,7 +14,7 @@ from edge.errors import Unavailable
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 # Debian puts daemons where the PATH of an ordinary user does not look.
-DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
+_DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
 
 class LocalBroker:
@@ -86,18 +86,18 @@ class LocalBroker:
 
 
 @asynccontextmanager
-async def open_broker(*further: str) -> AsyncIterator[LocalBroker]:
+async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterator[LocalBroker]:
     """Start a broker without password and with persistence; end it and remove its files at the exit.
 
     `further` are lines for its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
     installed or does not start.
     """
-    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *DAEMON_DIRECTORIES))
-    program = shutil.which("mosquitto", path=path)
-    if program is None:
-        raise Unavailable("mosquitto is not installed", "Install it: sudo apt-get install mosquitto")
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
+    found = shutil.which(program, path=path)
+    if found is None:
+        raise Unavailable(f"{program} is not installed", "Install it: sudo apt-get install mosquitto")
     with tempfile.TemporaryDirectory(prefix="edge-mosquitto-") as directory:
-        broker = LocalBroker(program, Path(directory), further)
+        broker = LocalBroker(found, Path(directory), further)
         await broker.start()
         try:
             yield broker

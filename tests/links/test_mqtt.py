@@ -143,6 +143,25 @@ async def test_messages_of_a_kept_session_wait_for_their_subscription(
     assert (first.done, second.done) == ([b"1", b"3"], [b"2"])
 
 
+async def test_what_no_subscription_claims_is_dropped_in_the_end(
+    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+) -> None:
+    gate = Gate()
+    gate.open.set()
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/former", gate.handle)
+    await sender.publish(f"{unique}/former", b"1")
+    async with open_session(mqtt, unique, unclaimed_after=0.0) as session:
+        await session.subscribe(f"{unique}/a", gate.handle)
+        await session.publish(f"{unique}/a", b"2")
+        await wait_until(lambda: gate.done)
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/former", gate.handle)
+        await session.publish(f"{unique}/former", b"3")
+        await wait_until(lambda: len(gate.done) == 2)
+    assert gate.done == [b"2", b"3"]
+
+
 async def test_the_session_comes_back_when_the_broker_does(unique: str, wait_until: WaitUntil) -> None:
     gate = Gate()
     gate.open.set()

@@ -1,7 +1,18 @@
 import asyncio
+import gc
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
+import aiomqtt
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from edge.config import MqttSettings
 from edge.errors import Refused, SettingsError, Unavailable
@@ -83,6 +94,51 @@ async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(broker
         await connection.publish(Message(unique, user_properties={odd: odd}), 1)
         incoming = await anext(connection.messages())
     assert incoming.message.user_properties == {odd: odd}
+
+
+async def test_of_user_properties_with_one_name_the_last_counts(broker: LocalBroker, unique: str) -> None:
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    properties.UserProperty = [("id", "1"), ("type", "t"), ("id", "2")]
+    async with connect(_local(broker, unique)) as connection:
+        await connection.subscribe(unique)
+        async with aiomqtt.Client("127.0.0.1", broker.port, protocol=aiomqtt.ProtocolVersion.V5) as client:
+            await client.publish(unique, properties=properties)
+        incoming = await anext(connection.messages())
+    assert incoming.message.user_properties == {"id": "2", "type": "t"}
+
+
+# paho leaves the socket of a failed TLS handshake to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed <ssl:ResourceWarning")
+async def test_tls_is_spoken_with_a_broker_whose_certificate_we_trust(tmp_path: Path, unique: str) -> None:
+    certificate, key, other = tmp_path / "broker.pem", tmp_path / "broker.key", tmp_path / "other.pem"
+    _write_certificate(certificate, key)
+    _write_certificate(other, tmp_path / "other.key")
+    async with open_broker(f"certfile {certificate}", f"keyfile {key}") as local:
+        url = f"mqtts://127.0.0.1:{local.port}"
+        async with connect(broker_of(MqttSettings(url=url, ca_file=str(certificate)), unique, 0)) as connection:
+            await connection.publish(Message(unique), 1)
+        with pytest.raises(Unavailable, match="certificate verify failed"):
+            async with connect(broker_of(MqttSettings(url=url, ca_file=str(other)), unique, 0)):
+                pytest.fail("we do not know this broker")
+    gc.collect()
+
+
+def _write_certificate(certificate: Path, key: Path) -> None:
+    """Write a self-signed certificate for the loopback address, valid for a day."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    private = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(private, hashes.SHA256())
+    )
+    certificate.write_bytes(built.public_bytes(Encoding.PEM))
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 async def test_control_characters_in_text_do_not_break_the_connection(broker: LocalBroker, unique: str) -> None:

@@ -1,13 +1,10 @@
 import asyncio
-import os
-from pathlib import Path
 
 import pytest
 
 from edge.config import MqttSettings
 from edge.errors import Unavailable
 from edge.links.mqtt import Message, open_session
-from edge.sim import broker as broker_module
 from edge.sim.broker import open_broker
 from tests.conftest import WaitUntil
 
@@ -46,12 +43,8 @@ async def test_a_wrong_configuration_is_told_in_the_words_of_mosquitto() -> None
             pytest.fail("it started")
 
 
-async def test_a_machine_without_mosquitto_is_told_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(broker_module, "DAEMON_DIRECTORIES", (os.fspath(tmp_path),))
+async def test_a_machine_without_mosquitto_is_told_what_to_install() -> None:
     with pytest.raises(Unavailable, match="not installed") as failure:
-        async with open_broker():
+        async with open_broker(program="mosquitto-that-is-not-there"):
             pytest.fail("it started")
     assert "apt-get install mosquitto" in failure.value.advice
