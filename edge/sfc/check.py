@@ -14,7 +14,8 @@ from edge.sfc.qualifier import RULES
 from edge.sfc.structure import DEEPEST_NESTING, Structure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from edge.sfc.net import NetTransition
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*")
+_COUNT: Final = re.compile(r"[0-9]{1,9}")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
@@ -64,9 +65,8 @@ def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bo
 
 def parse_command_id(text: str) -> CommandKey | None:
     """Read a command id; None when it is none of ours."""
-    parts = text.split("/")
-    reset = len(parts) == 5 and parts[4] == "reset"
-    if (len(parts) != 4 and not reset) or not re.fullmatch(r"[0-9]{1,9}", parts[3]):
-        return None
-    job_id, run_id, action = (unquote(part) for part in parts[:3])
-    return CommandKey(job_id, run_id, action, int(parts[3]), reset=reset)
+    match text.split("/"):
+        case [job_id, run_id, action, attempt, *rest] if rest in ([], ["reset"]) and _COUNT.fullmatch(attempt):
+            return CommandKey(unquote(job_id), unquote(run_id), unquote(action), int(attempt), reset=bool(rest))
+        case _:
+            return None

@@ -7,10 +7,8 @@ condition never runs code, never loops and never recurses deeper than `DEEPEST`,
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias
 
 from edge.sfc.grammar import (
@@ -23,21 +21,12 @@ from edge.sfc.grammar import (
     Not,
     parse,
 )
+from edge.sfc.value import UNKNOWN, ConditionFaultError, Evaluate, Truth, boolean, compare, follow, negate, show
 
 STEP_PROPERTIES: Final = ("X", "T", "count", "done")
 ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "attempts", "result")
 JOB_PROPERTIES: Final = ("id", "scope", "parameters")
 _LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "state", "done"})
-
-
-class Unknown(Enum):
-    """The third truth value, and the value of a name that has none yet."""
-
-    UNKNOWN = "unknown"
-
-
-UNKNOWN: Final = Unknown.UNKNOWN
-Truth: TypeAlias = "bool | Unknown"
 
 
 class View(Protocol):
@@ -59,7 +48,6 @@ class View(Protocol):
         """Give the instant at which the T of an active step reaches that many seconds."""
 
 
-Evaluate: TypeAlias = Callable[[View], Any]
 Registry: TypeAlias = Mapping[str, Callable[[View], object]]
 
 _registered: dict[str, Callable[[View], object]] = {}
@@ -74,10 +62,6 @@ def condition(name: str) -> Callable[[Callable[[View], object]], Callable[[View]
         return function
 
     return register
-
-
-class ConditionFaultError(Exception):
-    """A condition that cannot be evaluated with the values at hand: its text and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +107,7 @@ def compile_condition(text: str, names: Names) -> Condition:
     node = parse(text)
     compiler = _Compiler(text, names)
     value = compiler.closure(node)
-    evaluate = _boolean(value, text)
+    evaluate = boolean(value, text)
     try:
         constant = evaluate(_NOTHING)
     except ConditionFaultError as error:
@@ -178,7 +162,7 @@ class _Compiler:
             case Name():
                 return self._name(node)
             case Not(operand=operand):
-                return _negate(_boolean(self.closure(operand), self._part(operand)))
+                return negate(boolean(self.closure(operand), self._part(operand)))
             case Junction():
                 return self._junction(node)
             case Compare():
@@ -188,7 +172,7 @@ class _Compiler:
         return self._text[node.start : node.end]
 
     def _junction(self, node: Junction) -> Evaluate:
-        parts = tuple(_boolean(self.closure(part), self._part(part)) for part in node.operands)
+        parts = tuple(boolean(self.closure(part), self._part(part)) for part in node.operands)
         decisive = node.word == "or"
 
         def evaluate(view: View) -> Truth:
@@ -207,17 +191,17 @@ class _Compiler:
         left, right = self.closure(node.left), self.closure(node.right)
         self._note_wake(node.left, right)
         self._note_wake(node.right, left)
-        text, compare = self._part(node), _OPERATORS[node.operator]
-        equality = node.operator in {"==", "!="}
+        text, word = self._part(node), node.operator
 
         def evaluate(view: View) -> Truth:
-            return _compare(left(view), right(view), compare, equality=equality, text=text)
+            return compare(word, left(view), right(view), text)
 
         return evaluate
 
     def _note_wake(self, side: Node, bound: Evaluate) -> None:
-        if isinstance(side, Name) and len(side.path) == 3 and side.path[0] == "steps" and side.path[2] == "T":
-            self.wakes.append(Wake(str(side.path[1]), bound))
+        match side:
+            case Name(path=("steps", step, "T")):
+                self.wakes.append(Wake(str(step), bound))
 
     def _name(self, node: Name) -> Evaluate:
         first, *rest = node.path
@@ -230,9 +214,9 @@ class _Compiler:
                 prop, tail = self._property(node, rest, JOB_PROPERTIES)
                 if tail and prop != "parameters":
                     raise ConditionSyntaxError(f"{self._part(node)!r}: job.{prop} has no parts", node.start)
-                return _follow(lambda view: view.job(prop), tail)
+                return follow(lambda view: view.job(prop), tail)
             case _:
-                return _follow(self._plain(str(first)), tuple(rest))
+                return follow(self._plain(str(first)), tuple(rest))
 
     def _plain(self, name: str) -> Evaluate:
         registry = self._names.registry
@@ -263,7 +247,7 @@ class _Compiler:
         if prop in _LIVE_PROPERTIES:
             self.state_actions.add(name)
         keys = self._names.actions[name]
-        return _follow(lambda view: view.action(keys, prop), tail)
+        return follow(lambda view: view.action(keys, prop), tail)
 
     def _known(self, node: Name, rest: list[str | int], known: Any, kind: str) -> str:
         if not rest:
@@ -288,7 +272,7 @@ class _Compiler:
         """Give the smallest parts that keep a condition from being true."""
         text = self._part(node)
         try:
-            value = _boolean(self.closure(node), text)(view)
+            value = boolean(self.closure(node), text)(view)
         except ConditionFaultError as error:
             return [Unmet(text, str(error))]
         if value is True:
@@ -303,14 +287,8 @@ class _Compiler:
         for name in node.names():
             value = self.closure(name)(view)
             text = self._part(name)
-            told[f"{text}: no value yet" if value is UNKNOWN or value is None else f"{text} is {_show(value)}"] = None
+            told[f"{text}: no value yet" if value is UNKNOWN or value is None else f"{text} is {show(value)}"] = None
         return ", ".join(told) or "never true"
-
-
-def _show(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, str) else f"{value}"
 
 
 def _call(name: str, function: Callable[[View], object], view: View) -> object:
@@ -319,76 +297,6 @@ def _call(name: str, function: Callable[[View], object], view: View) -> object:
     # A plant engineer's function must fail its job, never the process.
     except Exception as error:
         raise ConditionFaultError(f"the Python condition {name!r} failed: {error!r}") from error
-
-
-def _boolean(value: Evaluate, text: str) -> Callable[[View], Truth]:
-    def evaluate(view: View) -> Truth:
-        result = value(view)
-        if result is True or result is False or result is UNKNOWN:
-            return result
-        if result is None:
-            return UNKNOWN
-        raise ConditionFaultError(f"{text!r} is {_show(result)}, which is neither true nor false")
-
-    return evaluate
-
-
-def _negate(value: Callable[[View], Truth]) -> Evaluate:
-    def evaluate(view: View) -> Truth:
-        result = value(view)
-        return UNKNOWN if result is UNKNOWN else not result
-
-    return evaluate
-
-
-def _follow(value: Evaluate, tail: tuple[str | int, ...]) -> Evaluate:
-    """Walk into a JSON value; what is not there is UNKNOWN."""
-    if not tail:
-        return value
-
-    def evaluate(view: View) -> Any:
-        found = value(view)
-        for part in tail:
-            if isinstance(part, str) and isinstance(found, Mapping):
-                found = found.get(part, UNKNOWN)
-            elif isinstance(part, int) and isinstance(found, (list, tuple)) and part < len(found):
-                found = found[part]
-            else:
-                return UNKNOWN
-        return found
-
-    return evaluate
-
-
-_OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
-    return "a list" if isinstance(value, (list, tuple)) else "an object"
-
-
-def _compare(left: Any, right: Any, compare: Callable[[Any, Any], bool], *, equality: bool, text: str) -> Truth:
-    if left is UNKNOWN or right is UNKNOWN or left is None or right is None:
-        return UNKNOWN
-    kinds = _kind(left), _kind(right)
-    if kinds[0] != kinds[1]:
-        raise ConditionFaultError(f"{text!r} compares {kinds[0]} with {kinds[1]} ({_show(left)}, {_show(right)})")
-    if kinds[0] not in {"a number", "a string"} and not (equality and kinds[0] == "true or false"):
-        raise ConditionFaultError(f"{text!r}: {kinds[0]} cannot be compared like this")
-    return compare(left, right)
 
 
 def wake_instants(condition: Condition, view: View) -> list[int]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from edge.sfc.action import UNSUCCESSFUL, begin, fall, rise
-from edge.sfc.condition import ConditionFaultError
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
 from edge.sfc.signal import Phase, StepChange
+from edge.sfc.value import ConditionFaultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,8 @@ from edge.sfc.structure import MOST_WAYS, Structure, TooManyWaysError
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set as AbstractSet
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from edge.sfc.run import Run
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from edge.sfc.condition import UNKNOWN
 from edge.sfc.run import ActionState
+from edge.sfc.value import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from edge.errors import EdgeError
+from edge.model.recipe import LONGEST_SECONDS
 
 Seconds: TypeAlias = float
 
@@ -128,6 +129,6 @@ def _problems(script: Script) -> list[str]:
     times = [script.horizon, *(entry.at for entry in script.timeline), *(job.starts_at for job in script.jobs)]
     times += [script.default.after, *(rule.after for rule in script.equipment)]
     times += [script.default.repeat_gap, *(rule.repeat_gap for rule in script.equipment)]
-    if not all(math.isfinite(time) and 0 <= time <= 1e9 for time in times):
-        found.append("times must be seconds between 0 and 1e9")
+    if not all(math.isfinite(time) and 0 <= time <= LONGEST_SECONDS for time in times):
+        found.append(f"times must be seconds between 0 and {LONGEST_SECONDS}")
     return found
