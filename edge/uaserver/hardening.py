@@ -18,7 +18,7 @@ from edge.uaserver.type_cache import TypeNodes
 
 # asyncua would gather 100 MiB of chunks for anybody, before it knows who that is
 # (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
-_MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+_CHUNK_BYTES = 65_535
 _MAX_CHUNKS = 64
 _MAX_CONNECTIONS = 20
 
@@ -87,6 +87,12 @@ class LookOnlyServer(InternalServer):
         else:
             self.aspace._nodes = self._types  # noqa: SLF001 - as asyncua's load_aspace_shelf does
 
+    async def stop(self) -> None:
+        """Stop with every session: asyncua leaves those running whose subscriptions outlive their connection."""
+        for session in tuple(self._external_sessions.values()):
+            await session.close_session()
+        await super().stop()
+
     def register_server(self, *_: object) -> Never:
         """Refuse: asyncua lets anybody, without a session, add to what we answer about other servers."""
         raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
@@ -94,7 +100,12 @@ class LookOnlyServer(InternalServer):
 
 def limits() -> TransportLimits:
     """Bound what one message may cost us."""
-    return TransportLimits(max_chunk_count=_MAX_CHUNKS, max_message_size=_MAX_MESSAGE_BYTES)
+    return TransportLimits(
+        max_recv_buffer=_CHUNK_BYTES,
+        max_send_buffer=_CHUNK_BYTES,
+        max_chunk_count=_MAX_CHUNKS,
+        max_message_size=_MAX_CHUNKS * _CHUNK_BYTES,
+    )
 
 
 async def refuse(_object: ua.NodeId, *_arguments: ua.Variant) -> ua.StatusCode:

@@ -1,5 +1,6 @@
 """The namespaces of the address space, at indexes that stay the same over every start."""
 
+import socket
 from enum import IntEnum
 
 UA_URI = "http://opcfoundation.org/UA/"
@@ -30,10 +31,10 @@ OFFICIAL_URI = {
 
 
 def application_uri(gateway: str) -> str:
-    """Name this server for the whole plant: the URI its certificate has to carry."""
-    return f"urn:microdcs-edge:{gateway}"
+    """Name this server for the whole plant, also where every gateway bears the same name."""
+    return f"urn:{socket.gethostname()}:microdcs-edge:{gateway}"
 
 
 def machines_uri(gateway: str) -> str:
     """Name the namespace of this gateway's machines."""
-    return f"urn:microdcs-edge:{gateway}:machines"
+    return f"{application_uri(gateway)}:machines"

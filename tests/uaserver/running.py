@@ -10,6 +10,7 @@ from asyncua import Client, Node, ua
 from edge.config import OpcuaSettings
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
+from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.server import UaServer, open_server
 from edge.uaserver.space import MachineDescription
 
@@ -76,7 +77,7 @@ class Space:
 
     async def machine(self, scope: str = "station-1") -> Node:
         return await self.client.nodes.objects.get_child(
-            [self.name("Machines", UA + "Machinery/"), self.name(scope, "urn:microdcs-edge:edge:machines")]
+            [self.name("Machines", UA + "Machinery/"), self.name(scope, machines_uri("edge"))]
         )
 
     async def job_management(self, scope: str = "station-1") -> Node:

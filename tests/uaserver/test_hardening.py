@@ -1,7 +1,10 @@
 """Nobody changes anything over OPC UA; and what asyncua would let through, so that we notice when it stops."""
 
+import asyncio
+import contextlib
 import inspect
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -10,9 +13,9 @@ from asyncua.crypto.permission_rules import UserRole
 from asyncua.server.internal_server import InternalServer
 
 from edge.uaserver import nodesets
-from edge.uaserver.namespaces import Namespace
+from edge.uaserver.namespaces import Namespace, application_uri, machines_uri
 from edge.uaserver.server import UaServer
-from tests.uaserver.running import UA, Space
+from tests.uaserver.running import UA, Space, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,7 +50,7 @@ class TestReadOnly:
     async def test_adding_and_deleting_nodes_is_refused(self, client: Client, space: Space) -> None:
         machine = await space.machine()
         with pytest.raises(ua.uaerrors.BadUserAccessDenied):
-            await machine.add_object(space.index["urn:microdcs-edge:edge:machines"], "intruder")
+            await machine.add_object(space.index[machines_uri("edge")], "intruder")
         with pytest.raises(ua.uaerrors.BadUserAccessDenied):
             await client.delete_nodes([machine])
 
@@ -61,7 +64,34 @@ class TestReadOnly:
     async def test_nobody_registers_another_server(self, client: Client) -> None:
         with pytest.raises(ua.uaerrors.BadServiceUnsupported):
             await client.uaclient.register_server(ua.RegisteredServer(ServerUri="urn:intruder"))
-        assert [found.ApplicationUri for found in await client.find_servers()] == ["urn:microdcs-edge:edge"]
+        assert [found.ApplicationUri for found in await client.find_servers()] == [application_uri("edge")]
+
+
+class TestLimits:
+    async def test_a_message_beyond_four_mebibytes_ends_its_connection_only(self) -> None:
+        async with served() as server:
+            sending = Client(server.endpoint)
+            await sending.connect()
+            node = sending.get_node(ua.ObjectIds.Server_ServiceLevel)
+            with pytest.raises(ua.uaerrors.BadRequestTooLarge):
+                await node.write_value(ua.Variant(bytes(5 * 1024 * 1024), ua.VariantType.ByteString))
+            async with Client(server.endpoint) as another:
+                assert (
+                    await another.get_node(ua.ObjectIds.Server_ServerStatus_State).read_value()
+                    == ua.ServerState.Running
+                )
+            with contextlib.suppress(ConnectionError, ua.UaError):
+                await sending.disconnect()
+
+    async def test_connections_are_counted(self) -> None:
+        async with served() as server, contextlib.AsyncExitStack() as stack:
+            place = urlsplit(server.endpoint)
+            pairs = [await asyncio.open_connection(place.hostname, place.port) for _ in range(21)]
+            for _, writer in pairs:
+                stack.callback(writer.close)
+            async with asyncio.timeout(5):
+                assert await pairs[-1][0].read() == b""
+            assert not pairs[0][0].at_eof()
 
 
 class TestWhyWeDoItOurselves:

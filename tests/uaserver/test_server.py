@@ -63,6 +63,18 @@ async def test_a_server_stops_at_once_though_clients_are_there() -> None:
     await leaving.disconnect()
 
 
+async def test_nothing_runs_on_when_the_server_has_stopped() -> None:
+    before = asyncio.all_tasks()
+    async with served(SETTINGS, MACHINES[:1]) as server:
+        staying = Client(server.endpoint)
+        await staying.connect()
+        await staying.create_subscription(50, object())
+    await asyncio.sleep(0)  # so that what was cancelled last can end
+    left = [task.get_coro() for task in asyncio.all_tasks() - before]
+    await staying.disconnect()
+    assert [coro for coro in left if "asyncua/server" in coro.cr_code.co_filename] == []  # type: ignore[union-attr]
+
+
 async def test_the_clock_runs(client: Client) -> None:
     ticks: asyncio.Queue[datetime] = asyncio.Queue()
 

@@ -3,6 +3,7 @@
 import pytest
 from asyncua import Client, Node, ua
 
+from edge.uaserver.namespaces import TYPES_URI, application_uri, machines_uri
 from tests.uaserver.running import UA, Space
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,25 +62,25 @@ class TestPlace:
             }
 
     async def test_gives_nodes_ids_that_follow_from_the_scope(self, space: Space) -> None:
-        index = space.index["urn:microdcs-edge:edge:machines"]
+        index = space.index[machines_uri("edge")]
         path = "station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl/JobOrderList"
         assert (await space.job_order_list()).nodeid == ua.NodeId(path, index)
 
     async def test_keeps_the_namespaces_at_their_indexes(self, client: Client) -> None:
         assert await client.get_namespace_array() == [
             UA,
-            "urn:microdcs-edge:edge",
+            application_uri("edge"),
             UA + "DI/",
             UA + "IA/",
             UA + "Machinery/",
             UA + "ISA95-JOBCONTROL_V2/",
             UA + "Machinery/Jobs/",
-            "urn:microdcs-edge:types",
-            "urn:microdcs-edge:edge:machines",
+            TYPES_URI,
+            machines_uri("edge"),
         ]
 
     async def test_offers_a_concrete_type_for_the_events_of_a_job(self, client: Client, space: Space) -> None:
-        concrete = client.get_node(ua.NodeId("JobOrderStatusEventType", space.index["urn:microdcs-edge:types"]))
+        concrete = client.get_node(ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI]))
         abstract = ua.NodeId(1006, space.index[UA + "ISA95-JOBCONTROL_V2/"])
         results = await (await space.job_management()).get_child(
             [space.name("JobOrderResults", UA + "Machinery/Jobs/")]
