@@ -11,7 +11,8 @@ COMMANDS = {
     "run": "Run the gateway until it is told to stop.",
     "demo": "Run one whole job on real parts, on this machine.",
     "check": "Tell every fault of a settings file or a recipe.",
-    "simulate": "Run simulated equipment or a simulated MES against a broker.",
+    "simulate": "Run a recipe in virtual time, against a script of its equipment.",
+    "sim": "Run simulated equipment against a broker.",
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""
 
