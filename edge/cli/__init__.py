@@ -8,10 +8,10 @@ from edge import __version__
 from edge.errors import EdgeError, SettingsError
 
 COMMANDS = {
-    "run": "Run the gateway until it is told to stop.",
+    "run": "Run the gateway until it is told to stop (SIGTERM, SIGINT).",
     "demo": "Run one whole job on real parts, on this machine.",
     "check": "Tell every fault of a settings file or a recipe.",
-    "simulate": "Run a recipe in virtual time, against a script of its equipment.",
+    "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",
     "sim": "Run simulated equipment against a broker.",
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""
