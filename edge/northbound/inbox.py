@@ -10,9 +10,10 @@ import structlog
 from edge.errors import Refused
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import JSON, CloudEvent, new_id
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall
 from edge.model.job_state import METHODS, Cause
-from edge.northbound.topics import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE, Topics
+from edge.northbound.topics import Topics
 from edge.station.jobs import JobCall, JobService
 from edge.station.settings import KINDS, Operation, StationSettings
 

@@ -8,15 +8,10 @@ import structlog
 from edge.errors import Unavailable
 from edge.links.mqtt import Session, to_message
 from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent
 from edge.model.job_state import Cause, state_entries
-from edge.northbound.topics import (
-    JOB_ORDER_TYPE,
-    JOB_RESPONSE_TYPE,
-    PROGRESS_TYPE,
-    STATUS_EVENT_TYPE,
-    Topics,
-)
+from edge.northbound.topics import Topics
 from edge.station.runs import Progress
 from edge.store import changes, jobs
 from edge.store.changes import Change

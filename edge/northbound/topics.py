@@ -1,15 +1,7 @@
-"""The topic grammar of the northbound side, and the CloudEvents types on it."""
+"""The topic grammar of the northbound side."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
-
-METHOD_TYPE = "org.opcfoundation.ISA95-JOBCONTROL_V2.{}.v2"
-CONFIG_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
-STATUS_EVENT_TYPE = METHOD_TYPE.format("ISA95JobOrderStatusEventType")
-JOB_ORDER_TYPE = METHOD_TYPE.format("ISA95JobOrderAndStateDataType")
-JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
-REFUSED_TYPE = "com.github.aschamberger.microdcs.refused.v1"
-PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
 
 
 @dataclass(frozen=True, slots=True)

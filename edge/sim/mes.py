@@ -13,14 +13,13 @@ from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Message, Session, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
 
 TOPIC_PREFIX = "app/jobs"
 ANSWER_SECONDS = 10.0
 # Answers to calls of before a restart are of no use after it.
 SESSION_EXPIRY_SECONDS = 60
-METHOD_TYPE = "org.opcfoundation.ISA95-JOBCONTROL_V2.{}.v2"
-CONFIG_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
 
 Watcher = Callable[[str, CloudEvent], Awaitable[None]]
 

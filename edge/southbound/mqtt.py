@@ -11,6 +11,7 @@ from edge.config import MqttEquipmentSettings
 from edge.errors import Refused
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
 
@@ -129,7 +130,7 @@ class MqttEquipment:
         answer = CloudEvent(
             id=str(uuid.uuid4()),
             source=self._source,
-            type=request.get("type") or "com.github.aschamberger.microdcs.refused.v1",
+            type=request.get("type") or REFUSED_TYPE,
             subject=request.get("subject"),
             correlationid=request.get("correlationid"),
             causationid=request.get("id"),
