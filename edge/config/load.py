@@ -56,11 +56,7 @@ class _Given:
     from_environment: bool = False
 
     def read(self, hint: object) -> value.Reading:
-        return (
-            value.from_text(self.written, hint)
-            if self.from_environment
-            else value.from_toml(self.written, hint)
-        )
+        return value.from_text(self.written, hint) if self.from_environment else value.from_toml(self.written, hint)
 
 
 class _Draft:
@@ -88,9 +84,7 @@ class _Draft:
 
     def _add_table(self, section: str, table: object, origin: str) -> None:
         if isinstance(table, dict):
-            self._given.setdefault(section, {}).update(
-                {key: _Given(origin, entry) for key, entry in table.items()}
-            )
+            self._given.setdefault(section, {}).update({key: _Given(origin, entry) for key, entry in table.items()})
         else:
             kind = value.KINDS.get(type(table), "a date or time")
             self.problems.append(f"{origin}: {section}: expected a table, got {kind}")
@@ -129,9 +123,7 @@ class _Draft:
                 file = Path(environ.get("CREDENTIALS_DIRECTORY", ""), name)
                 redis["password_file"] = _Given(origin, str(file))
                 if "password" in redis:
-                    self.problems.append(
-                        f"{origin}: redis.password_file: give this or redis.password, not both"
-                    )
+                    self.problems.append(f"{origin}: redis.password_file: give this or redis.password, not both")
                 if file.is_file():
                     redis["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
             case _:
@@ -153,9 +145,7 @@ class _Draft:
         given = self._given.get(name, {})
         for key in given:
             if key not in hints:
-                self.problems.append(
-                    f"{given[key].origin}: {name}.{key}: there is no such key{_near(key, hints)}"
-                )
+                self.problems.append(f"{given[key].origin}: {name}.{key}: there is no such key{_near(key, hints)}")
         values: dict[str, Any] = {}
         complete = True
         for field in msgspec.structs.fields(cls):

@@ -30,12 +30,10 @@ _MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
 class GatewaySettings(Struct, frozen=True, kw_only=True):
     """`[gateway]`: who this gateway is and which scopes it serves."""
 
-    name: Annotated[
-        _Name, Meta(description="Name of this gateway in messages, logs and the OPC UA server.")
-    ] = "edge"
-    scopes: Annotated[
-        tuple[_Name, ...], Meta(min_length=1, description="ISA-95 scopes whose job orders run here.")
-    ] = ("station-1",)
+    name: Annotated[_Name, Meta(description="Name of this gateway in messages, logs and the OPC UA server.")] = "edge"
+    scopes: Annotated[tuple[_Name, ...], Meta(min_length=1, description="ISA-95 scopes whose job orders run here.")] = (
+        "station-1",
+    )
 
 
 class RedisSettings(Struct, frozen=True, kw_only=True):
@@ -60,9 +58,7 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
 class MqttSettings(Struct, frozen=True, kw_only=True):
     """`[mqtt]`: the session with the broker."""
 
-    url: Annotated[_MqttUrl, Meta(description="The broker; empty switches MQTT off.")] = (
-        "mqtt://127.0.0.1:1883"
-    )
+    url: Annotated[_MqttUrl, Meta(description="The broker; empty switches MQTT off.")] = "mqtt://127.0.0.1:1883"
     client_id: Annotated[str, Meta(description="Client id; empty takes the gateway's name.")] = ""
     username: Annotated[str, Meta(description="User name; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
@@ -74,9 +70,7 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
 class NorthboundSettings(Struct, frozen=True, kw_only=True):
     """`[northbound]`: the job interface towards the MES."""
 
-    topic_prefix: Annotated[_Topic, Meta(description="Calls come on `{topic_prefix}/{scope}/commands`.")] = (
-        "app/jobs"
-    )
+    topic_prefix: Annotated[_Topic, Meta(description="Calls come on `{topic_prefix}/{scope}/commands`.")] = "app/jobs"
     max_downloadable_job_orders: Annotated[
         int, Meta(ge=1, le=65535, description="Most job orders a scope holds at a time.")
     ] = 1000
@@ -86,9 +80,7 @@ class MqttEquipmentSettings(Struct, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment and the actions it takes."""
 
     kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
-    type_ids: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")
-    ]
+    type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
     topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
         "app/equipment"
     )
@@ -108,9 +100,7 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
             extra={"must_be": "directory"},
         ),
     ] = ""
-    manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = (
-        "unknown"
-    )
+    manufacturer: Annotated[str, Meta(description="Manufacturer of the station, in its Identification.")] = "unknown"
     serial_number: Annotated[str, Meta(description="Serial number of the station.")] = "unknown"
     product_instance_uri: Annotated[
         str, Meta(description="Globally unique URI of the station; empty makes one of host and gateway name.")
@@ -123,17 +113,17 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     ended_jobs: Annotated[
         int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
     ] = 86_400
-    dedupe: Annotated[
-        int, Meta(ge=1, description="Seconds within which a repeated message has no second effect.")
-    ] = 600
+    dedupe: Annotated[int, Meta(ge=1, description="Seconds within which a repeated message has no second effect.")] = (
+        600
+    )
 
 
 class LoggingSettings(Struct, frozen=True, kw_only=True):
     """`[logging]`: what is told and how."""
 
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="Least severity that is told.")
-    ] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Least severity that is told.")] = (
+        "info"
+    )
     format: Annotated[
         Literal["auto", "console", "json", "journal"],
         Meta(description="`auto` is the journal under systemd, lines for people on a terminal, else JSON."),

@@ -43,9 +43,7 @@ def from_toml(value: object, hint: object) -> Reading:
     try:
         return _checked(msgspec.convert(value, hint), hint)
     except msgspec.ValidationError:
-        shown = (
-            repr(value) if isinstance(value, _toml_type(hint)) else KINDS.get(type(value), "a date or time")
-        )
+        shown = repr(value) if isinstance(value, _toml_type(hint)) else KINDS.get(type(value), "a date or time")
         return Reading(None, (f"expected {expected(hint)}, got {shown}",))
 
 

@@ -14,9 +14,7 @@ def project_files() -> tuple[Path, ...]:
     """Names every file of the project, relative to its root: what git tracks or would."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return tuple(
-        sorted(path for name in listed.split("\0") if name and (ROOT / (path := Path(name))).is_file())
-    )
+    return tuple(sorted(path for name in listed.split("\0") if name and (ROOT / (path := Path(name))).is_file()))
 
 
 def modules(folder: str = "edge") -> list[Path]:

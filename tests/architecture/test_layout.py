@@ -49,9 +49,7 @@ def test_the_page_of_rooms_shows_the_rooms_from_the_top_down() -> None:
 @pytest.mark.parametrize("vendor", SPEAKERS)
 def test_a_vendors_words_are_forbidden_in_every_room_but_its_own(vendor: str) -> None:
     sources = [
-        contract["source_modules"]
-        for contract in contracts()
-        if vendor in contract.get("forbidden_modules", ())
+        contract["source_modules"] for contract in contracts() if vendor in contract.get("forbidden_modules", ())
     ]
     silent = {room.removeprefix("edge.") for room in max(sources, key=len)}
     assert silent == set(layers()) - SPEAKERS[vendor]
@@ -61,9 +59,7 @@ def test_every_room_says_in_one_sentence_what_it_is() -> None:
     page = text(Path("docs/reference/rooms.md"))
     sentences = {}
     for path in modules():
-        if path.parts[1:] in {(f"{room}.py",) for room in layers()} | {
-            (room, "__init__.py") for room in layers()
-        }:
+        if path.parts[1:] in {(f"{room}.py",) for room in layers()} | {(room, "__init__.py") for room in layers()}:
             sentences[str(path)] = text(path).split("\n", 1)[0].strip('"')
     assert {path: line for path, line in sentences.items() if f" {line} |" not in page} == {}
 

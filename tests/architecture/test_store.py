@@ -33,9 +33,7 @@ def test_a_key_is_built_as_its_pattern_says(key: KeySpec) -> None:
 def test_every_script_has_exactly_one_typed_wrapper() -> None:
     scripts = [path for path in project_files() if path.suffix == ".lua"]
     wrappers = {
-        script.name: [
-            str(path) for path in modules() if re.search(rf"\b{script.stem}(\.lua)?[\"']", text(path))
-        ]
+        script.name: [str(path) for path in modules() if re.search(rf"\b{script.stem}(\.lua)?[\"']", text(path))]
         for script in scripts
     }
     assert scripts
@@ -49,10 +47,6 @@ def test_only_the_store_writes_key_names() -> None:
         str(path): found
         for path in modules()
         if path.parts[1] != "store"
-        and (
-            found := [
-                prefix for prefix in sorted(prefixes) if re.search(rf"[\"':]{re.escape(prefix)}", text(path))
-            ]
-        )
+        and (found := [prefix for prefix in sorted(prefixes) if re.search(rf"[\"':]{re.escape(prefix)}", text(path))])
     }
     assert spelled == {}

@@ -166,9 +166,7 @@ def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, t
         ("EDGE_SOUTHBOUND__TOOL", "x", "environment EDGE_SOUTHBOUND__TOOL: southbound: "),
     ],
 )
-def test_a_problem_of_a_variable_is_told_with_its_name(
-    tmp_path: Path, variable: str, text: str, told: str
-) -> None:
+def test_a_problem_of_a_variable_is_told_with_its_name(tmp_path: Path, variable: str, text: str, told: str) -> None:
     (problem,) = problems(None, {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text})
     assert told in problem
 

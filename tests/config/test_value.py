@@ -42,9 +42,7 @@ def test_a_value_that_cannot_be_is_none_and_has_a_fault(written: object) -> None
     assert reading.faults[0].startswith("expected a whole number of at least 1 and at most 9, got ")
 
 
-@pytest.mark.parametrize(
-    "url", ["mqtt", "mqtt://", "mqtt://:1883", "mqtt://h:0", "mqtt://h:x", "mqtt://[h", "ws://h"]
-)
+@pytest.mark.parametrize("url", ["mqtt", "mqtt://", "mqtt://:1883", "mqtt://h:0", "mqtt://h:x", "mqtt://[h", "ws://h"])
 def test_a_url_needs_a_known_scheme_and_a_host(url: str) -> None:
     assert len(value.from_toml(url, Broker).faults) == 1
 
