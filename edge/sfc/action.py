@@ -29,47 +29,50 @@ def rise(draft: Draft, action: NetAction) -> None:
         reset_storage(draft, action.name)
     elif rule.stored and _is_set(draft, action):
         return
-    before = _renew(draft, action)
-    match rule.sends:
-        case Moment.ACTIVATION:
-            begin(draft, action)
-        case Moment.DURATION:
-            draft.put(action.key, replace(before, due=draft.now + action.duration_ms))
-        case Moment.DEACTIVATION | Moment.NEVER:
-            draft.put(action.key, before)
+    if rule.sends is Moment.ACTIVATION:
+        begin(draft, action)
+    else:
+        due = draft.now + action.duration_ms if rule.sends is Moment.DURATION else None
+        attempt = _set_aside(draft, action.key)
+        draft.put(action.key, Association(action=action.name, step=action.step, attempt=attempt, due=due))
     if rule.stores is Moment.ACTIVATION:
         draft.set_stored(action.name, action.key)
 
 
-def _renew(draft: Draft, action: NetAction) -> Association:
-    """Give a pending association in place of the last activation's; a command nobody stopped is kept beside it."""
-    old = draft.associations.get(action.key)
+def _set_aside(draft: Draft, key: str) -> int:
+    """Make room for a new activation: a command of the last one that is still open is kept beside it.
+
+    Gives the attempt of the last activation.
+    """
+    old = draft.associations.get(key)
     if old is None:
-        return Association(action=action.name, step=action.step, reset=action.rule.resets)
+        return 0
     if old.state is ActionState.DISPATCHED:
-        draft.put(f"{action.key}/{old.attempt}", old)
-    return Association(action=action.name, step=action.step, reset=action.rule.resets, attempt=old.attempt)
+        draft.put(f"{key}/{old.attempt}", old)
+    return old.attempt
 
 
 def _is_set(draft: Draft, action: NetAction) -> bool:
     """Tell whether the action is set already; then this association shares the start that set it.
 
-    A start that failed or timed out did not set anything one could rely on: it is sent again.
+    A start that failed or timed out did not set anything one could rely on: it is sent again. The delay of an SD keeps
+    only its own association from starting.
     """
     key = draft.stored.get(action.name)
     if key is None:
         return False
     origin = draft.associations[key]
-    if origin.state in UNSUCCESSFUL:
+    if key == action.key:
+        return origin.state not in UNSUCCESSFUL
+    if origin.state in UNSUCCESSFUL or origin.state is ActionState.PENDING:
         return False
-    if key != action.key:
-        draft.put(action.key, replace(origin, step=action.step, due=None))
+    draft.put(action.key, replace(origin, step=action.step, due=None))
     return True
 
 
 def begin(draft: Draft, action: NetAction) -> None:
     """Send the command of an association, or arm its wait."""
-    old = draft.associations.get(action.key)
+    _set_aside(draft, action.key)
     attempt = draft.attempts(action.name, reset=action.rule.resets) + 1
     deadline = draft.now + action.timeout_ms if action.timeout_ms else None
     each = Association(
@@ -84,8 +87,6 @@ def begin(draft: Draft, action: NetAction) -> None:
         due=draft.now + action.duration_ms if action.rule.ends else None,
         type_id=action.type_id if action.pull else "",
     )
-    if old is not None and old.state is ActionState.DISPATCHED:
-        draft.put(f"{action.key}/{old.attempt}", old)
     draft.put(action.key, each)
     if not action.pull:
         draft.send(action, Phase.RESET if action.rule.resets else Phase.START, each)
@@ -146,19 +147,16 @@ def duration_passed(draft: Draft, key: str) -> None:
     """The T of an association has passed: a delayed command goes out, a limited one is over."""
     action, each = draft.action_of(key), draft.associations[key]
     if each.state is ActionState.PENDING:
-        if action.rule.stores is Moment.DURATION:
-            if _is_set(draft, action):
+        if action.rule.stored:
+            if draft.stored.get(action.name) != key and _is_set(draft, action):
                 return
             draft.set_stored(action.name, key)
-        draft.put(key, replace(each, due=None))
         begin(draft, action)
         return
+    draft.stop(action, each)
     if each.state is ActionState.COMPLETED:
-        # Only SL lives on after its answer: the action it started is ended now.
-        draft.send(action, Phase.STOP, each)
         draft.put(key, replace(each, due=None))
         return
-    draft.stop(action, each)
     _close(draft, key, each, ActionState.STOPPED if action.rule.stored else ActionState.COMPLETED)
     _share(draft, key)
 
@@ -189,7 +187,10 @@ def complete(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
             event_id=event_id,
         ),
     )
-    _share(draft, key)
+    if "/" in key:
+        draft.drop(key)
+    else:
+        _share(draft, key)
 
 
 def refuse(draft: Draft, key: str, error: str) -> None:

@@ -121,9 +121,8 @@ _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
 def _event(draft: Draft, event: Event) -> Ignored | None:
     pulling = draft.net.pulling.get(event.type_id, ())
     told = f"event {event.id!r} of type {event.type_id!r}"
-    if any(each.id == event.id for each in draft.early.values()) or any(
-        each.event_id == event.id for action in pulling if (each := draft.associations.get(action.key))
-    ):
+    taken = [draft.associations[action.key].event_id for action in pulling if action.key in draft.associations]
+    if event.id and (event.id in taken or any(kept.id == event.id for kept in draft.early.values())):
         return Ignored(IgnoredKind.DUPLICATE, f"{told} was seen before")
     waiting = [
         (each.armed_at or 0, action.index, action.key)

@@ -178,7 +178,7 @@ class _Compiler:
         def evaluate(view: View) -> Truth:
             known = True
             for part in parts:
-                value = part(view)
+                value: Truth = part(view)
                 if value is decisive:
                     return decisive
                 if value is UNKNOWN:
@@ -202,6 +202,8 @@ class _Compiler:
         match side:
             case Name(path=("steps", step, "T")):
                 self.wakes.append(Wake(str(step), bound))
+            case _:
+                pass
 
     def _name(self, node: Name) -> Evaluate:
         first, *rest = node.path

@@ -107,8 +107,12 @@ class Draft(RunView):
         self.requests.append(request(self.run, action, phase, each.command_id, each.attempt))
 
     def stop(self, action: NetAction, each: Association) -> None:
-        """Ask for the stop of an open command; waits have none to send, and a reset is never stopped."""
-        if each.state is ActionState.DISPATCHED and not action.rule.resets:
+        """Ask for the stop of what a command began: one without answer, or one that its SL still limits.
+
+        A wait has nothing to stop, and a reset is never stopped.
+        """
+        running = each.state is ActionState.DISPATCHED or (each.state is ActionState.COMPLETED and each.due is not None)
+        if running and not action.pull and not action.rule.resets:
             self.send(action, Phase.STOP, each)
 
     def action_of(self, key: str) -> NetAction:

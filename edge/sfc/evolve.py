@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from edge.sfc.action import UNSUCCESSFUL, begin, fall, rise
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
-from edge.sfc.signal import Phase, StepChange
+from edge.sfc.signal import StepChange
 from edge.sfc.value import ConditionFaultError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _complete(draft: Draft) -> None:
         if each.state is ActionState.PENDING or each.state is ActionState.WAITING:
             draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
         elif each.due is not None:
-            draft.send(action, Phase.STOP, each)
+            draft.stop(action, each)
             draft.put(key, replace(each, due=None))
     draft.conclude(Outcome.COMPLETED, None)
 
@@ -180,11 +180,10 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
         each, action = draft.associations[key], draft.action_of(key)
         if action.rule.resets and each.state is ActionState.DISPATCHED:
             continue
-        draft.stop(action, each)
+        if each.state is ActionState.DISPATCHED or action.name not in draft.net.resetting:
+            draft.stop(action, each)
         if each.state is ActionState.COMPLETED:
             draft.put(key, replace(each, due=None))
-            if not draft.net.resetting.get(action.name):
-                draft.send(action, Phase.STOP, each)
         else:
             draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
     for key in sorted(setting, key=lambda key: draft.net.actions[key].index):

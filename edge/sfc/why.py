@@ -1,0 +1,129 @@
+"""Why a run is waiting: each enabled transition with what it lacks, each open command with its age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from edge.sfc.condition import Unmet
+from edge.sfc.run import ActionState
+from edge.sfc.value import ConditionFaultError
+from edge.sfc.view import RunView
+
+if TYPE_CHECKING:
+    from edge.sfc.net import Net, NetTransition
+    from edge.sfc.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionWaits:
+    """A transition whose sources are active, and everything that keeps it from clearing."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    condition: str
+    unmet: tuple[Unmet, ...]
+
+    def __str__(self) -> str:
+        lacks = "; ".join(f"{unmet.text}: {unmet.because}" for unmet in self.unmet)
+        return f"{', '.join(self.sources)} → {', '.join(self.targets)} [{self.condition}] waits for {lacks}"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWaits:
+    """An association that is open: a command without answer, an awaited event, or a duration that runs.
+
+    Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` the rest
+    of the duration. While the run is paused they stand still.
+    """
+
+    action: str
+    step: str
+    state: ActionState
+    attempt: int
+    age_ms: int | None
+    left_ms: int | None
+    due_in_ms: int | None
+
+    def __str__(self) -> str:
+        parts = [f"action {self.action} of {self.step} is {self.state}"]
+        if self.age_ms is not None:
+            parts.append(f"for {self.age_ms / 1000:g} s")
+        if self.left_ms is not None:
+            parts.append(f"times out in {self.left_ms / 1000:g} s")
+        if self.due_in_ms is not None:
+            parts.append(f"duration ends in {self.due_in_ms / 1000:g} s")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Nothing moves because the run is paused, has not started or has ended."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+Waiting: TypeAlias = TransitionWaits | ActionWaits | Held
+
+
+def why(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
+    """Tell what a run waits for: transitions by rank, then actions in the order of the recipe."""
+    if run.ended:
+        return (Held(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
+    if run.started_at is None:
+        return (Held("the run has not started"),)
+    at = now if run.paused_at is None else run.paused_at
+    view = RunView(net, run, at)
+    enabled = {
+        transition.index: transition
+        for step in run.active
+        for transition in net.steps[step].outgoing
+        if run.active.issuperset(transition.sources)
+    }
+    held = (Held(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
+    return (
+        *held,
+        *(_transition(enabled[index], view) for index in sorted(enabled)),
+        *_actions(net, run, at),
+    )
+
+
+def _transition(transition: NetTransition, view: RunView) -> TransitionWaits:
+    unfinished = [step for step in transition.needs_done if not view.done(step)]
+    unmet = [Unmet(f"steps.{step}.done", _unfinished(step, view)) for step in unfinished]
+    for condition in transition.conditions:
+        try:
+            met = condition.evaluate(view) is True
+        except ConditionFaultError as error:
+            unmet.append(Unmet(condition.text, str(error)))
+            continue
+        if not met:
+            unmet += condition.explain(view)
+    return TransitionWaits(transition.sources, transition.targets, transition.text or "always", tuple(unmet))
+
+
+def _unfinished(step: str, view: RunView) -> str:
+    over = {ActionState.COMPLETED, ActionState.STOPPED}
+    waiting = [view.associations[key] for key in view.net.steps[step].holding]
+    return ", ".join(f"{each.action} is {each.state}" for each in waiting if each.state not in over)
+
+
+def _actions(net: Net, run: Run, at: int) -> list[ActionWaits]:
+    found = []
+    for key in sorted(run.open, key=lambda key: (net.actions[key.partition("/")[0]].index, key)):
+        each = run.associations[key]
+        found.append(
+            ActionWaits(
+                action=each.action,
+                step=each.step,
+                state=each.state,
+                attempt=each.attempt,
+                age_ms=None if each.armed_at is None else at - each.armed_at,
+                left_ms=None if each.deadline is None else each.deadline - at,
+                due_in_ms=None if each.due is None else each.due - at,
+            )
+        )
+    return found
