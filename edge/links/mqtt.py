@@ -12,10 +12,19 @@ import aiomqtt
 import structlog
 
 from edge.config import MqttSettings
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links.background import beside
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
-from edge.links.mqtt_connection import RECEIVE_MAXIMUM, Broker, Connection, Incoming, broker_of, connect
+from edge.links.mqtt_connection import (
+    RECEIVE_MAXIMUM,
+    Broker,
+    Connection,
+    Incoming,
+    PublishRefused,
+    broker_of,
+    connect,
+)
+from edge.model.cloudevent import CloudEvent
 
 __all__ = ["Handler", "Message", "PoisonHandler", "Session", "open_session", "to_event", "to_message"]
 
@@ -129,11 +138,23 @@ class Session:
         await self.send(message, qos=qos)
 
     async def send(self, message: Message, *, qos: int = 1) -> None:
-        """Publish a message and return once the broker has it; raises Unavailable if it does not confirm."""
+        """Publish a message and return once the broker has it; raises as Connection.publish does."""
         if self._connection is None:
             reason = f"not connected to the MQTT broker at {self._broker.address}"
             raise Unavailable(reason, "The session reconnects by itself; try again later.")
         await self._connection.publish(message, qos)
+
+    async def answer(self, request: Message, event: CloudEvent) -> None:
+        """Send an event to where a request wants its answer, with its correlation data; raises Unavailable.
+
+        Who names a topic that we may not write to gets no answer, and does not keep others from theirs.
+        """
+        if request.response_topic is None:
+            return
+        try:
+            await self.send(to_message(event, request.response_topic, correlation_data=request.correlation_data))
+        except (PublishRefused, Refused) as error:
+            _log.warning("answer dropped", topic=request.response_topic, type=event.type, reason=error.message)
 
     async def subscribe(self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None) -> None:
         """Hand what matches `topic_filter` to `handler`, for the life of the session.

@@ -38,8 +38,14 @@ _FORBIDDEN = re.compile(
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x11_0000, 0x1_0000))
     + "]"
 )
+# PUBACK reason codes that say no to this very message: not authorized, topic name invalid, payload format invalid.
+_NEVER = frozenset({0x87, 0x90, 0x99})
 _LONGEST_STRING = 65_535
 _LENGTH_BYTES = 2
+
+
+class PublishRefused(Unavailable):
+    """The broker does not take this message, however often it is sent, unless somebody changes its access rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +127,8 @@ class Connection:
     async def publish(self, message: Message, qos: int) -> None:
         """Publish and return after the PUBACK.
 
-        Text in the properties loses its control characters. Raises Unavailable when no PUBACK comes or the
-        broker refuses, Refused(`topic`) for a topic that MQTT does not allow.
+        Text in the properties loses its control characters. Raises Unavailable when no PUBACK comes or the broker
+        cannot take it now, PublishRefused when it never will, Refused(`topic`) for a topic that MQTT does not allow.
         """
         _check_topic(message.topic)
         info = self._paho.publish(message.topic, message.payload, qos, message.retain, _publish_properties(message))
@@ -140,10 +146,9 @@ class Connection:
         finally:
             del self._pubacks[info.mid]
         if reason.is_failure:
-            raise self._unavailable(
-                f"refused a publish to {message.topic!r}: {reason}",
-                "Check the broker's access rules for this client.",
-            )
+            text = f"the MQTT broker at {self._address} refused a publish to {message.topic!r}: {reason}"
+            kind = PublishRefused if reason.value in _NEVER else Unavailable
+            raise kind(text, "Check the broker's access rules for this client.")
 
     async def subscribe(self, topic_filter: str) -> str | None:
         """Subscribe at QoS 1; give the broker's reason when it refuses, else None.

@@ -14,6 +14,9 @@ MSGPACK = "application/msgpack"
 STRUCTURED_JSON = "application/cloudevents+json"
 MSGPACK_TYPES = frozenset({MSGPACK, "application/x-msgpack", "application/vnd.msgpack"})
 
+MAX_NESTING = 32
+"""More levels than any order or recipe needs; what is read here is stored, and read again deeper in the stack."""
+
 REQUIRED = ("id", "source", "type")
 _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
 
@@ -48,28 +51,57 @@ _NAMED = frozenset(CloudEvent.__struct_fields__) - {"extensions", "data", "expir
 def decode_data(content_type: str, payload: bytes) -> Any:
     """Decode a payload by its media type; an empty payload is None.
 
-    Raises Refused(`unreadable`) for bytes that are not what the media type says, or nested too deep to handle.
+    Raises Refused(`unreadable`) for bytes that are not what the media type says, for what JSON cannot say again,
+    and for what is nested deeper than MAX_NESTING.
     """
     if not payload:
         return None
-    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    media_type = _media_type(content_type)
     try:
         if media_type in MSGPACK_TYPES:
-            return msgspec.msgpack.decode(payload)
-        if media_type == JSON or media_type.endswith("+json"):
-            return msgspec.json.decode(payload)
+            data = msgspec.msgpack.decode(payload)
+        elif media_type == JSON or media_type.endswith("+json"):
+            data = msgspec.json.decode(payload)
+        else:
+            message = f"content type {media_type!r} is not supported"
+            raise Refused("unreadable", message, f"Use {JSON} or {MSGPACK}.")
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         message = f"the payload is not {media_type}: {error}"
         raise Refused("unreadable", message, "Send the payload in the format that its content type names.") from None
-    message = f"content type {media_type!r} is not supported"
-    raise Refused("unreadable", message, f"Use {JSON} or {MSGPACK}.")
+    if fault := _fault_of(data):
+        raise Refused("unreadable", f"the payload {fault}", "Send what JSON can say, in a few levels.")
+    return data
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower() or JSON
+
+
+def _fault_of(data: object) -> str | None:
+    """Look through data level by level for what could be read, but not be kept."""
+    level = [data]
+    for _ in range(MAX_NESTING + 1):
+        inner: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                if not all(isinstance(key, str) for key in each):
+                    return "has a key that is no text"
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+            elif isinstance(each, msgspec.msgpack.Ext):
+                return "holds an extension type of MessagePack"
+        if not inner:
+            return None
+        level = inner
+    return f"is nested deeper than {MAX_NESTING} levels"
 
 
 def encode_data(content_type: str, data: object) -> bytes:
     """Encode `data` (builtins or msgspec Structs) in the given media type; None is no bytes."""
     if data is None:
         return b""
-    if content_type in MSGPACK_TYPES:
+    if _media_type(content_type) in MSGPACK_TYPES:
         return msgspec.msgpack.encode(data)
     return msgspec.json.encode(data)
 

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
-from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.links.mqtt import Message, Session, to_event
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall
@@ -74,21 +74,21 @@ class Inbox:
         raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
 
     async def _answer(self, message: Message, event: CloudEvent | None, said: _Said) -> None:
-        if message.response_topic is None:
-            return
+        # A call that could not be read may still tell who waits for its answer.
+        told = message.user_properties
         answer = CloudEvent(
             id=new_id(),
             source=self._source,
-            type=event.type if event else REFUSED_TYPE,
-            subject=event.subject if event else None,
+            type=event.type if event else told.get("type") or REFUSED_TYPE,
+            subject=event.subject if event else told.get("subject"),
             datacontenttype=event.datacontenttype if event else JSON,
-            correlationid=event.correlationid if event else None,
-            causationid=event.id if event else None,
+            correlationid=event.correlationid if event else told.get("correlationid"),
+            causationid=event.id if event else told.get("id"),
             mdcserrorkind=said.error_kind,
             mdcserrormessage=said.reason,
             data=said.data,
         )
-        await self._session.send(to_message(answer, message.response_topic, correlation_data=message.correlation_data))
+        await self._session.answer(message, answer)
 
     async def _answer_defect(self, message: Message, error: Exception) -> None:
         try:

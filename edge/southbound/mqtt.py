@@ -75,11 +75,7 @@ class MqttEquipment:
             await self._refuse(message, refusal)
             return
         task = await self._station.event(happened)
-        if message.response_topic:
-            answer = self._task_answer(event, task)
-            await self._session.send(
-                to_message(answer, message.response_topic, correlation_data=message.correlation_data)
-            )
+        await self._session.answer(message, self._task_answer(event, task))
 
     async def _publish(self, command: Command, phase: Phase) -> None:
         event = CloudEvent(
@@ -124,8 +120,6 @@ class MqttEquipment:
             kind=refusal.kind,
             reason=refusal.message,
         )
-        if not message.response_topic:
-            return
         request = message.user_properties
         answer = CloudEvent(
             id=str(uuid.uuid4()),
@@ -137,7 +131,7 @@ class MqttEquipment:
             mdcserrorkind=refusal.kind,
             mdcserrormessage=refusal.message,
         )
-        await self._session.send(to_message(answer, message.response_topic, correlation_data=message.correlation_data))
+        await self._session.answer(message, answer)
 
 
 def _answer_of(event: CloudEvent) -> EquipmentAnswer:
