@@ -42,9 +42,9 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
 def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
     """Names the files to read, the main one first; one that was asked for has to exist."""
     main = path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
-    if path and not path.is_file():
+    if path and not path.exists():
         problems.append(f"{path}: there is no such file")
-    return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.is_file()]
+    return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Draft:
                 redis["password_file"] = _Given(origin, str(file))
                 if "password" in redis:
                     self.problems.append(f"{origin}: redis.password_file: give this or redis.password, not both")
-                if file.is_file():
+                if file.exists() and not file.is_dir():
                     redis["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
             case _:
                 pass

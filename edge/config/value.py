@@ -94,7 +94,7 @@ def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
             pass
         case str(url), {"schemes": schemes}:
             yield from _url_faults(url, schemes)
-        case str(path), {"must_be": "file"} if not Path(path).is_file():
+        case str(path), {"must_be": "file"} if not Path(path).exists() or Path(path).is_dir():
             yield f"there is no file {path}"
         case str(path), {"must_be": "directory"} if not Path(path).is_dir():
             yield f"there is no directory {path}"

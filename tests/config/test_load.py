@@ -1,5 +1,6 @@
 """Settings are read from files and environment, later sources win, and every problem is told at once."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ("[redis]\nprefix = 'a:b'", "redis.prefix: expected a name without blanks or any of"),
         ("[redis]\npassword_file = '/no/such'", "redis.password_file: there is no file /no/such"),
         ("[opcua]\nnodesets = '/no/such'", "opcua.nodesets: there is no directory /no/such"),
-        ("[mqtt]\ncert_file = '/dev/null'", "mqtt.cert_file: there is no file /dev/null"),
+        ("[mqtt]\ncert_file = '/no/such'", "mqtt.cert_file: there is no file /no/such"),
         (
             "[northbound]\ntopic_prefix = 'a/+/b'",
             "northbound.topic_prefix: expected an MQTT topic without wildcards",
@@ -205,6 +206,11 @@ def test_all_problems_of_all_sources_are_told_together(tmp_path: Path) -> None:
 def test_a_file_that_was_asked_for_has_to_exist(tmp_path: Path) -> None:
     missing = tmp_path / "edge.toml"
     assert problems(missing, {}) == (f"{missing}: there is no such file",)
+
+
+def test_a_file_may_be_a_device_but_no_directory(tmp_path: Path) -> None:
+    assert load_settings(Path(os.devnull), {}) == Settings()
+    assert "cannot be read" in problems(tmp_path, {})[0]
 
 
 def test_the_answer_says_what_to_do_next(tmp_path: Path) -> None:
