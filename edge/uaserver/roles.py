@@ -1,0 +1,59 @@
+"""Who may do what: three roles, and the least one each method asks for.
+
+Nothing in our address space is written by clients, so there is no table of writes: every write is refused.
+"""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+
+class Role(IntEnum):
+    """A role may what the ones before it may (names and meaning: OPC 10000-3, 4.9.2)."""
+
+    OBSERVER = 1
+    OPERATOR = 2
+    ENGINEER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is at the other end: a person by name, or "" for nobody in particular, at an application somewhere."""
+
+    name: str
+    role: Role
+    application: str = ""
+    address: str = ""
+
+
+CALLER: ContextVar[Caller] = ContextVar("CALLER")
+"""Who calls the method that is being performed; set for every call that comes from outside."""
+
+METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
+    {
+        # Asking is looking.
+        "RequestJobResponseByJobOrderID": Role.OBSERVER,
+        "RequestJobResponseByJobOrderState": Role.OBSERVER,
+        # Whoever stands at the station decides about the jobs that are there.
+        "Start": Role.OPERATOR,
+        "RevokeStart": Role.OPERATOR,
+        "Pause": Role.OPERATOR,
+        "Resume": Role.OPERATOR,
+        "Stop": Role.OPERATOR,
+        "Abort": Role.OPERATOR,
+        "Cancel": Role.OPERATOR,
+        "Clear": Role.OPERATOR,
+        # What is to be done at all comes from those who plan it.
+        "Store": Role.ENGINEER,
+        "StoreAndStart": Role.ENGINEER,
+        "Update": Role.ENGINEER,
+    }
+)
+"""The least role each method asks for, by its browse name; a method that is not here is for nobody."""
+
+
+def may_call(role: Role, method: str) -> bool:
+    """Tell whether a role may call the method of this browse name."""
+    return role >= METHOD_ROLES.get(method, Role.ENGINEER + 1)
