@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 
-from edge.config import MqttSettings
+from edge.config import MqttSettings, RedisSettings
 from edge.sim.broker import LocalBroker, open_broker
+from edge.store.client import Store, open_store
 
 WaitUntil = Callable[..., Awaitable[None]]
 
@@ -27,9 +28,30 @@ def mqtt(broker: LocalBroker) -> MqttSettings:
     return MqttSettings(url=broker.url)
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def valkey(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """The URL of a Valkey that all tests share; each keeps to its own prefix."""
+    directory = tmp_path_factory.mktemp("valkey")
+    async with open_store(RedisSettings(url=f"embedded:{directory}"), "tests"):
+        yield f"unix://{directory}/valkey.sock"
+
+
+@pytest.fixture
+def redis(valkey: str, unique: str) -> RedisSettings:
+    """Settings that lead to the shared Valkey, to keys of this test only."""
+    return RedisSettings(url=valkey, prefix=unique)
+
+
+@pytest_asyncio.fixture
+async def store(redis: RedisSettings) -> AsyncIterator[Store]:
+    """A store that is empty."""
+    async with open_store(redis, "edge") as opened:
+        yield opened
+
+
 @pytest.fixture
 def unique() -> str:
-    """A word of this test only, for its topics and client ids."""
+    """A word of this test only, for its topics, keys and client ids."""
     return f"t{uuid.uuid4().hex[:12]}"
 
 

