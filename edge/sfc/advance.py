@@ -27,6 +27,8 @@ from edge.sfc.signal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from edge.sfc.net import Net
 
 MOST_EARLY: Final = 100
@@ -146,29 +148,25 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
 
 
 def _tick(draft: Draft) -> Ignored | None:
-    """Catch up with time: instant by instant, so that a late Tick decides as punctual ones would have."""
+    """Catch up with time: timer by timer, so that a late Tick finds what punctual ones would have found."""
     if draft.paused_at is not None:
         return Ignored(IgnoredKind.PAUSED, "the clocks of the run stand still")
-    last = draft.run.tested_at
     while draft.outcome is Outcome.RUNNING:
-        instant = min(_instants(draft, last), default=None)
+        instant = min(_timers(draft), default=None)
         if instant is None or instant > draft.now:
             break
-        last = max(instant, last)
-        draft.at = last
-        _expire(draft, last)
+        draft.at = instant
+        _expire(draft, instant)
         settle(draft)
     draft.at = draft.now
     _move_on(draft)
     return None
 
 
-def _instants(draft: Draft, last: int) -> list[int]:
-    instants = draft.net.wake_instants(draft, draft.active, last)
+def _timers(draft: Draft) -> Iterator[int]:
     for key in draft.open:
         each = draft.associations[key]
-        instants += [instant for instant in (each.due, each.deadline) if instant is not None]
-    return instants
+        yield from (instant for instant in (each.due, each.deadline) if instant is not None)
 
 
 def _expire(draft: Draft, instant: int) -> None:

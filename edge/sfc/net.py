@@ -19,7 +19,6 @@ from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
 
     from edge.sfc.run import Run
 
@@ -111,18 +110,17 @@ class Net:
 
     def wakes(self, run: Run) -> list[int]:
         """Give the instants, after the last test, at which the passing of time may make a transition clear."""
-        return self.wake_instants(RunView(self, run, run.tested_at), run.active, run.tested_at)
-
-    def wake_instants(self, view: RunView, active: AbstractSet[str], after: int) -> list[int]:
-        """Give the same for a view of a run."""
-        watched = active & self.timed
+        watched = run.active & self.timed
+        if not watched:
+            return []
+        view = RunView(self, run, run.tested_at)
         return [
             instant
             for step in watched
             for transition in self.steps[step].outgoing
             for condition in transition.conditions
             for instant in wake_instants(condition, view)
-            if instant > after
+            if instant > run.tested_at
         ]
 
 

@@ -33,8 +33,8 @@ class TransitionWaits:
 class ActionWaits:
     """An association that is open: a command without answer, an awaited event, or a duration that runs.
 
-    Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` the rest
-    of the duration. While the run is paused they stand still.
+    Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` that to
+    the end of the duration. While the run is paused they stand still.
     """
 
     action: str
