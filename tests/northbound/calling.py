@@ -1,0 +1,145 @@
+"""How the tests of this room open an inbox, and call it as a MES does, message by message."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from edge.config import MqttSettings
+from edge.links.background import beside
+from edge.links.mqtt import Message, Session, open_session
+from edge.model.event_types import METHOD_TYPE
+from edge.model.isa95 import WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.northbound.inbox import Inbox
+from edge.northbound.topics import Topics
+from edge.station.dispatch import Dispatch
+from edge.station.jobs import JobService
+from edge.station.runs import Runs
+from edge.station.settings import Operation, StationSettings
+from edge.station.start import Starter
+from edge.station.worker import Worker
+from edge.store.client import Store
+
+SCOPE = "station-1"
+
+WAITING = {
+    "steps": [{"name": "Wait", "initial": True}, {"name": "Done"}],
+    "transitions": [{"source": "Wait", "target": "Done", "condition": "always"}],
+    "actions": [
+        {"name": "see", "step": "Wait", "qualifier": "N", "interaction": "pull_event", "type_id": "never-seen.v1"}
+    ],
+}
+"""A recipe that runs until it is stopped: it waits for an event that nobody sends."""
+
+WORK_MASTER = WorkMaster(id="WM-1", data=WAITING, dataschema=RECIPE_DATASCHEMA)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Caller:
+    """Asks the inbox, and tells answers apart by the correlation data of their calls."""
+
+    def __init__(self, session: Session, prefix: str) -> None:
+        self.session = session
+        self.topics = Topics(prefix, SCOPE)
+        self.answers_topic = f"{prefix}/answers"
+        self.unasked: list[Message] = []
+        self._open: dict[bytes, asyncio.Future[Message]] = {}
+
+    async def take(self, message: Message) -> None:
+        waiting = self._open.get(message.correlation_data or b"")
+        if waiting is None or waiting.done():
+            self.unasked.append(message)
+        else:
+            waiting.set_result(message)
+
+    async def ask(
+        self,
+        payload: bytes,
+        attributes: dict[str, str],
+        *,
+        content_type: str | None = "application/json",
+        topic: str = "",
+        correlation_data: bytes = b"",
+        deadline: float = 5.0,
+    ) -> Message:
+        """Send one message and give its answer."""
+        correlation_data = correlation_data or uuid.uuid4().bytes
+        self._open[correlation_data] = asyncio.get_running_loop().create_future()
+        message = Message(
+            topic=topic or self.topics.commands,
+            payload=payload,
+            content_type=content_type,
+            user_properties=attributes,
+            response_topic=self.answers_topic,
+            correlation_data=correlation_data,
+        )
+        try:
+            async with asyncio.timeout(deadline):
+                await self.session.send(message)
+                return await self._open[correlation_data]
+        finally:
+            del self._open[correlation_data]
+
+    async def call(self, method: str, data: object) -> Message:
+        """Call a job method with that payload."""
+        return await self.ask(msgspec.json.encode(data), attributes_of(METHOD_TYPE.format(method)))
+
+
+def attributes_of(event_type: str, **further: str) -> dict[str, str]:
+    """Give the attributes of a call that lacks nothing, under an id of its own."""
+    return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type, **further}
+
+
+def status_of(answer: Message) -> int:
+    """Give the ReturnStatus of an answer."""
+    status: int = msgspec.json.decode(answer.payload)["ReturnStatus"]
+    return status
+
+
+def order(job_order_id: str, work_master: str = WORK_MASTER.id, **further: Any) -> dict[str, Any]:
+    """Give the payload of Store, StoreAndStart and Update."""
+    return {"JobOrder": {"JobOrderID": job_order_id, "WorkMasterID": [{"ID": work_master}], **further}}
+
+
+@asynccontextmanager
+async def called(mqtt: MqttSettings, prefix: str) -> AsyncIterator[Caller]:
+    """Hold the line of a MES open."""
+    async with open_session(mqtt, f"{prefix}-mes", session_expiry=0) as session:
+        caller = Caller(session, prefix)
+        await session.subscribe(caller.answers_topic, caller.take)
+        yield caller
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """What serves SCOPE: no equipment, and no worker until `at_work`."""
+
+    store: Store
+    settings: StationSettings
+    runs: Runs
+
+    def at_work(self) -> AbstractAsyncContextManager[None]:
+        """Have jobs that are allowed to start start."""
+        dispatch = Dispatch(self.runs, {})
+        worker = Worker(self.store, (SCOPE,), self.runs, dispatch, Starter(self.store, self.runs, dispatch))
+        return beside(worker.run(), "worker")
+
+
+@asynccontextmanager
+async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIterator[Station]:
+    """Serve SCOPE, where WORK_MASTER may run."""
+    station = Station(store, StationSettings(store), Runs(store, now_ms, keep_ended_ms=60_000))
+    await station.settings.apply(SCOPE, "workmaster", Operation.PUT, msgspec.to_builtins(WORK_MASTER))
+    async with open_session(mqtt, f"{prefix}-edge", session_expiry=0) as session:
+        jobs = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
+        await Inbox(session, "urn:edge", jobs, station.settings).open({SCOPE: Topics(prefix, SCOPE)})
+        yield station

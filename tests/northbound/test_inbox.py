@@ -1,0 +1,296 @@
+"""The inbox answers every call, and lives on after whatever it is sent."""
+
+import uuid
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiomqtt
+import msgspec
+import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from edge.config import MqttSettings
+from edge.links.mqtt import Message, to_event
+from edge.model.cloudevent import MSGPACK, STRUCTURED_JSON
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
+from edge.model.isa95 import ReturnStatus
+from edge.model.job_state import METHODS, JobState
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.store import jobs, resources
+from edge.store.client import Store
+from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, Station, attributes_of, order, status_of
+
+STORE = METHOD_TYPE.format("Store")
+
+
+async def state_of(store: Store, job_id: str) -> JobState | None:
+    job = await jobs.load(store, job_id)
+    return job.status.state if job else None
+
+
+async def until_state(store: Store, job_id: str, state: JobState) -> None:
+    """Wait for a state: at each change of any job, look again."""
+    seen = "0-0"
+    while await state_of(store, job_id) is not state:
+        reply = await store.wait("XREAD", "BLOCK", 2000, "STREAMS", store.keys.joborder_changes(SCOPE), seen)
+        assert reply, f"{job_id} does not become {state.name}"
+        seen = next(iter(reply.values()))[0][-1][0]
+
+
+async def still_works(mes: Caller) -> None:
+    """Store a job: what came before has stopped nothing."""
+    assert status_of(await mes.call("Store", order(f"after-{uuid.uuid4()}"))) == ReturnStatus.NO_ERROR
+
+
+async def test_all_eleven_methods_move_a_job_and_answer_success(mes: Caller, store: Store, station: Station) -> None:
+    called = set()
+
+    async def call(method: str, data: dict[str, Any], leads_to: JobState | None) -> None:
+        called.add(method)
+        assert status_of(await mes.call(method, data)) == ReturnStatus.NO_ERROR, method
+        assert await state_of(store, "J1") is leads_to, method
+
+    named = {"JobOrderID": "J1"}
+    await call("Store", order("J1"), JobState.NOT_ALLOWED_TO_START)
+    await call("Update", order("J1", Priority=3), JobState.NOT_ALLOWED_TO_START)
+    await call("Start", named, JobState.ALLOWED_TO_START)
+    await call("RevokeStart", named, JobState.NOT_ALLOWED_TO_START)
+    await call("Cancel", named, None)
+    await call("StoreAndStart", order("J1"), JobState.ALLOWED_TO_START)
+    async with station.at_work():
+        await until_state(store, "J1", JobState.RUNNING)
+        await call("Pause", named, JobState.INTERRUPTED)
+        await call("Resume", named, JobState.RUNNING)
+        await call("Stop", named, JobState.ENDED)
+    await call("Clear", named, None)
+    await call("Store", order("J1"), JobState.NOT_ALLOWED_TO_START)
+    await call("Abort", named, JobState.ABORTED)
+    assert called == set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "status", "reason"),
+    [
+        ("Start", {"JobOrderID": "unheard-of"}, ReturnStatus.UNKNOWN_JOB_ORDER_ID, "no such job order"),
+        ("Update", order("unheard-of"), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "no such job order"),
+        ("Pause", {"JobOrderID": "stored"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "Pause is not allowed in state"),
+        ("Clear", {"JobOrderID": "stored"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "Clear is not allowed in state"),
+        ("Store", order("stored"), ReturnStatus.INVALID_JOB_ORDER_STATUS, "stored already"),
+        ("Store", order("J1", "WM-unknown"), ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, "'WM-unknown' is not known"),
+        (
+            "StoreAndStart",
+            order("J1", EquipmentRequirements=[{"ID": "robot-9"}]),
+            ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER,
+            "equipment 'robot-9' is not known",
+        ),
+        ("Store", order(""), ReturnStatus.INVALID_REQUEST, "JobOrderID is empty"),
+        ("Store", order("x" * 256), ReturnStatus.INVALID_REQUEST, "longer than 255"),
+    ],
+)
+async def test_a_declined_call_has_the_status_of_the_standard_and_a_reason_in_words(
+    mes: Caller, method: str, data: dict[str, Any], status: ReturnStatus, reason: str
+) -> None:
+    await mes.call("Store", order("stored"))
+    answer = await mes.call(method, data)
+    assert status_of(answer) == status
+    assert reason in answer.user_properties["mdcserrormessage"]
+    assert "mdcserrorkind" not in answer.user_properties
+
+
+async def test_an_answer_tells_which_call_it_answers(mes: Caller) -> None:
+    correlation = uuid.uuid4()
+    attributes = attributes_of(STORE, correlationid=str(correlation))
+    payload = msgspec.json.encode(order("J1"))
+    answer = await mes.ask(payload, attributes, correlation_data=b"as the MES likes it")
+    event = to_event(answer)
+    assert answer.correlation_data == b"as the MES likes it"
+    assert event.type == STORE
+    assert event.causationid == attributes["id"]
+    assert event.correlationid == str(correlation)
+    assert event.source == "urn:edge"
+    assert event.id != attributes["id"]
+    assert event.data == {"ReturnStatus": 1}
+
+
+async def test_a_call_in_messagepack_is_answered_in_messagepack(mes: Caller, store: Store) -> None:
+    answer = await mes.ask(msgspec.msgpack.encode(order("J1")), attributes_of(STORE), content_type=MSGPACK)
+    assert answer.content_type == MSGPACK
+    assert msgspec.msgpack.decode(answer.payload) == {"ReturnStatus": 1}
+    assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
+
+
+async def test_structured_mode_is_accepted(mes: Caller, store: Store) -> None:
+    envelope = {**attributes_of(STORE, subject=SCOPE), "data": order("J1")}
+    answer = await mes.ask(msgspec.json.encode(envelope), {}, content_type=STRUCTURED_JSON)
+    assert to_event(answer).causationid == envelope["id"]
+    assert status_of(answer) == ReturnStatus.NO_ERROR
+    assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
+
+
+async def test_the_same_call_again_gets_the_same_answer_and_changes_nothing(mes: Caller, store: Store) -> None:
+    attributes = attributes_of(STORE)
+    answers = [await mes.ask(msgspec.json.encode(order("J1")), attributes) for _ in range(2)]
+    assert [status_of(answer) for answer in answers] == [ReturnStatus.NO_ERROR] * 2
+    assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
+
+
+async def test_the_scope_is_that_of_the_subject_else_that_of_the_topic(mes: Caller) -> None:
+    payload = msgspec.json.encode(order("J1"))
+    answer = await mes.ask(payload, attributes_of(STORE, subject="elsewhere"))
+    assert answer.user_properties["mdcserrorkind"] == "unknown_scope"
+    assert "'elsewhere'" in answer.user_properties["mdcserrormessage"]
+    assert status_of(await mes.ask(payload, attributes_of(STORE))) == ReturnStatus.NO_ERROR
+
+
+async def test_station_settings_come_on_either_topic_and_can_be_taken_back(mes: Caller, store: Store) -> None:
+    change = CONFIG_TYPE.format("equipment")
+    for topic, payload in ((mes.topics.commands, b'{"ID": "E1"}'), (mes.topics.metadata, b'[{"ID": "E2"}]')):
+        answer = await mes.ask(payload, attributes_of(change), topic=topic)
+        assert (answer.payload, answer.user_properties["type"]) == (b"", change)
+        assert "mdcserrorkind" not in answer.user_properties
+    await mes.ask(b'{"ID": "E1"}', attributes_of(change, method="DELETE"))
+    assert (await resources.load_allowed(store, SCOPE)).resources["equipment"] == {"E2"}  # type: ignore[index]
+
+
+async def test_a_job_without_a_response_topic_is_taken_without_an_answer(mes: Caller, store: Store) -> None:
+    payload = msgspec.json.encode(order("J1"))
+    await mes.session.publish(mes.topics.commands, payload, user_properties=attributes_of(STORE))
+    await mes.session.publish(mes.topics.commands, b"nobody wants to know what is wrong with this")
+    await still_works(mes)
+    assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
+    assert mes.unasked == []
+
+
+def deep(levels: int) -> bytes:
+    """Give an order whose parameters are nested so deep."""
+    inner = b'{"ID": "p", "Subparameters": [' * levels + b'{"ID": "p"}' + b"]}" * levels
+    return b'{"JobOrder": {"JobOrderID": "deep", "JobOrderParameters": [' + inner + b"]}}"
+
+
+EXTENSION = msgspec.msgpack.encode({"JobOrder": {"JobOrderID": "J", "Value": msgspec.msgpack.Ext(5, b"x")}})
+UNFIT_RECIPE = {"steps": [{"name": "A"}, {"name": "A"}], "transitions": [{"source": "A", "target": "B"}]}
+UNFIT = msgspec.json.encode({"ID": "WM-2", "data": UNFIT_RECIPE, "dataschema": RECIPE_DATASCHEMA})
+
+BAD_INPUT = {
+    "bytes that are no JSON": (b"\xff\x00{", STORE, "application/json", "unreadable", "application/json"),
+    "bytes that are no MessagePack": (b"\xc1", STORE, MSGPACK, "unreadable", "application/msgpack"),
+    "a content type nobody reads": (b"<a/>", STORE, "text/xml", "unreadable", "text/xml"),
+    "an envelope that is none": (b"[]", STORE, STRUCTURED_JSON, "unreadable", "not a CloudEvent"),
+    "an unknown type": (b"{}", "com.example.Dance.v1", "application/json", "unknown_type", "com.example.Dance.v1"),
+    "an unknown method": (b"{}", METHOD_TYPE.format("Dance"), "application/json", "unknown_type", "Dance"),
+    "no arguments": (b"", STORE, "application/json", "invalid_payload", "no argument of Store"),
+    "arguments of another method": (
+        b'{"JobOrderID": "J"}',
+        STORE,
+        "application/json",
+        "invalid_payload",
+        "missing required field `JobOrder`",
+    ),
+    "an argument of another type": (
+        b'{"JobOrder": {"JobOrderID": 7}}',
+        STORE,
+        "application/json",
+        "invalid_payload",
+        "$.JobOrder.JobOrderID",
+    ),
+    "nesting beyond all use": (deep(200), STORE, "application/json", "unreadable", "nested deeper than 32"),
+    "nesting beyond the stack": (deep(50_000), STORE, "application/json", "unreadable", "application/json"),
+    "a type that JSON does not have": (EXTENSION, STORE, MSGPACK, "unreadable", "extension type"),
+    "a key that is no text": (b"\x81\x91\x01\x02", STORE, MSGPACK, "unreadable", "a key that is no text"),
+    "a mebibyte of nothing": (b" " * 2**20, STORE, "application/json", "unreadable", "application/json"),
+    "settings of another shape": (
+        b'{"max_downloadable_job_orders": "many"}',
+        CONFIG_TYPE.format("jobacceptance"),
+        "application/json",
+        "invalid_payload",
+        "max_downloadable_job_orders",
+    ),
+    "settings that name nothing": (
+        b"{}",
+        CONFIG_TYPE.format("materialclass"),
+        "application/json",
+        "invalid_payload",
+        "names no materialclass",
+    ),
+}
+
+
+@pytest.mark.parametrize(("payload", "event_type", "content_type", "kind", "words"), BAD_INPUT.values(), ids=BAD_INPUT)
+async def test_bad_input_is_answered_and_stops_nothing(
+    mes: Caller, payload: bytes, event_type: str, content_type: str, kind: str, words: str
+) -> None:
+    attributes = attributes_of(event_type)
+    answer = await mes.ask(payload, attributes, content_type=content_type)
+    assert answer.user_properties["mdcserrorkind"] == kind
+    assert words in answer.user_properties["mdcserrormessage"]
+    await still_works(mes)
+
+
+async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Caller) -> None:
+    attributes = attributes_of(STORE, subject=SCOPE, correlationid=str(uuid.uuid4()))
+    answer = await mes.ask(b"{", attributes)
+    told = answer.user_properties
+    assert (told["type"], told["causationid"], told["subject"]) == (STORE, attributes["id"], SCOPE)
+    assert told["correlationid"] == attributes["correlationid"]
+
+
+@pytest.mark.parametrize("missing", ["id", "source", "type"])
+async def test_a_message_that_is_no_cloudevent_is_told_which_attribute_it_lacks(mes: Caller, missing: str) -> None:
+    attributes = attributes_of(STORE)
+    del attributes[missing]
+    answer = await mes.ask(b"{}", attributes)
+    assert answer.user_properties["mdcserrorkind"] == "unreadable"
+    assert f"attribute {missing} missing" in answer.user_properties["mdcserrormessage"]
+    assert answer.user_properties["type"] == (REFUSED_TYPE if missing == "type" else STORE)
+
+
+async def test_a_refused_recipe_is_answered_with_all_its_faults(mes: Caller, store: Store) -> None:
+    answer = await mes.ask(UNFIT, attributes_of(CONFIG_TYPE.format("workmaster")))
+    assert answer.user_properties["mdcserrorkind"] == "recipe"
+    said = answer.user_properties["mdcserrormessage"]
+    assert said.count("WM-2: ") >= 3
+    assert "edge check recipe" in said
+    assert (await resources.load_allowed(store, SCOPE)).work_masters == {WORK_MASTER.id}
+
+
+@pytest.mark.parametrize("method", ["put", "PATCH", " "])
+async def test_a_method_of_settings_that_is_neither_put_nor_delete_is_refused(mes: Caller, method: str) -> None:
+    answer = await mes.ask(b'{"ID": "E1"}', attributes_of(CONFIG_TYPE.format("equipment"), method=method))
+    assert answer.user_properties["mdcserrorkind"] == "invalid_payload"
+
+
+async def test_a_response_topic_that_the_broker_never_allows_does_not_block_the_inbox(mes: Caller) -> None:
+    await mes.session.send(Message(mes.topics.commands, b"{}", response_topic="$SYS/not-ours"))
+    await still_works(mes)
+
+
+@pytest.mark.parametrize("topic", ["a/+/b", "#"])
+async def test_a_response_topic_that_is_none_does_not_block_the_inbox(
+    mes: Caller, mqtt: MqttSettings, topic: str
+) -> None:
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    properties.ResponseTopic = topic
+    port = urlsplit(mqtt.url).port
+    async with aiomqtt.Client("127.0.0.1", port or 0, protocol=aiomqtt.ProtocolVersion.V5) as careless:
+        await careless.publish(mes.topics.commands, b"{}", qos=1, properties=properties)
+        await still_works(mes)
+
+
+async def test_a_large_order_that_is_sound_is_taken(mes: Caller, store: Store) -> None:
+    parameters = [{"ID": "picture", "Value": "x" * 2**20}]
+    assert status_of(await mes.call("Store", order("J1", JobOrderParameters=parameters))) == ReturnStatus.NO_ERROR
+    assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
+
+
+async def test_a_defect_is_answered_as_such_and_stops_nothing(mes: Caller, station: Station) -> None:
+    async def broken(_: str) -> None:
+        raise ZeroDivisionError
+
+    station.settings.watchers.append(broken)
+    answer = await mes.ask(b'{"ID": "E1"}', attributes_of(CONFIG_TYPE.format("equipment")))
+    assert answer.user_properties["mdcserrorkind"] == "internal"
+    assert "ZeroDivisionError" in answer.user_properties["mdcserrormessage"]
+    station.settings.watchers.clear()
+    answer = await mes.ask(b'{"ID": "E1"}', attributes_of(CONFIG_TYPE.format("equipment")))
+    assert "mdcserrorkind" not in answer.user_properties
