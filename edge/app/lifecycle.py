@@ -25,41 +25,45 @@ async def serve(settings: Settings) -> None:
     """
     notify = notifier()
     stop = asyncio.Event()
-    with _signals(stop), _told_by_name():
-        try:
-            async with (
-                asyncio.timeout(None) as limit,
-                open_gateway(settings) as summary,
-                beside(keep_watchdog(notify), "watchdog"),
-            ):
-                notify(f"READY=1\nSTATUS={summary}")
-                logger.info("ready", gateway=settings.gateway.name, serving=summary)
-                await stop.wait()
-                notify("STOPPING=1\nSTATUS=stopping")
-                limit.reschedule(asyncio.get_running_loop().time() + _STOP_WITHIN_S)
-        except TimeoutError as error:
-            message = f"the gateway did not stop within {_STOP_WITHIN_S:.0f} s"
-            raise Unavailable(message, "Nothing is lost: the next start goes on where this one ended.") from error
+    limit = asyncio.timeout(None)
+    try:
+        async with limit:
+            with _signals(stop, limit), _told_by_name():
+                async with open_gateway(settings) as summary, beside(keep_watchdog(notify), "watchdog"):
+                    notify(f"READY=1\nSTATUS={summary}")
+                    logger.info("ready", gateway=settings.gateway.name, serving=summary)
+                    await stop.wait()
+                    notify("STOPPING=1\nSTATUS=stopping")
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        message = f"the gateway did not stop within {_STOP_WITHIN_S:.0f} s"
+        raise Unavailable(message, "Nothing is lost: the next start goes on where this one ended.") from error
     logger.info("stopped", gateway=settings.gateway.name)
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
+def _signals(stop: asyncio.Event, limit: asyncio.Timeout) -> Iterator[None]:
     loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def begin_to_stop(number: signal.Signals) -> None:
         logger.info("stopping", signal=number.name)
         stop.set()
-        loop.remove_signal_handler(number)
+        # From the signal on, so that a start that hangs cannot hold up the stop.
+        limit.reschedule(loop.time() + _STOP_WITHIN_S)
+        for each in before:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
 
-    wanted = (signal.SIGTERM, signal.SIGINT)
-    for number in wanted:
+    for number in before:
         loop.add_signal_handler(number, begin_to_stop, number)
     try:
         yield
     finally:
-        for number in wanted:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -68,8 +72,8 @@ def _told_by_name() -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        expected = group.subgroup(EdgeError)
-        if expected is None:
+        expected, unexpected = group.split(EdgeError)
+        if expected is None or unexpected is not None:
             raise
         first: BaseException = expected
         while isinstance(first, BaseExceptionGroup):

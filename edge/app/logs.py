@@ -16,6 +16,7 @@ from edge.config import LoggingSettings
 
 Format = Literal["console", "json", "journal"]
 
+_STDERR = 2
 _SYSLOG_PRIORITY = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
@@ -44,9 +45,18 @@ def set_up(settings: LoggingSettings) -> None:
 def _choose(wanted: Literal["auto", "console", "json", "journal"]) -> Format:
     if wanted != "auto":
         return wanted
-    if os.environ.get("JOURNAL_STREAM") and importlib.util.find_spec("systemd"):
+    if _stderr_is_the_journal() and importlib.util.find_spec("systemd"):
         return "journal"
     return "console" if sys.stderr.isatty() else "json"
+
+
+def _stderr_is_the_journal() -> bool:
+    """Compare what JOURNAL_STREAM names with stderr, as systemd.exec(5) says: a terminal of a desktop inherits it."""
+    try:
+        stderr = os.fstat(_STDERR)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{stderr.st_dev}:{stderr.st_ino}"
 
 
 def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:

@@ -25,6 +25,9 @@ from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.client import Store, open_store
 
+_CONNECT_WITHIN_S = 5.0
+"""How long a start waits for a broker; who starts us (systemd) tries again."""
+
 
 def now_ms() -> int:
     """Give the present instant in milliseconds since the epoch."""
@@ -44,14 +47,14 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         answers = Answers(store, runs, settings.retention.dedupe * 1000)
         dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers))
         station_settings = StationSettings(store)
-        await _open_opcua(stack, settings, store, station_settings)
+        endpoint = await _open_opcua(stack, settings, store, station_settings)
         timers = Timers(store, runs)
         worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
         await enter(beside(worker.run(), "worker"))
         await enter(beside(timers.run(), "timers"))
         if settings.mqtt.url:
             await _open_northbound(stack, settings, store, runs, station_settings)
-        yield _summary(settings)
+        yield _summary(settings, endpoint)
 
 
 async def _open_equipment(
@@ -69,9 +72,9 @@ async def _open_equipment(
 
 async def _open_opcua(
     stack: contextlib.AsyncExitStack, settings: Settings, store: Store, station_settings: StationSettings
-) -> None:
+) -> str | None:
     if not settings.opcua.endpoint:
-        return
+        return None
     # asyncua takes half a second to import: who switched the server off does not pay for it.
     from edge.uaserver.server import open_server  # noqa: PLC0415
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415
@@ -86,6 +89,7 @@ async def _open_opcua(
 
     station_settings.watchers.append(refresh)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
+    return server.endpoint
 
 
 async def _open_northbound(
@@ -103,16 +107,17 @@ async def _open_northbound(
 async def _open_session(stack: contextlib.AsyncExitStack, settings: Settings, name: str, url: str) -> Session:
     """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
     base = settings.mqtt.client_id or settings.gateway.name
+    client_id = f"{base}-{name}" if name else base
     mqtt = MqttSettings(url=url) if url and url != settings.mqtt.url else settings.mqtt
-    return await stack.enter_async_context(open_session(mqtt, f"{base}-{name}" if name else base))
+    return await stack.enter_async_context(open_session(mqtt, client_id, connect_timeout=_CONNECT_WITHIN_S))
 
 
 def _source(settings: Settings) -> str:
     return f"urn:microdcs-edge:{settings.gateway.name}"
 
 
-def _summary(settings: Settings) -> str:
+def _summary(settings: Settings, endpoint: str | None) -> str:
     parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
-    if settings.opcua.endpoint:
-        parts.append(f"OPC UA {settings.opcua.endpoint}")
+    if endpoint:
+        parts.append(f"OPC UA {endpoint}")
     return "; ".join(parts)

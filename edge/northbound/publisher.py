@@ -47,14 +47,20 @@ class Publisher:
             self._progress.put_nowait(progress)
 
     async def _publish_changes(self) -> None:
+        waits = False
         while True:
             try:
                 positions = await changes.cursors(self._store, self._topics)
                 async for change in changes.follow(self._store, positions):
                     await self._publish(change)
                     await changes.save_cursor(self._store, change)
+                    if waits:
+                        logger.info("publishing goes on")
+                        waits = False
             except Unavailable as error:
-                logger.warning("publishing waits", reason=error.message)
+                if not waits:
+                    logger.warning("publishing waits", reason=error.message)
+                    waits = True
                 await asyncio.sleep(_RETRY_S)
 
     async def _publish(self, change: Change) -> None:
