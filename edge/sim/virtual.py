@@ -7,12 +7,15 @@ answers find theirs by the command's id, duplicates are dropped, a recipe stays 
 from __future__ import annotations
 
 import heapq
+import json
+from collections import ChainMap
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
+from edge.sfc.condition import REGISTERED
 from edge.sfc.net import Net, Rejected, compile_recipe
 from edge.sfc.run import Outcome, Run, decode, encode, new_run, next_deadline, waits
 from edge.sfc.signal import (
@@ -78,13 +81,6 @@ def simulate(recipe: object, script: Script) -> Trace:
     return world.trace()
 
 
-class _Identifiers(dict[str, "Callable[[View], object]"]):
-    """Plain identifiers with the values the script has set so far."""
-
-    def assign(self, name: str, value: object) -> None:
-        self[name] = lambda _view: value
-
-
 @dataclass(slots=True)
 class _Job:
     """A job of the world; its net is pinned when it starts."""
@@ -98,7 +94,8 @@ class _World:
     """Everything around the runs: the calendar, the equipment, the traces."""
 
     script: Script
-    identifiers: _Identifiers = field(default_factory=_Identifiers)
+    identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
+    """Plain identifiers: what the script has set so far goes before registered Python conditions."""
     jobs: dict[str, _Job] = field(default_factory=dict)
     calendar: list[tuple[int, int, int, Callable[[int], None]]] = field(default_factory=list)
     order: Iterator[int] = field(default_factory=count)
@@ -150,18 +147,24 @@ class _World:
             if entry.event is not None:
                 self._event(entry.event, now)
             elif entry.set is not None:
-                for name, value in entry.set.items():
-                    self.identifiers.assign(name, value)
+                self.identifiers.update({name: _constant(value) for name, value in entry.set.items()})
                 self._tick(now)
             elif entry.operator is not None:
                 self._operate(entry.operator, entry.job, now)
             elif entry.system == "restart":
                 for job in self.jobs.values():
-                    job.run = decode(encode(job.run))
+                    self._restart(job)
             else:
                 self._replace(entry.recipe)
 
         return happen
+
+    def _restart(self, job: _Job) -> None:
+        """Store, forget and load a run, and compile again the recipe that is pinned to it."""
+        job.run = decode(encode(job.run))
+        net = compile_recipe(json.loads(job.net.source), self.identifiers)
+        if isinstance(net, Net):
+            job.net = net
 
     def _replace(self, recipe: object) -> None:
         net = compile_recipe(recipe, self.identifiers)
@@ -268,6 +271,10 @@ class _World:
             warnings=self.warnings,
             end=max(ends) / 1000 if len(ends) == len(runs) else None,
         )
+
+
+def _constant(value: object) -> Callable[[View], object]:
+    return lambda _view: value
 
 
 def _milliseconds(seconds: float) -> int:

@@ -86,7 +86,7 @@ class Chart:
     def exit(self, source: Block, target: Block) -> None:
         """Join two blocks outside all paths, with a way that stays open."""
         own = [a["name"] for a in self.actions if a["step"] == source]
-        if own and self.draw(st.integers(0, 1)):
+        if own and self.draw(st.integers(0, 1)) > 0:
             self.join(source, target, LIVE.format(action=own[0]), -1)
         if source.startswith("S") and self.draw(st.integers(0, 2)) == 0:
             self.join(source, target, f"steps.{source}.T >= {self.draw(st.sampled_from([1, 2]))}s", -1)
