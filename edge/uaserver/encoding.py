@@ -1,4 +1,4 @@
-"""Writes the ISA-95 data types in OPC UA binary (OPC 10000-6, 5.2) by one table.
+"""Writes and reads the ISA-95 data types in OPC UA binary (OPC 10000-6, 5.2) by one table.
 
 asyncua could do this with classes it makes from the nodes of a server, but it keeps those for the whole
 process under their namespace *index*: a client to a camera, in the same process, would replace ours by its
@@ -6,25 +6,21 @@ own (github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). Bytes we 
 taken from us.
 """
 
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-import msgspec
 from asyncua import ua
-from asyncua.ua.ua_binary import Primitives, nodeid_to_binary, variant_to_binary
+from asyncua.common.utils import Buffer
 
 from edge.model.isa95 import (
-    BrowseName,
     Equipment,
     EUInformation,
     JobOrder,
     JobOrderAndState,
     JobResponse,
-    LocalizedText,
     Material,
     Parameter,
     Payload,
@@ -34,14 +30,24 @@ from edge.model.isa95 import (
     State,
     WorkMaster,
 )
-from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
+from edge.uaserver.codec import (
+    BROWSE_PATH,
+    DATE_TIME,
+    INT16,
+    INT32,
+    LOCALIZED_TEXT,
+    LOCALIZED_TEXTS,
+    MAX_DEPTH,
+    STRING,
+    UINT32,
+    Codec,
+    Unreadable,
+    array,
+)
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.variant import VARIANT
 
-Pack = Callable[[Any], bytes]
-
-_LENGTH = struct.Struct("<i")
-# A sub-state machine is a component of the state machine: forward, subtypes of the reference count too.
-_ANY_COMPONENT: bytes = nodeid_to_binary(ua.NodeId(ua.ObjectIds.HasComponent)) + b"\0\1"
-_NAMESPACE_OF = {"": Namespace.UA, **{uri: namespace for namespace, uri in OFFICIAL_URI.items()}}
+P = TypeVar("P", bound=Payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Field:
     """One field of a structure: its attribute in the model, how it is written, whether it may be absent."""
 
     name: str
-    pack: Pack
+    codec: Codec
     optional: bool = False
 
 
@@ -70,125 +76,67 @@ def pack_structure(value: Payload) -> bytes:
             mask |= bit if content is not None else 0
             bit <<= 1
         if content is not None or not field.optional:
-            parts.append(field.pack(content))
+            parts.append(field.codec.pack(content))
     if bit > 1:
-        parts[0] = _uint32(mask)
+        parts[0] = UINT32.pack(mask)
     return b"".join(parts)
 
 
-def variant(value: object) -> ua.Variant:
-    """Say a JSON value in OPC UA's types, the same way every time.
-
-    true/false is Boolean, an integer Int64 (beyond that UInt64, then Double), a number with a fraction
-    Double, text String, an instant DateTime, bytes ByteString, null the empty variant. A list of values of
-    one such type is an array of it (integers among fractions become fractions), an empty or mixed one an
-    array of variants. An object, or a list that holds objects or lists, is a String with its JSON text: OPC
-    UA has no type for it without a structure of its own.
-    """
-    if not isinstance(value, list | tuple):
-        kind = _scalar_type(value)
-        return ua.Variant(_as_json(value), ua.VariantType.String) if kind is None else ua.Variant(value, kind)
-    kinds = {_scalar_type(item) for item in value}
-    if None in kinds:
-        return ua.Variant(_as_json(value), ua.VariantType.String)
-    if kinds == {ua.VariantType.Int64, ua.VariantType.Double}:
-        return ua.Variant([float(item) for item in value], ua.VariantType.Double, is_array=True)
-    if len(kinds) == 1 and kinds != {ua.VariantType.Null}:
-        return ua.Variant(list(value), kinds.pop(), is_array=True)
-    return ua.Variant([variant(item) for item in value], ua.VariantType.Variant, is_array=True)
+def structure_of(kind: type[P], content: object) -> P:
+    """Read a structure of this kind from the value of an argument. Raises Unreadable."""
+    if not isinstance(content, ua.ExtensionObject) or content.TypeId != ENCODING_ID[kind]:
+        raise Unreadable(f"it is no {kind.__name__}")
+    data = Buffer(content.Body or b"")
+    read = read_structure(kind, data, 0)
+    if data:
+        raise Unreadable(f"{len(data)} bytes follow the {kind.__name__}")
+    return read
 
 
-def _scalar_type(value: object) -> ua.VariantType | None:
-    match value:
-        case None:
-            return ua.VariantType.Null
-        case bool():
-            return ua.VariantType.Boolean
-        case int() if -(1 << 63) <= value < 1 << 63:
-            return ua.VariantType.Int64
-        case int() if 0 <= value < 1 << 64:
-            return ua.VariantType.UInt64
-        case int() | float():
-            return ua.VariantType.Double
-        case str():
-            return ua.VariantType.String
-        case datetime():
-            return ua.VariantType.DateTime
-        case bytes():
-            return ua.VariantType.ByteString
-        case _:
-            return None
+def read_structure(kind: type[P], data: Buffer, depth: int) -> P:
+    """Read a structure and what is nested in it. Raises Unreadable."""
+    if depth > MAX_DEPTH:
+        raise Unreadable(f"it is nested more than {MAX_DEPTH} deep")
+    fields = STRUCTURES[kind]
+    mask = UINT32.read(data, depth) if any(field.optional for field in fields) else 0
+    values: dict[str, Any] = {}
+    for field in fields:
+        present = True
+        if field.optional:
+            present, mask = bool(mask & 1), mask >> 1
+        if present:
+            values[field.name] = field.codec.read(data, depth + 1)
+    if mask:
+        raise Unreadable(f"its mask announces fields that a {kind.__name__} does not have")
+    return kind(**values)
 
 
-def _as_json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+def _structure(kind: type[Payload]) -> Codec:
+    return Codec(pack_structure, partial(read_structure, kind))
 
 
-def _variant(value: object) -> bytes:
-    packed: bytes = variant_to_binary(variant(value))
-    return packed
-
-
-def _array(pack: Pack) -> Pack:
-    def pack_array(values: Sequence[Any]) -> bytes:
-        return _LENGTH.pack(len(values)) + b"".join([pack(value) for value in values])
-
-    return pack_array
-
-
-def _integer(code: str) -> Pack:
-    # JSON knows no widths: a number that does not fit is the nearest that does, rather than no list at all.
-    form = struct.Struct(f"<{code}")
-    values = 1 << 8 * form.size
-    lowest = -values // 2 if code.islower() else 0
-    highest = lowest + values - 1
-
-    def pack_integer(value: int) -> bytes:
-        return form.pack(min(max(value, lowest), highest))
-
-    return pack_integer
-
-
-def _localized_text(value: LocalizedText | None) -> bytes:
-    if value is None:
-        return b"\0"
-    mask = (1 if value.locale else 0) | (2 if value.text else 0)
-    return bytes((mask,)) + b"".join([_string(text) for text in (value.locale, value.text) if text])
-
-
-def _relative_path_element(value: BrowseName) -> bytes:
-    # ReferenceTypeId, IsInverse, IncludeSubtypes, TargetName
-    return _ANY_COMPONENT + _uint16(_NAMESPACE_OF[value.namespace_uri]) + _string(value.name)
-
-
-_string: Pack = Primitives.String.pack
-_date_time: Pack = Primitives.DateTime.pack
-_int16 = _integer("h")
-_uint16 = _integer("H")
-_int32 = _integer("i")
-_uint32 = _integer("I")
-_structures = _array(pack_structure)
-_localized_texts = _array(_localized_text)
+def _structures(kind: type[Payload]) -> Codec:
+    return array(_structure(kind))
 
 
 def _resource(use: str) -> tuple[Field, ...]:
     return (
-        Field("id", _string),
-        Field("description", _localized_texts, optional=True),
-        Field(use, _string, optional=True),
-        Field("quantity", _string, optional=True),
-        Field("engineering_units", pack_structure, optional=True),
-        Field("properties", _structures, optional=True),
+        Field("id", STRING),
+        Field("description", LOCALIZED_TEXTS, optional=True),
+        Field(use, STRING, optional=True),
+        Field("quantity", STRING, optional=True),
+        Field("engineering_units", _structure(EUInformation), optional=True),
+        Field("properties", _structures(Property), optional=True),
     )
 
 
-def _named_value(nested: str) -> tuple[Field, ...]:
+def _named_value(nested: str, kind: type[Payload]) -> tuple[Field, ...]:
     return (
-        Field("id", _string),
-        Field("value", _variant),
-        Field("description", _localized_texts, optional=True),
-        Field("engineering_units", pack_structure, optional=True),
-        Field(nested, _structures, optional=True),
+        Field("id", STRING),
+        Field("value", VARIANT),
+        Field("description", LOCALIZED_TEXTS, optional=True),
+        Field("engineering_units", _structure(EUInformation), optional=True),
+        Field(nested, _structures(kind), optional=True),
     )
 
 
@@ -196,66 +144,66 @@ def _named_value(nested: str) -> tuple[Field, ...]:
 STRUCTURES: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
     {
         EUInformation: (
-            Field("namespace_uri", _string),
-            Field("unit_id", _int32),
-            Field("display_name", _localized_text),
-            Field("description", _localized_text),
+            Field("namespace_uri", STRING),
+            Field("unit_id", INT32),
+            Field("display_name", LOCALIZED_TEXT),
+            Field("description", LOCALIZED_TEXT),
         ),
-        Parameter: _named_value("subparameters"),
-        Property: _named_value("subproperties"),
+        Parameter: _named_value("subparameters", Parameter),
+        Property: _named_value("subproperties", Property),
         WorkMaster: (
-            Field("id", _string),
-            Field("description", _localized_text, optional=True),
-            Field("parameters", _structures, optional=True),
+            Field("id", STRING),
+            Field("description", LOCALIZED_TEXT, optional=True),
+            Field("parameters", _structures(Parameter), optional=True),
         ),
         Equipment: _resource("equipment_use"),
         Personnel: _resource("personnel_use"),
         PhysicalAsset: _resource("physical_asset_use"),
         Material: (
-            Field("material_class_id", _string, optional=True),
-            Field("material_definition_id", _string, optional=True),
-            Field("material_lot_id", _string, optional=True),
-            Field("material_sublot_id", _string, optional=True),
-            Field("description", _localized_texts, optional=True),
-            Field("material_use", _string, optional=True),
-            Field("quantity", _string, optional=True),
-            Field("engineering_units", pack_structure, optional=True),
-            Field("properties", _structures, optional=True),
+            Field("material_class_id", STRING, optional=True),
+            Field("material_definition_id", STRING, optional=True),
+            Field("material_lot_id", STRING, optional=True),
+            Field("material_sublot_id", STRING, optional=True),
+            Field("description", LOCALIZED_TEXTS, optional=True),
+            Field("material_use", STRING, optional=True),
+            Field("quantity", STRING, optional=True),
+            Field("engineering_units", _structure(EUInformation), optional=True),
+            Field("properties", _structures(Property), optional=True),
         ),
         State: (
-            Field("browse_path", _array(_relative_path_element)),
-            Field("state_text", _localized_text),
-            Field("state_number", _uint32),
+            Field("browse_path", BROWSE_PATH),
+            Field("state_text", LOCALIZED_TEXT),
+            Field("state_number", UINT32),
         ),
         JobOrder: (
-            Field("job_order_id", _string),
-            Field("description", _localized_texts, optional=True),
-            Field("work_master_id", _structures, optional=True),
-            Field("start_time", _date_time, optional=True),
-            Field("end_time", _date_time, optional=True),
-            Field("priority", _int16, optional=True),
-            Field("job_order_parameters", _structures, optional=True),
-            Field("personnel_requirements", _structures, optional=True),
-            Field("equipment_requirements", _structures, optional=True),
-            Field("physical_asset_requirements", _structures, optional=True),
-            Field("material_requirements", _structures, optional=True),
+            Field("job_order_id", STRING),
+            Field("description", LOCALIZED_TEXTS, optional=True),
+            Field("work_master_id", _structures(WorkMaster), optional=True),
+            Field("start_time", DATE_TIME, optional=True),
+            Field("end_time", DATE_TIME, optional=True),
+            Field("priority", INT16, optional=True),
+            Field("job_order_parameters", _structures(Parameter), optional=True),
+            Field("personnel_requirements", _structures(Personnel), optional=True),
+            Field("equipment_requirements", _structures(Equipment), optional=True),
+            Field("physical_asset_requirements", _structures(PhysicalAsset), optional=True),
+            Field("material_requirements", _structures(Material), optional=True),
         ),
         JobOrderAndState: (
-            Field("job_order", pack_structure),
-            Field("state", _structures),
+            Field("job_order", _structure(JobOrder)),
+            Field("state", _structures(State)),
         ),
         JobResponse: (
-            Field("job_response_id", _string),
-            Field("description", _localized_text, optional=True),
-            Field("job_order_id", _string),
-            Field("start_time", _date_time, optional=True),
-            Field("end_time", _date_time, optional=True),
-            Field("job_state", _structures),
-            Field("job_response_data", _structures, optional=True),
-            Field("personnel_actuals", _structures, optional=True),
-            Field("equipment_actuals", _structures, optional=True),
-            Field("physical_asset_actuals", _structures, optional=True),
-            Field("material_actuals", _structures, optional=True),
+            Field("job_response_id", STRING),
+            Field("description", LOCALIZED_TEXT, optional=True),
+            Field("job_order_id", STRING),
+            Field("start_time", DATE_TIME, optional=True),
+            Field("end_time", DATE_TIME, optional=True),
+            Field("job_state", _structures(State)),
+            Field("job_response_data", _structures(Parameter), optional=True),
+            Field("personnel_actuals", _structures(Personnel), optional=True),
+            Field("equipment_actuals", _structures(Equipment), optional=True),
+            Field("physical_asset_actuals", _structures(PhysicalAsset), optional=True),
+            Field("material_actuals", _structures(Material), optional=True),
         ),
     }
 )

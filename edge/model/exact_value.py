@@ -1,0 +1,50 @@
+"""A value whose type is more exact than JSON can say, in the JSON form of OPC UA (OPC 10000-6, 5.4.2.17).
+
+The value of a parameter is plain JSON wherever that says its type. An Int32, a Float or a DateTime of an OPC UA
+client travels and is stored as `{"UaType": 6, "Value": 7}`, so that it comes back as it went in; a recipe and its
+equipment see the 7 only.
+"""
+
+import msgspec
+
+_LONG_INTEGERS = frozenset({8, 9})
+
+
+class ExactValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A value with its built-in type (OPC 10000-6, table 1); with `dimensions` it is a matrix, row by row."""
+
+    ua_type: int = msgspec.field(name="UaType")
+    value: object = msgspec.field(name="Value")
+    dimensions: tuple[int, ...] = msgspec.field(default=(), name="Dimensions")
+
+    def as_json(self) -> dict[str, object]:
+        """Give the object as it travels."""
+        form: dict[str, object] = {"UaType": self.ua_type, "Value": self.value}
+        return form | {"Dimensions": list(self.dimensions)} if self.dimensions else form
+
+
+def exact_value(value: object) -> ExactValue | None:
+    """Read a value in the form that names its type; None for every other."""
+    if not isinstance(value, dict) or "UaType" not in value:
+        return None
+    try:
+        return msgspec.convert(value, ExactValue)
+    except msgspec.ValidationError:
+        return None
+
+
+def plain_value(value: object) -> object:
+    """Give a value without its type, as conditions and equipment want it."""
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
+    exact = exact_value(value)
+    if exact is None:
+        return value
+    if exact.ua_type in _LONG_INTEGERS:
+        # Written as text in JSON, whose numbers lose their digits elsewhere.
+        return [_integer(each) for each in exact.value] if isinstance(exact.value, list) else _integer(exact.value)
+    return plain_value(exact.value)
+
+
+def _integer(text: object) -> object:
+    return int(text) if isinstance(text, str) and text.lstrip("-").isdecimal() else text

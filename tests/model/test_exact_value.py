@@ -1,0 +1,36 @@
+"""A value whose type JSON cannot say: recognised by its form, and plain again for those who want the value only."""
+
+import pytest
+
+from edge.model.exact_value import ExactValue, exact_value, plain_value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        7,
+        "UaType",
+        [],
+        {},
+        {"Value": 7},
+        {"UaType": True, "Value": 7},
+        {"UaType": 6},
+        {"UaType": 6, "Value": 7, "Unit": 1},
+    ],
+    ids=str,
+)
+def test_other_values_are_left_as_they_are(value: object) -> None:
+    assert exact_value(value) is None
+    assert plain_value(value) == value
+
+
+def test_a_value_travels_in_the_form_it_was_read_from() -> None:
+    form = {"UaType": 8, "Value": ["1", "2"], "Dimensions": [1, 2]}
+    exact = exact_value(form)
+    assert exact == ExactValue(8, ["1", "2"], (1, 2))
+    assert exact.as_json() == form
+
+
+def test_long_integers_are_numbers_again_and_what_is_none_stays_text() -> None:
+    assert plain_value({"UaType": 8, "Value": ["-9007199254740993", "seven"]}) == [-9007199254740993, "seven"]
