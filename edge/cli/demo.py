@@ -1,0 +1,66 @@
+"""`edge demo`: one whole job on real parts, on this machine."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+import click
+
+
+@click.command(epilog="Example: edge demo --keep")
+@click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
+def demo(*, keep: bool) -> None:
+    """Run one whole job on real parts, on this machine.
+
+    It starts a broker, a gateway with its own store, simulated equipment and a MES, runs the example recipe (rear
+    axle), and reads the job back as an OPC UA client. Nothing of it is left. The exit status is 0 when all went as it
+    should, else 1 with the reason.
+    """
+    from rich.console import Console
+
+    from edge.app.logs import set_up
+    from edge.config import LoggingSettings
+    from edge.sim.demo import open_demo
+    from edge.sim.demo_view import view_on
+
+    view = view_on(Console())
+    set_up(LoggingSettings(level="error"))
+    shown = False
+
+    async def run() -> None:
+        nonlocal shown
+        async with open_demo(view) as addresses:
+            shown = True
+            if keep:
+                view.tell("kept", f"open {addresses.opcua} in UaExpert", f"broker at {addresses.broker}")
+                view.tell("", f"logs in {addresses.directory}", "Ctrl-C ends it")
+                await asyncio.Event().wait()
+
+    number = asyncio.run(_until_told(run()))
+    if number and not shown:
+        raise SystemExit(128 + number)
+
+
+async def _until_told(work: Coroutine[Any, Any, None]) -> int:
+    """Do the work to its end, or until a signal tells us to stop; give the number of that signal, or 0.
+
+    Further signals do not disturb the cleaning up, which ends by itself.
+    """
+    told = 0
+    task = asyncio.current_task()
+
+    def stop(number: int) -> None:
+        nonlocal told
+        if not told and task:
+            told = number
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not told:
+            raise
+    return told

@@ -1,0 +1,278 @@
+"""The demo: a MES stores and starts one job on real parts, and what comes of it is checked from outside."""
+
+import asyncio
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from edge.config import MqttSettings
+from edge.errors import Defect, EdgeError, Refused, Unavailable
+from edge.links.mqtt import Message, open_session, to_event
+from edge.links.opcua import Session as OpcuaSession
+from edge.links.opcua import open_client
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA, Interaction, Recipe, parse_recipe
+from edge.sim.broker import open_broker
+from edge.sim.demo_view import View
+from edge.sim.mes import Mes, open_mes
+from edge.sim.observed import COMPLETED, ObservedJob, plain_text
+from edge.sim.process import Process, open_process
+
+_DEADLINE_SECONDS = 30.0
+_JOB_SECONDS = 15.0
+# What was sent before the end may be seen after it, as each topic has its own pace.
+_SETTLE_SECONDS = 3.0
+_POLL_SECONDS = 0.02
+_SCOPE = "station-1"
+_JOB_ORDER_ID = "AXLE-0001"
+_WORK_MASTER_ID = "WM-AXLE-FIT-001"
+_CONTROLLER = "wrench"
+_CAMERA = "camera"
+_WORK_SECONDS = 0.6
+_JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement")
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the parts of a running demo are reached, and the directory of their logs."""
+
+    opcua: str
+    broker: str
+    directory: Path
+
+
+@asynccontextmanager
+async def open_demo(view: View) -> AsyncIterator[Addresses]:
+    """Run the job on parts of its own; they run on until the end of the block, then nothing of them is left.
+
+    Raises Unavailable with the reason when a part ends before its time, in the block too, or when anything is not as
+    it should be.
+    """
+    failures: list[Unavailable] = []
+
+    def give_up(failure: Unavailable) -> None:
+        failures.append(failure)
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    try:
+        async with (
+            asyncio.timeout(_DEADLINE_SECONDS) as limit,
+            _open_parts(view, give_up) as parts,
+            open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
+        ):
+            await _demonstrate(parts, mes, view)
+            limit.reschedule(None)
+            yield parts.addresses
+    except TimeoutError:
+        if failures:
+            raise failures[0] from None
+        raise Unavailable(f"the demo did not come to its end within {_DEADLINE_SECONDS:.0f} s") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    addresses: Addresses
+    recipe: Recipe
+    recipe_data: dict[str, Any]
+    gateway: Process
+    camera: Process
+
+
+@asynccontextmanager
+async def _open_parts(view: View, on_end: Callable[[Unavailable], None]) -> AsyncIterator[_Parts]:
+    """Start broker, gateway, controller and camera; the camera may not be ready yet."""
+    data = json.loads(resources.files("edge.sim").joinpath("recipes/rear-axle.json").read_bytes())
+    recipe, faults = parse_recipe(data)
+    if recipe is None or faults:
+        raise Defect(f"the example recipe has faults: {'; '.join(faults)}")
+    view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
+    async with AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
+        broker = await stack.enter_async_context(open_broker())
+        addresses = Addresses(f"opc.tcp://127.0.0.1:{_free_port()}", broker.url, directory)
+        view.tell("broker", f"mosquitto at {broker.url}")
+        settings = directory / "edge.toml"
+        settings.write_text(_settings(addresses, recipe))
+
+        async def start(name: str, ready: str, *arguments: str) -> Process:
+            # -P: a module of the same name in the present directory is none of ours.
+            command = (sys.executable, "-P", "-m", "edge", *arguments)
+            log = directory / f"{name}.log"
+            return await stack.enter_async_context(open_process(name, command, log, ready, on_end))
+
+        device = ("--url", broker.url, "--name")
+        work = ("--delay", str(_WORK_SECONDS))
+        gateway = await start("gateway", "serving=", "run", "--settings", str(settings))
+        controller = await start("controller", "takes commands", "sim", "controller", *device, _CONTROLLER, *work)
+        await gateway.until_ready()
+        view.tell("gateway", "edge run, with a Valkey of its own", f"OPC UA at {addresses.opcua}")
+        # A question that the gateway is not there to hear is asked again only after seconds.
+        camera = await start("camera", "offers results", "sim", "camera", *device, _CAMERA, "--scope", _SCOPE)
+        await controller.until_ready()
+        view.tell(_CONTROLLER, "a simulated tightening controller, a process of its own")
+        yield _Parts(addresses, recipe, data, gateway, camera)
+
+
+async def _demonstrate(parts: _Parts, mes: Mes, view: View) -> None:
+    try:
+        job = await _run_job(parts, mes, view)
+        async with open_client(parts.addresses.opcua) as client:
+            await _read_back(client, view)
+    except EdgeError as error:
+        message = f"{error.message}\nthe gateway said last:\n{parts.gateway.last_words()}"
+        raise Unavailable(message, error.advice) from error
+    steps, sent, took = job.active_steps, job.commands, job.milliseconds
+    view.verdict(f"DEMO OK  {job.status}, {steps} steps, {sent} commands, {took} ms")
+
+
+async def _run_job(parts: _Parts, mes: Mes, view: View) -> ObservedJob:
+    """Push the station's settings, start the job and watch it to its end; it went as the recipe says."""
+    async with open_session(MqttSettings(url=parts.addresses.broker), "bystander") as bystander:
+        job = ObservedJob(_SCOPE, _JOB_ORDER_ID, parts.recipe)
+
+        async def take_job(_topic: str, event: CloudEvent) -> None:
+            job.take_job_message(event, _now())
+            view.refresh(job)
+
+        async def take_equipment(message: Message) -> None:
+            *_, equipment, channel = message.topic.split("/")
+            job.take_equipment_message(equipment, channel, to_event(message), _now())
+            view.refresh(job)
+
+        await mes.watch(_SCOPE, take_job)
+        await bystander.subscribe("app/equipment/+/+", take_equipment)
+        await _configure(mes, parts)
+        await parts.camera.until_ready()
+        view.tell(_CAMERA, "a simulated inspection camera, a process of its own")
+        view.tell("MES", f"pushed station settings and Work Master {_WORK_MASTER_ID}")
+        with view.follow(job):
+            await _store_and_start(mes, view)
+            if await _until(lambda: job.has_ended, _JOB_SECONDS):
+                await _until(lambda: not job.faults(), _SETTLE_SECONDS)
+        if faults := job.faults():
+            raise Unavailable("; ".join(faults))
+        return job
+
+
+async def _configure(mes: Mes, parts: _Parts) -> None:
+    master = WorkMaster(
+        id=_WORK_MASTER_ID,
+        description=LocalizedText(text="Fit the rear axle", locale="en"),
+        data=parts.recipe_data,
+        dataschema=RECIPE_DATASCHEMA,
+    )
+    await mes.configure(_SCOPE, "jobacceptance", {"max_downloadable_job_orders": 10})
+    await mes.configure(_SCOPE, "equipment", [Equipment(id=_CONTROLLER), Equipment(id=_CAMERA)])
+    await mes.configure(_SCOPE, "workmaster", master)
+
+
+async def _store_and_start(mes: Mes, view: View) -> None:
+    order = JobOrder(
+        job_order_id=_JOB_ORDER_ID,
+        description=(LocalizedText(text="Rear axle of the first car today", locale="en"),),
+        work_master_id=(WorkMaster(id=_WORK_MASTER_ID),),
+        equipment_requirements=(Equipment(id=_CONTROLLER), Equipment(id=_CAMERA)),
+    )
+    answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
+    view.tell("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
+    if answer.status is not ReturnStatus.NO_ERROR:
+        raise Refused("job", f"the station did not take the job: {answer.reasons or answer.status!r}")
+
+
+async def _read_back(client: OpcuaSession, view: View) -> None:
+    """Read the job as any OPC UA client would; it says the same there."""
+    management = await client.find(*_JOB_MANAGEMENT)
+    orders = await client.find(*_JOB_MANAGEMENT, "JobOrderControl", "JobOrderList")
+    responses = await client.find(*_JOB_MANAGEMENT, "JobOrderResults", "JobOrderResponseList")
+    shown: list[list[dict[str, Any]]] = []
+
+    async def agree() -> bool:
+        shown[:] = [await client.read(orders), await client.read(responses)]
+        states = [(entry["JobOrder"]["JobOrderID"], _status(entry["State"])) for entry in shown[0]]
+        states += [(entry["JobOrderID"], _status(entry["JobState"])) for entry in shown[1]]
+        return states == [(_JOB_ORDER_ID, COMPLETED)] * 2
+
+    # The lists follow the store: what is committed shows there a moment later.
+    if not await _until(agree, _SETTLE_SECONDS):
+        raise Unavailable(f"over OPC UA the job does not show as {COMPLETED}: {shown}")
+    (order,), (response,) = shown
+    masters = ", ".join(master["ID"] for master in order["JobOrder"]["WorkMasterID"])
+    view.tell("OPC UA", "what a client reads:")
+    view.quote(
+        management.path,
+        f"…{orders.path.removeprefix(management.path)}",
+        f"    {order['JobOrder']['JobOrderID']}  {_status(order['State'])}  {masters}",
+        f"…{responses.path.removeprefix(management.path)}",
+        f"    {response['JobOrderID']}  {_status(response['JobState'])}",
+        *(f"      {_result(each)}" for each in response["JobResponseData"]),
+    )
+
+
+def _status(states: list[dict[str, Any]]) -> str:
+    top, *below = [state["StateText"] for state in states]
+    return f"{top} ({below[0]})" if below else str(top)
+
+
+def _result(parameter: dict[str, Any]) -> str:
+    values = {each["ID"]: each["Value"] for each in parameter.get("Subparameters", ())}
+    return f"{parameter['ID']:<15}{plain_text(values or parameter['Value'])}"
+
+
+async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
+    """Wait for a condition at most so long; tell whether it came true."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer if isinstance(answer, bool) else await answer:
+            return True
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def _settings(addresses: Addresses, recipe: Recipe) -> str:
+    """Write the gateway's settings. A list of strings and a string are the same in JSON and in TOML."""
+    taken = {
+        name: sorted({action.type_id for action in recipe.actions if action.interaction is interaction})
+        for name, interaction in ((_CONTROLLER, Interaction.PUSH_COMMAND), (_CAMERA, Interaction.PULL_EVENT))
+    }
+    text = partial(json.dumps, ensure_ascii=False)
+    southbound = "".join(
+        f'\n[southbound.{name}]\nkind = "mqtt"\ntype_ids = {text(type_ids)}\n' for name, type_ids in taken.items()
+    )
+    return f"""\
+[gateway]
+name = "demo"
+scopes = [{text(_SCOPE)}]
+
+[redis]
+url = {text(f"embedded:{addresses.directory / 'store'}")}
+
+[mqtt]
+url = {text(addresses.broker)}
+
+[opcua]
+endpoint = {text(addresses.opcua)}
+
+[logging]
+format = "console"
+{southbound}"""

@@ -1,0 +1,198 @@
+"""What a bystander on the broker sees of one job: its states, steps, commands, answers and events."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
+from edge.model.isa95 import JobResponse, JobStatusEvent, State
+from edge.model.job_state import JobState
+from edge.model.recipe import Interaction, Recipe
+
+COMPLETED = "Ended (Completed)"
+
+
+@dataclass(slots=True)
+class Step:
+    """A step of the recipe; instants are milliseconds since the epoch."""
+
+    name: str
+    active: bool = False
+    activated_at: int | None = None
+
+
+@dataclass(slots=True)
+class Action:
+    """An action of the recipe, what was sent for it and what came back; instants as in Step."""
+
+    name: str
+    step: str
+    type_id: str
+    pushed: bool
+    equipment: str = ""
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    began_at: int | None = None
+    came_at: int | None = None
+    result: Any = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One thing that happened, for people: when, of what kind, and in words."""
+
+    at: int
+    kind: str
+    text: str
+
+
+class ObservedJob:
+    """One job of one scope. Every `take...` gets the present instant in milliseconds since the epoch."""
+
+    def __init__(self, scope: str, job_order_id: str, recipe: Recipe) -> None:
+        self.scope = scope
+        self.job_order_id = job_order_id
+        self.status = ""
+        self.happenings: list[Happening] = []
+        self.steps = {step.name: Step(step.name) for step in recipe.steps}
+        self.actions = {
+            each.name: Action(each.name, each.step, each.type_id, each.interaction is Interaction.PUSH_COMMAND)
+            for each in recipe.actions
+        }
+        self.response: JobResponse | None = None
+        self._commands: dict[str, Action] = {}
+        self._answered: set[str] = set()
+        self._events: dict[str, CloudEvent] = {}
+
+    @property
+    def commands(self) -> int:
+        """How many commands were sent."""
+        return len(self._commands)
+
+    @property
+    def active_steps(self) -> int:
+        """How many steps have been active."""
+        return sum(step.activated_at is not None for step in self.steps.values())
+
+    @property
+    def milliseconds(self) -> int:
+        """How long the job ran by its own response; 0 before its end."""
+        if self.response is None or self.response.start_time is None or self.response.end_time is None:
+            return 0
+        return round((self.response.end_time - self.response.start_time).total_seconds() * 1000)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the response of its end is there."""
+        states = self.response.job_state if self.response else ()
+        return bool(states) and states[0].state_number in {JobState.ENDED, JobState.ABORTED}
+
+    def faults(self) -> list[str]:
+        """Tell what is missing or wrong, now that it has ended; nothing when it went as the recipe says."""
+        return list(self._faults())
+
+    def take_job_message(self, event: CloudEvent, now: int) -> None:
+        """Take what the station tells of its jobs."""
+        match event.type:
+            case t if t == STATUS_EVENT_TYPE:
+                told = msgspec.convert(event.data, JobStatusEvent)
+                if told.job_order.job_order_id == self.job_order_id:
+                    self.status = status_text(told.job_state)
+                    self._tell(now, "state", self.status)
+            case t if t == JOB_RESPONSE_TYPE:
+                response = msgspec.convert(event.data, JobResponse)
+                if response.job_order_id == self.job_order_id:
+                    self.response = response
+            case t if t == PROGRESS_TYPE and event.data["job_id"] == self.job_order_id:
+                for change in event.data["steps"]:
+                    self._take_step(change["step"], now, active=change["active"])
+            case _:
+                pass
+
+    def take_equipment_message(self, equipment: str, channel: str, event: CloudEvent, now: int) -> None:
+        """Take what goes between the station and a piece of equipment; `channel` is the last level of the topic."""
+        match channel:
+            case "commands" if event.data["job_id"] == self.job_order_id:
+                self._take_command(equipment, event, now)
+            case "answers" if event.causationid in self._commands:
+                self._take_answer(event.causationid, event, now)
+            case "events":
+                self._events[event.id] = event
+            case "tasks" if (happened := self._events.pop(event.causationid or "", None)) and event.data:
+                if event.data["job_id"] == self.job_order_id:
+                    self._take_event(equipment, event.data["action"], happened, now)
+            case _:
+                pass
+
+    def _take_step(self, name: str, now: int, *, active: bool) -> None:
+        step = self.steps[name]
+        step.active = active
+        if active:
+            step.activated_at = now
+            self._tell(now, "step", name)
+
+    def _take_command(self, equipment: str, event: CloudEvent, now: int) -> None:
+        action = self.actions[event.data["action"]]
+        phase = event.extensions.get("phase", "start")
+        if phase == "start" and event.id not in self._commands:
+            self._commands[event.id] = action
+            action.equipment, action.sent, action.began_at = equipment, event.data["parameters"], now
+        what = action.name if phase == "start" else f"{phase} {action.name}"
+        self._tell(now, "command", f"{what} → {equipment}  {plain_text(action.sent)}")
+
+    def _take_answer(self, command_id: str, event: CloudEvent, now: int) -> None:
+        action = self._commands[command_id]
+        self._answered.add(command_id)
+        action.came_at, action.result = now, event.data
+        action.error = (event.mdcserrormessage or event.mdcserrorkind or "") if event.mdcserrorkind else ""
+        came = f"failed: {action.error}" if action.error else plain_text(event.data)
+        self._tell(now, "answer", f"{action.name} ← {action.equipment}  {came}")
+
+    def _take_event(self, equipment: str, name: str, event: CloudEvent, now: int) -> None:
+        action = self.actions[name]
+        action.equipment, action.came_at, action.result = equipment, now, event.data
+        self._tell(now, "event", f"{name} ← {equipment}  {plain_text(event.data)}")
+
+    def _tell(self, now: int, kind: str, text: str) -> None:
+        self.happenings.append(Happening(now, kind, text.rstrip()))
+
+    def _faults(self) -> Iterator[str]:
+        state = status_text(self.response.job_state) if self.response else "no response"
+        if state != COMPLETED:
+            reason = self.response.description if self.response else None
+            yield f"the job is {state}" + (f": {reason.text}" if reason else "")
+        if self.status != state:
+            yield f"the last status event says {self.status or 'nothing'}, the response {state}"
+        for step in self.steps.values():
+            if step.activated_at is None:
+                yield f"step {step.name} was never active"
+        for command_id, action in self._commands.items():
+            if command_id not in self._answered:
+                yield f"the command {action.name} to {action.equipment} was not answered"
+        for action in self.actions.values():
+            if action.pushed and action not in self._commands.values():
+                yield f"no command was sent for {action.name}"
+            if not action.pushed and action.came_at is None:
+                yield f"no event was taken for {action.name}"
+
+
+def status_text(states: tuple[State, ...]) -> str:
+    """Write a job's state for people: `Ended (Completed)`."""
+    top, *below = [state.state_text.text for state in states] or [""]
+    return f"{top} ({below[0]})" if below else top
+
+
+def plain_text(data: object) -> str:
+    """Write data for people: `torque 85.2, angle 41.5`."""
+    match data:
+        case dict():
+            return ", ".join(f"{name} {plain_text(value)}" for name, value in data.items())
+        case bool():
+            return "yes" if data else "no"
+        case None:
+            return ""
+        case _:
+            return str(data)

@@ -1,0 +1,80 @@
+"""The client session against the gateway's own server, and against none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+
+from edge.errors import Refused, Unavailable
+from edge.links.opcua import Session, open_client
+from edge.model.job_state import JobState
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import entry, response, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+JOBS = ("Machines", "station-1", "MachineryBuildingBlocks", "JobManagement")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[UaServer]:
+    async with served() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(server: UaServer) -> AsyncIterator[Session]:
+    async with open_client(server.endpoint) as opened:
+        yield opened
+
+
+async def test_a_node_is_found_by_names_and_tells_the_whole_path(session: Session) -> None:
+    node = await session.find(*JOBS)
+    assert node.path == "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement"
+
+
+async def test_a_name_that_is_not_there_is_told_with_the_way_to_it(session: Session) -> None:
+    with pytest.raises(Refused, match="/0:Objects/4:Machines/station-9 is not there"):
+        await session.find("Machines", "station-9", "Identification")
+
+
+async def test_lists_of_jobs_are_read_in_plain_python(server: UaServer, session: Session) -> None:
+    server.show("station-1", entry("job-1", JobState.RUNNING), response("job-1"))
+    orders = await session.read(await session.find(*JOBS, "JobOrderControl", "JobOrderList"))
+    assert orders == [
+        {
+            "JobOrder": {"JobOrderID": "job-1", "WorkMasterID": [{"ID": "rear-axle"}], "Priority": 3},
+            "State": [{"BrowsePath": {"Elements": []}, "StateText": "Running", "StateNumber": 3}],
+        }
+    ]
+    (answer,) = await session.read(await session.find(*JOBS, "JobOrderResults", "JobOrderResponseList"))
+    assert answer["StartTime"] == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert answer["JobResponseData"] == [{"ID": "torque", "Value": 42.5}]
+    assert [state["StateText"] for state in answer["JobState"]] == ["Ended", "Completed"]
+    assert answer["JobState"][1]["BrowsePath"]["Elements"][0]["TargetName"] == "EndedSubstates"
+
+
+async def test_a_node_without_a_value_cannot_be_read(session: Session) -> None:
+    node = await session.find("Machines")
+    with pytest.raises(Unavailable, match="does not serve us"):
+        await session.read(node)
+
+
+async def test_a_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(Unavailable, match=r"opc.tcp://127.0.0.1:1 does not serve us"):
+        async with open_client("opc.tcp://127.0.0.1:1"):
+            pass
+
+
+async def test_who_does_not_answer_is_given_up() -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        with pytest.raises(Unavailable, match="does not serve us"):
+            async with open_client(f"opc.tcp://127.0.0.1:{port}", request_timeout=0.1):
+                pass

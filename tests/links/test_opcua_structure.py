@@ -1,0 +1,159 @@
+"""Structures of a server that nobody has told us about."""
+
+import struct
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, Node, Server, ua
+from asyncua.common.structures104 import new_enum, new_struct, new_struct_field
+from asyncua.ua.ua_binary import Primitives, variant_to_binary
+
+from edge.errors import Refused
+from edge.links.opcua_structure import Structures
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Vendor:
+    """A server with types of its own."""
+
+    def __init__(self, server: Server, client: Client, index: int) -> None:
+        self.server = server
+        self.client = client
+        self.index = index
+
+    async def type(self, fields: Sequence[ua.StructureField], **how: Any) -> tuple[Node, ua.NodeId]:
+        """Define a structure; give its data type and its encoding."""
+        name = f"T{uuid.uuid4().hex}"
+        data_type, (encoding, *_) = await new_struct(self.server, self.index, name, list(fields), **how)
+        return data_type, encoding.nodeid
+
+    async def read(self, encoding: ua.NodeId, body: bytes) -> Any:
+        return await Structures(self.client).plain(ua.ExtensionObject(TypeId=encoding, Body=body))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def vendor() -> AsyncIterator[Vendor]:
+    server = Server()
+    await server.init()
+    server.set_endpoint("opc.tcp://127.0.0.1:0")
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    index = await server.register_namespace("urn:vendor")
+    async with server:
+        client = Client(f"opc.tcp://127.0.0.1:{server.bserver.port}")
+        client.session_timeout = 60_000
+        async with client:
+            yield Vendor(server, client, index)
+
+
+def text(value: str) -> bytes:
+    packed: bytes = Primitives.String.pack(value)
+    return packed
+
+
+async def test_fields_come_in_their_order(vendor: Vendor) -> None:
+    _, encoding = await vendor.type(
+        [
+            new_struct_field("Torque", ua.VariantType.Double),
+            new_struct_field("Tool", ua.VariantType.String),
+            new_struct_field("Counts", ua.VariantType.Int32, array=True),
+        ]
+    )
+    body = struct.pack("<d", 85.2) + text("wrench") + struct.pack("<iii", 2, 7, 8)
+    assert await vendor.read(encoding, body) == {"Torque": 85.2, "Tool": "wrench", "Counts": [7, 8]}
+
+
+async def test_optional_fields_are_there_as_the_mask_says(vendor: Vendor) -> None:
+    _, encoding = await vendor.type(
+        [
+            new_struct_field("Id", ua.VariantType.String),
+            new_struct_field("Low", ua.VariantType.Double, optional=True),
+            new_struct_field("High", ua.VariantType.Double, optional=True),
+        ]
+    )
+    assert await vendor.read(encoding, struct.pack("<I", 2) + text("a") + struct.pack("<d", 9.5)) == {
+        "Id": "a",
+        "High": 9.5,
+    }
+
+
+async def test_structures_hold_structures_and_enumerations(vendor: Vendor) -> None:
+    colour = await new_enum(vendor.server, vendor.index, "Colour", ["RED", "GREEN"])
+    inner, _ = await vendor.type([new_struct_field("Colour", colour)])
+    _, encoding = await vendor.type([new_struct_field("Lamps", inner, array=True), new_struct_field("Main", inner)])
+    assert await vendor.read(encoding, struct.pack("<iiii", 2, 0, 1, 1)) == {
+        "Lamps": [{"Colour": 0}, {"Colour": 1}],
+        "Main": {"Colour": 1},
+    }
+
+
+async def test_a_null_array_is_empty(vendor: Vendor) -> None:
+    _, encoding = await vendor.type([new_struct_field("Counts", ua.VariantType.Int32, array=True)])
+    assert await vendor.read(encoding, struct.pack("<i", -1)) == {"Counts": []}
+
+
+async def test_a_variant_may_hold_another_structure(vendor: Vendor) -> None:
+    _, inner = await vendor.type([new_struct_field("Angle", ua.VariantType.Double)])
+    _, encoding = await vendor.type([new_struct_field("Content", ua.VariantType.Variant)])
+    held = ua.Variant([ua.ExtensionObject(TypeId=inner, Body=struct.pack("<d", 41.5))], ua.VariantType.ExtensionObject)
+    assert await vendor.read(encoding, variant_to_binary(held)) == {"Content": [{"Angle": 41.5}]}
+
+
+async def test_a_structure_that_is_cut_short_is_refused(vendor: Vendor) -> None:
+    _, encoding = await vendor.type([new_struct_field("Torque", ua.VariantType.Double)])
+    with pytest.raises(Refused, match="not as defined"):
+        await vendor.read(encoding, b"\0\0")
+
+
+async def test_an_unknown_encoding_is_refused(vendor: Vendor) -> None:
+    with pytest.raises(Refused, match="does not say what ns=99;i=1 encodes"):
+        await vendor.read(ua.NodeId(1, 99), b"\0")
+
+
+async def test_a_type_that_cannot_be_read_is_refused_every_time(vendor: Vendor) -> None:
+    fields = [new_struct_field("A", ua.VariantType.Double), new_struct_field("B", ua.VariantType.Double)]
+    fields[1].ValueRank = 2
+    _, encoding = await vendor.type(fields)
+    structures = Structures(vendor.client)
+    value = ua.ExtensionObject(TypeId=encoding, Body=b"\0" * 32)
+    for _ in range(2):
+        with pytest.raises(Refused, match="more than one dimension"):
+            await structures.plain(value)
+
+
+async def test_a_union_is_refused(vendor: Vendor) -> None:
+    _, encoding = await vendor.type([new_struct_field("A", ua.VariantType.Double)], is_union=True)
+    with pytest.raises(Refused, match="is a Union"):
+        await vendor.read(encoding, b"\0" * 12)
+
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+GUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (None, None),
+        (42.5, 42.5),
+        (b"\0", b"\0"),
+        ((1, [2]), [1, [2]]),
+        (ua.LocalizedText("Rear axle", "en"), "Rear axle"),
+        (ua.LocalizedText(), ""),
+        (ua.QualifiedName("Torque", 3), "Torque"),
+        (ua.NodeId(5, 2), "ns=2;i=5"),
+        (ua.StatusCode(ua.StatusCodes.BadTimeout), "BadTimeout"),
+        (ua.ServerState.Running, 0),
+        (NOON.replace(tzinfo=None), NOON),
+        (GUID, str(GUID)),
+        (ua.DataValue(ua.Variant([True])), [True]),
+        (ua.ExtensionObject(), None),
+        (ua.Range(Low=1.0, High=2.0), {"Low": 1.0, "High": 2.0}),
+    ],
+)
+async def test_values_lose_the_types_of_opc_ua(vendor: Vendor, value: object, plain: object) -> None:
+    assert await Structures(vendor.client).plain(value) == plain

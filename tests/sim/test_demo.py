@@ -1,0 +1,49 @@
+"""The demo while it is kept running: its parts are there, and one that ends is told."""
+
+import asyncio
+import io
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from edge.config import MqttSettings
+from edge.errors import Unavailable
+from edge.links.mqtt import open_session
+from edge.links.opcua import open_client
+from edge.sim.demo import Addresses, open_demo
+from edge.sim.demo_view import view_on
+
+
+def processes_of(text: str) -> list[int]:
+    """Find the processes that were started with this text somewhere in their arguments."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if process.name.isdigit() and text.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+async def test_a_kept_demo_serves_its_clients_until_a_part_of_it_ends() -> None:
+    seen: list[Addresses] = []
+
+    async def keep() -> None:
+        async with open_demo(view_on(Console(file=io.StringIO()))) as addresses:
+            seen.append(addresses)
+            async with open_client(addresses.opcua) as client:
+                await client.find("Machines", "station-1")
+            async with open_session(MqttSettings(url=addresses.broker), "visitor"):
+                pass
+            (gateway,) = processes_of(f"{addresses.directory}/edge.toml")
+            os.kill(gateway, signal.SIGKILL)
+            await asyncio.Event().wait()
+
+    with pytest.raises(Unavailable, match="the gateway was ended by SIGKILL"):
+        await keep()
+    (addresses,) = seen
+    assert not addresses.directory.exists()
+    assert processes_of(str(addresses.directory)) == []
