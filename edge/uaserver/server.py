@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
-import logging
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from copy import copy
@@ -13,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import asyncua
 import structlog
 from asyncua import ua
 
@@ -22,6 +20,7 @@ from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
 from edge.model.isa95 import JobOrderAndState, JobResponse, WorkMaster
 from edge.uaserver import hardening, nodesets, type_cache
+from edge.uaserver.connection import Server
 from edge.uaserver.lists import LiveList, tell_subscribers
 from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, machines_uri
 from edge.uaserver.space import (
@@ -89,7 +88,7 @@ async def open_server(
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
     with _prepared_types(directory) as (content, types):
-        server = asyncua.Server(iserver=hardening.LookOnlyServer(types))
+        server = Server(iserver=hardening.LookOnlyServer(types))
         await server.init()
         if types is None:
             await nodesets.import_types(server, content)
@@ -142,7 +141,7 @@ def _where_to_listen(endpoint: str) -> tuple[str, int]:
     return _LOOPBACK, port
 
 
-async def _introduce(server: asyncua.Server, settings: OpcuaSettings, gateway: str) -> None:
+async def _introduce(server: Server, settings: OpcuaSettings, gateway: str) -> None:
     server.product_uri = _PRODUCT_URI
     server.application_type = ua.ApplicationType.Server
     server.set_server_name(f"microdcs-edge {gateway}")
@@ -156,7 +155,7 @@ async def _introduce(server: asyncua.Server, settings: OpcuaSettings, gateway: s
 
 
 async def _add_machines(
-    server: asyncua.Server, settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription]
+    server: Server, settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription]
 ) -> dict[str, MachineNodes]:
     iserver = server.iserver
     add_event_type(iserver)
@@ -172,7 +171,7 @@ async def _add_machines(
     return nodes
 
 
-def _lists(server: asyncua.Server, nodes: MachineNodes, changed: asyncio.Event) -> _MachineLists:
+def _lists(server: Server, nodes: MachineNodes, changed: asyncio.Event) -> _MachineLists:
     aspace = server.iserver.aspace
     return _MachineLists(
         job_orders=LiveList(aspace, nodes.job_order_list, changed),
@@ -181,12 +180,10 @@ def _lists(server: asyncua.Server, nodes: MachineNodes, changed: asyncio.Event) 
     )
 
 
-async def _listen(server: asyncua.Server, host: str, port: int) -> str:
+async def _listen(server: Server, host: str, port: int) -> str:
     server.limits = hardening.limits()
     server.set_endpoint(_url(host, port))
     server.set_security_policy([ua.SecurityPolicyType.NoSecurity], permission_ruleset=hardening.LookOnly())
-    # asyncua logs the traceback of what it raises here, and we say it in a sentence.
-    logging.getLogger("asyncua.server.server").setLevel(logging.CRITICAL)
     try:
         await server.start()
     except OSError as error:
@@ -206,7 +203,7 @@ def _url(host: str, port: int) -> str:
     return f"opc.tcp://[{host}]:{port}" if ":" in host else f"opc.tcp://{host}:{port}"
 
 
-async def _keep_clock(server: asyncua.Server) -> None:
+async def _keep_clock(server: Server) -> None:
     iserver = server.iserver
     while True:
         status = copy(await iserver.server_status_node.read_value())
