@@ -1,0 +1,224 @@
+"""The certificate by which OPC UA clients know this gateway: made once, kept, renewed on demand.
+
+It is a self-signed application instance certificate (OPC 10000-6, 6.2.2): its URI is that of the application, its
+host names are those under which clients reach us.
+"""
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from edge.errors import SettingsError
+
+VALID_FOR = timedelta(days=5 * 365)
+WARN_BEFORE = timedelta(days=60)
+
+_KEY_BITS = 2048  # what all three security policies take, and every client can do
+_OTHERS = 0o077
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCertificate:
+    """A certificate with its private key."""
+
+    certificate: x509.Certificate
+    key: rsa.RSAPrivateKey
+
+
+def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
+    """Give the certificate kept in `directory`; at the first start there is none, and one is made.
+
+    Raises SettingsError when it cannot be read, written, or is not for us alone.
+    """
+    path = _path(directory)
+    try:
+        if path.exists():
+            own = _load(path)
+            _publish(directory, own)
+        else:
+            own = renew(directory, application_uri, hosts)
+    except OSError as error:
+        raise _no_access(error) from error
+    return own
+
+
+def load(directory: Path) -> OwnCertificate | None:
+    """Give the certificate kept in `directory`, if there is one. Raises SettingsError when it cannot be read."""
+    path = _path(directory)
+    try:
+        return _load(path) if path.exists() else None
+    except OSError as error:
+        raise _no_access(error) from error
+
+
+def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
+    """Make a new key and certificate in place of what is there. Raises OSError."""
+    own = _make(application_uri, hosts, datetime.now(UTC))
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = own.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ) + own.certificate.public_bytes(serialization.Encoding.PEM)
+    # Key and certificate stand in one file, so that a power cut never leaves a pair that does not match.
+    write_whole(_path(directory), content, 0o600)
+    _publish(directory, own)
+    return own
+
+
+def warnings(certificate: x509.Certificate, application_uri: str, now: datetime) -> Iterator[str]:
+    """Yield what will make, or makes, clients turn away from this certificate."""
+    left = certificate.not_valid_after_utc - now
+    if left < WARN_BEFORE:
+        yield "it has expired" if left < timedelta() else f"it expires in {left.days} days"
+    if application_uri not in application_uris(certificate):
+        yield f"it was made for another application than {application_uri}"
+
+
+def application_uris(certificate: x509.Certificate) -> list[str]:
+    """Give the application URIs a certificate was made for; one, if it is as it should be."""
+    names = _alternative_names(certificate)
+    return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
+
+
+def host_names(certificate: x509.Certificate) -> list[str]:
+    """Give the host names and addresses a certificate was made for."""
+    names = _alternative_names(certificate)
+    if names is None:
+        return []
+    addresses = names.get_values_for_type(x509.IPAddress)
+    return [*names.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
+
+
+def thumbprint(certificate: x509.Certificate) -> str:
+    """Give what OPC UA clients show as the thumbprint: SHA-1 in hexadecimal digits."""
+    return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - a name to compare, not a proof
+
+
+def own_hosts(endpoint_host: str) -> list[str]:
+    """Name everything under which clients may reach this host; `endpoint_host` is where the server listens."""
+    names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
+    anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these are just what is left out
+    return list(dict.fromkeys(name for name in names if name not in anywhere))
+
+
+def write_whole(path: Path, content: bytes, mode: int) -> None:
+    """Write a file that is there whole or not at all; when root writes it, it belongs to whom its folder does."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        if os.geteuid() == 0:
+            folder = path.parent.stat()
+            os.fchown(file.fileno(), folder.st_uid, folder.st_gid)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _path(directory: Path) -> Path:
+    return directory / "own.pem"
+
+
+def _publish(directory: Path, own: OwnCertificate) -> None:
+    """Lay the certificate alone beside, for people to carry to their clients."""
+    der = own.certificate.public_bytes(serialization.Encoding.DER)
+    path = directory / "own.der"
+    if not path.exists() or path.read_bytes() != der:
+        write_whole(path, der, 0o644)
+
+
+def _load(path: Path) -> OwnCertificate:
+    if path.stat().st_mode & _OTHERS:
+        raise SettingsError([f"opcua.pki: the key in {path} is open to others"], f"Close it: chmod 600 {path}")
+    content = path.read_bytes()
+    advice = "Remove the file, and the next start makes a new one; clients will have to trust it again."
+    try:
+        key = serialization.load_pem_private_key(content, password=None)
+        certificate = x509.load_pem_x509_certificate(content)
+    except ValueError as error:
+        raise SettingsError([f"opcua.pki: {path} is damaged: {error}"], advice) from error
+    if not isinstance(key, rsa.RSAPrivateKey) or key.public_key() != certificate.public_key():
+        raise SettingsError([f"opcua.pki: key and certificate in {path} do not belong together"], advice)
+    return OwnCertificate(certificate, key)
+
+
+def _make(application_uri: str, hosts: Iterable[str], now: datetime) -> OwnCertificate:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, application_uri[-64:]),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "microdcs-edge"),
+        ]
+    )
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=True,
+        key_encipherment=True,
+        data_encipherment=True,
+        key_agreement=False,
+        key_cert_sign=True,  # asked of self-signed certificates
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    purposes = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    alternatives = x509.SubjectAlternativeName(
+        [x509.UniformResourceIdentifier(application_uri), *(_general_name(host) for host in hosts)]
+    )
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))  # a client's clock may be behind
+        .not_valid_after(now + VALID_FOR)
+        .add_extension(alternatives, critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(purposes, critical=False)
+        .add_extension(identifier, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier(identifier.digest, None, None), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return OwnCertificate(certificate, key)
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return None
+
+
+def _outward_address() -> str:
+    """Give the address others see us under; connecting a datagram socket sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:  # a host without any network
+            return ""
+        return str(probe.getsockname()[0])
+
+
+def _no_access(error: OSError) -> SettingsError:
+    return SettingsError(
+        [f"opcua.pki: {error.filename}: {error.strerror}"], "Name a directory that the gateway may write to."
+    )

@@ -1,0 +1,188 @@
+"""Which OPC UA applications we trust: certificates an administrator laid into a directory.
+
+    <trusted>/*.der, *.crt, *.cer, *.pem   applications, or authorities whose applications we trust
+    <trusted>/*.crl                        what an authority has revoked
+    <rejected>/<thumbprint>.der            who was turned away, newest last; `edge opcua trust` takes from here
+
+Files may come and go while the server runs: what counts is what is there when a client opens a channel.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from edge.uaserver.certificates import application_uris, thumbprint, write_whole
+
+logger = structlog.get_logger(__name__)
+
+REJECTED_KEPT = 50
+"""Whoever comes along makes certificates for nothing: more are not kept."""
+
+_CERTIFICATE_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
+_KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
+_WEAK_HASHES = frozenset({"md5", "sha1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A certificate and the file it stands in."""
+
+    path: Path
+    certificate: x509.Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The trust list as it was when its files looked like `state`."""
+
+    state: tuple[tuple[str, int, int], ...]
+    certificates: tuple[x509.Certificate, ...] = ()
+    revocations: tuple[x509.CertificateRevocationList, ...] = ()
+
+
+class TrustList:
+    """Looks at its directory whenever it is asked; reads the files only when one has changed."""
+
+    def __init__(self, trusted: Path, rejected: Path) -> None:
+        self._trusted = trusted
+        self._rejected = rejected
+        self._content = _Content(())
+
+    def fault(self, certificate: x509.Certificate) -> str:
+        """Say why the application with this certificate may not come in; empty when it may."""
+        now = datetime.now(UTC)
+        if fault := _unfit(certificate, now):
+            return fault
+        content = self._current()
+        if certificate in content.certificates:
+            return ""
+        issuer = next((found for found in content.certificates if _has_issued(found, certificate, now)), None)
+        if issuer is None:
+            return "it is not trusted"
+        if any(_revokes(revocations, issuer, certificate) for revocations in content.revocations):
+            return "its authority has revoked it"
+        return ""
+
+    def remember_rejected(self, certificate: x509.Certificate) -> None:
+        """Keep the certificate for the administrator to look at."""
+        path = self._rejected / f"{thumbprint(certificate)}.der"
+        if path.exists():
+            return
+        try:
+            self._rejected.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(path, certificate.public_bytes(serialization.Encoding.DER), 0o644)
+            kept = sorted(self._rejected.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
+            for oldest in kept[:-REJECTED_KEPT]:
+                oldest.unlink(missing_ok=True)
+        except OSError as error:
+            logger.warning("a rejected certificate cannot be kept", file=str(path), reason=error.strerror)
+
+    def _current(self) -> _Content:
+        state = tuple(_state(self._trusted))
+        if state != self._content.state:
+            revocations = tuple(_revocation_lists(self._trusted))
+            self._content = _Content(state, tuple(entry.certificate for entry in entries(self._trusted)), revocations)
+            logger.info(
+                "OPC UA trust list read", directory=str(self._trusted), certificates=len(self._content.certificates)
+            )
+        return self._content
+
+
+def entries(directory: Path) -> Iterator[Entry]:
+    """Yield every certificate of a directory; a file that holds none is told in the log and passed over."""
+    for path in sorted(directory.glob("*")):
+        if path.suffix.lower() in _CERTIFICATE_SUFFIXES:
+            try:
+                yield Entry(path, read_certificate(path))
+            except (OSError, ValueError) as error:
+                logger.warning("not a certificate", file=str(path), reason=str(error))
+
+
+def read_certificate(path: Path) -> x509.Certificate:
+    """Read a certificate in either of its forms. Raises OSError or ValueError."""
+    content = path.read_bytes()
+    if content.lstrip().startswith(b"-----BEGIN"):
+        return x509.load_pem_x509_certificate(content)
+    return x509.load_der_x509_certificate(content)
+
+
+def _state(directory: Path) -> Iterator[tuple[str, int, int]]:
+    for path in sorted(directory.glob("*")):
+        try:
+            status = path.stat()
+        except FileNotFoundError:  # gone while we looked
+            continue
+        yield path.name, status.st_mtime_ns, status.st_size
+
+
+def _revocation_lists(directory: Path) -> Iterator[x509.CertificateRevocationList]:
+    for path in sorted(directory.glob("*.crl")):
+        try:
+            content = path.read_bytes()
+            is_pem = content.lstrip().startswith(b"-----BEGIN")
+            yield x509.load_pem_x509_crl(content) if is_pem else x509.load_der_x509_crl(content)
+        except (OSError, ValueError) as error:
+            logger.warning("not a list of revoked certificates", file=str(path), reason=str(error))
+
+
+def _unfit(certificate: x509.Certificate, now: datetime) -> str:
+    key = certificate.public_key()
+    if not isinstance(key, rsa.RSAPublicKey) or key.key_size not in _KEY_BITS:
+        return "its key is not RSA of 2048 to 4096 bits"
+    if certificate.signature_hash_algorithm is None or certificate.signature_hash_algorithm.name in _WEAK_HASHES:
+        return "it is signed with a weak hash"
+    if not _is_valid(certificate, now):
+        return "it has expired or is not valid yet"
+    return ""
+
+
+def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def _has_issued(authority: x509.Certificate, certificate: x509.Certificate, now: datetime) -> bool:
+    # Self-signed certificates of applications often claim to be authorities. To trust an application is not to
+    # trust whomever it vouches for.
+    if application_uris(authority) or not _is_authority(authority) or not _is_valid(authority, now):
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _is_authority(certificate: x509.Certificate) -> bool:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, ValueError):
+        return False
+
+
+def _revokes(
+    revocations: x509.CertificateRevocationList, issuer: x509.Certificate, certificate: x509.Certificate
+) -> bool:
+    key = issuer.public_key()
+    if revocations.issuer != issuer.subject or not isinstance(key, rsa.RSAPublicKey):
+        return False
+    if not revocations.is_signature_valid(key):
+        return False
+    return revocations.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
+
+
+def find(directories: Sequence[Path], wanted: str) -> list[Entry]:
+    """Find certificates by the beginning of their thumbprint, however it is written."""
+    digits = wanted.replace(":", "").replace(" ", "").upper()
+    return [
+        entry
+        for directory in directories
+        for entry in entries(directory)
+        if digits and thumbprint(entry.certificate).startswith(digits)
+    ]

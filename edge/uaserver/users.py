@@ -1,0 +1,172 @@
+"""Who may log in to the OPC UA server: a file of names, roles and password hashes, and patience with wrong passwords.
+
+    alice:operator:$argon2id$v=19$m=32768,t=3,p=1$...
+
+The file is read again when it has changed. `edge opcua password` writes it; a user is removed with their line.
+"""
+
+import asyncio
+import contextlib
+import grp
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from cryptography.exceptions import InvalidKey
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from edge.uaserver.certificates import write_whole
+from edge.uaserver.roles import Role
+
+logger = structlog.get_logger(__name__)
+
+NAME = r"[^\s:#\x00-\x1f][^:\x00-\x1f]{0,63}"
+PASSWORD_BYTES = 1024
+"""Longer ones are refused unread: hashing costs by length too."""
+
+# 32 MiB and some 60 ms for each attempt: more than OWASP asks for, and small enough for a gateway of 1 GB.
+_MEMORY_KIB = 32 * 1024
+_ITERATIONS = 3
+
+_GROUP = "microdcs-edge"  # the service's, on an installed gateway
+_LINE = re.compile(rf"({NAME}):(\w+):(\S+)")
+_ROLES = {role.name.lower(): role for role in Role}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One line of the file."""
+
+    name: str
+    role: Role
+    password_hash: str
+
+
+def hash_password(password: str) -> str:
+    """Hash a password with a salt of its own, in PHC form."""
+    argon = Argon2id(salt=os.urandom(16), length=32, iterations=_ITERATIONS, lanes=1, memory_cost=_MEMORY_KIB)
+    return argon.derive_phc_encoded(password.encode())
+
+
+def read_users(file: Path) -> dict[str, User]:
+    """Read the users; a file that is not there has none, a line that says nothing sensible is told and left out."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    users = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line.strip())
+        if match is None or match[2] not in _ROLES:
+            logger.warning("no user in this line", file=str(file), line=number, expected="name:role:hash")
+            continue
+        users[match[1]] = User(match[1], _ROLES[match[2]], match[3])
+    return users
+
+
+def write_user(file: Path, user: User) -> None:
+    """Add a user or replace the one of this name; the other lines stay as they are. Raises OSError."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    kept = [line for line in lines if not line.startswith(f"{user.name}:")]
+    kept.append(f"{user.name}:{user.role.name.lower()}:{user.password_hash}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, ("\n".join(kept) + "\n").encode(), 0o640)
+    with contextlib.suppress(KeyError, PermissionError):  # no such group, or not ours to give: it stays with us
+        os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
+
+
+class Users:
+    """Checks names and passwords. One at a time is hashed, in a thread: guessing never costs more than one core."""
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._file = file
+        self._users: Mapping[str, User] = {}
+        self._state: tuple[int, int] | None = None
+        self._patience = Patience(clock)
+        self._hashing = asyncio.Lock()
+        # Against this an unknown user's password is checked: it takes as long, and always fails.
+        self._nobody = User("", Role.OBSERVER, hash_password(os.urandom(16).hex()))
+
+    async def log_in(self, name: str, password: str, address: str) -> Role | None:
+        """Give the role of a user; None for a wrong name, a wrong password, or too many of these before."""
+        if len(password.encode()) > PASSWORD_BYTES:
+            return None
+        async with self._hashing:  # patience too is asked in turn: many connections buy no more attempts than one
+            if self._patience.is_over(name, address):
+                return None
+            user = self._current().get(name, self._nobody)
+            is_right = await asyncio.to_thread(_is_right, user, password)
+            if not is_right or user is self._nobody:
+                self._patience.failed(name, address)
+                return None
+            self._patience.succeeded(name, address)
+            return user.role
+
+    def _current(self) -> Mapping[str, User]:
+        try:
+            status = self._file.stat()
+            state = status.st_mtime_ns, status.st_size
+            if state != self._state:
+                self._users = read_users(self._file)
+                self._state = state
+        except FileNotFoundError:
+            self._users, self._state = {}, None
+        except (OSError, UnicodeDecodeError) as error:
+            logger.warning("OPC UA users cannot be read", file=str(self._file), reason=str(error))
+            self._users, self._state = {}, None
+        return self._users
+
+
+class Patience:
+    """Makes those wait who fail again and again: a user at an address, and an address whatever the user.
+
+    After the free attempts the wait is one second and doubles with each further failure. The user is counted at their
+    address, so that nobody locks out somebody else from elsewhere.
+    """
+
+    FREE = 3
+    FREE_FOR_ADDRESS = 20
+    LONGEST_S = 900.0
+    MOST = 1000
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
+
+    def is_over(self, name: str, address: str) -> bool:
+        """Tell whether this attempt is not to be looked at."""
+        now = self._clock()
+        return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in self._keys(name, address))
+
+    def failed(self, name: str, address: str) -> None:
+        """Count a failure."""
+        now = self._clock()
+        for key, free in self._keys(name, address):
+            count, until = self._failures.pop(key, (0, now))
+            count = 1 if until + self.LONGEST_S < now else count + 1  # long ago is forgotten
+            wait = min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
+            self._failures[key] = count, now + wait
+        while len(self._failures) > self.MOST:
+            del self._failures[next(iter(self._failures))]
+
+    def succeeded(self, name: str, address: str) -> None:
+        """Forget the failures of this user at this address; those of the address may be about others."""
+        self._failures.pop((address, name), None)
+
+    def _keys(self, name: str, address: str) -> Iterator[tuple[tuple[str, ...], int]]:
+        yield (address, name), self.FREE
+        yield (address,), self.FREE_FOR_ADDRESS
+
+
+def _is_right(user: User, password: str) -> bool:
+    try:
+        Argon2id.verify_phc_encoded(password.encode(), user.password_hash)
+    except InvalidKey:
+        return False
+    return True

@@ -1,0 +1,99 @@
+"""The gateway's certificate is made once, fits the application, and its key is for us alone."""
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from edge.errors import SettingsError
+from edge.uaserver import certificates
+
+URI = "urn:gateway:microdcs-edge:edge"
+HOSTS = ("gateway", "192.0.2.7", "2001:db8::7")
+
+
+def test_it_names_the_application_and_every_host(tmp_path: Path) -> None:
+    certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
+    assert certificates.application_uris(certificate) == [URI]
+    assert certificates.host_names(certificate) == list(HOSTS)
+
+
+def test_it_is_kept_over_restarts(tmp_path: Path) -> None:
+    first = certificates.load_or_make(tmp_path, URI, HOSTS)
+    again = certificates.load_or_make(tmp_path, "urn:other", ("elsewhere",))
+    assert again.certificate == first.certificate
+    assert again.key.private_numbers() == first.key.private_numbers()
+
+
+def test_its_key_is_for_us_alone_and_the_certificate_lies_beside_it(tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "pki"
+    own = certificates.load_or_make(directory, URI, HOSTS)
+    assert (directory / "own.pem").stat().st_mode & 0o777 == 0o600
+    assert directory.stat().st_mode & 0o077 == 0
+    assert x509.load_der_x509_certificate((directory / "own.der").read_bytes()) == own.certificate
+    assert b"PRIVATE" not in (directory / "own.der").read_bytes()
+
+
+def test_a_key_that_is_open_to_others_is_not_taken(tmp_path: Path) -> None:
+    certificates.load_or_make(tmp_path, URI, HOSTS)
+    (tmp_path / "own.pem").chmod(0o640)
+    with pytest.raises(SettingsError, match="open to others"):
+        certificates.load_or_make(tmp_path, URI, HOSTS)
+
+
+@pytest.mark.parametrize("content", [b"", b"-----BEGIN PRIVATE KEY-----\n", b"\xff" * 100])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "own.pem"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    with pytest.raises(SettingsError, match=r"own.pem is damaged"):
+        certificates.load_or_make(tmp_path, URI, HOSTS)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pki").write_text("a file where a directory should be")
+    with pytest.raises(SettingsError, match=r"opcua.pki: .*pki"):
+        certificates.load_or_make(tmp_path / "pki", URI, HOSTS)
+
+
+def test_renewing_makes_another_key(tmp_path: Path) -> None:
+    first = certificates.load_or_make(tmp_path, URI, HOSTS)
+    renewed = certificates.renew(tmp_path, URI, HOSTS)
+    assert certificates.load_or_make(tmp_path, URI, HOSTS).certificate == renewed.certificate != first.certificate
+    assert renewed.key.private_numbers() != first.key.private_numbers()
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+def test_it_warns_before_it_expires_and_when_the_host_was_renamed(tmp_path: Path) -> None:
+    certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
+    now = datetime.now(UTC)
+    end = certificate.not_valid_after_utc
+    assert list(certificates.warnings(certificate, URI, now)) == []
+    assert list(certificates.warnings(certificate, URI, end - timedelta(days=10))) == ["it expires in 10 days"]
+    assert list(certificates.warnings(certificate, URI, end + timedelta(days=1))) == ["it has expired"]
+    (told,) = certificates.warnings(certificate, "urn:renamed", now)
+    assert "urn:renamed" in told
+
+
+def test_openssl_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
+    certificates.load_or_make(tmp_path, URI, HOSTS)
+    printed = subprocess.check_output(
+        ["openssl", "x509", "-in", tmp_path / "own.der", "-inform", "DER", "-noout", "-text"], text=True
+    )
+    for expected in (f"URI:{URI}", "DNS:gateway", "IP Address:192.0.2.7", "Data Encipherment", "sha256", "2048 bit"):
+        assert expected in printed
+
+
+def test_the_thumbprint_is_the_one_that_clients_show(tmp_path: Path) -> None:
+    certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
+    assert certificates.thumbprint(certificate) == certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303
+
+
+def test_everywhere_is_no_name_of_a_host() -> None:
+    hosts = certificates.own_hosts("0.0.0.0")  # noqa: S104
+    assert "0.0.0.0" not in hosts  # noqa: S104
+    assert {"localhost", "127.0.0.1"} <= set(hosts)
+    assert certificates.own_hosts("gateway.example.com")[0] == "gateway.example.com"

@@ -1,0 +1,149 @@
+"""Users come in with their password and their role; guessing is slow, and tells nothing about who is there."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from edge.uaserver.roles import Role
+from edge.uaserver.users import PASSWORD_BYTES, Patience, User, Users, hash_password, read_users, write_user
+
+HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
+HASH = hash_password("correct horse")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "etc" / "users"
+    write_user(path, User("alice", Role.OPERATOR, HASH))
+    return path
+
+
+async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> None:
+    users = Users(file)
+    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+    assert await users.log_in("alice", "battery staple", HERE) is None
+    assert await users.log_in("alice", "", HERE) is None
+    assert await users.log_in("Alice", "correct horse", HERE) is None
+
+
+async def test_without_a_file_nobody_logs_in(tmp_path: Path) -> None:
+    assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is None
+
+
+async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
+    users = Users(file)
+    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+    write_user(file, User("alice", Role.ENGINEER, HASH))
+    assert await users.log_in("alice", "correct horse", HERE) is Role.ENGINEER
+    file.unlink()  # noqa: ASYNC240 - a moment
+    assert await users.log_in("alice", "correct horse", HERE) is None
+
+
+async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
+    users = Users(file)
+    spent = {}
+    for name in ("alice", "mallory"):
+        began = time.perf_counter()
+        assert await users.log_in(name, "wrong", HERE) is None
+        spent[name] = time.perf_counter() - began
+    assert 0.3 < spent["alice"] / spent["mallory"] < 3
+
+
+async def test_after_failures_even_the_right_password_has_to_wait(file: Path) -> None:
+    clock = Clock()
+    users = Users(file, clock)
+    for _ in range(Patience.FREE):
+        assert await users.log_in("alice", "wrong", HERE) is None
+    assert await users.log_in("alice", "correct horse", HERE) is None
+    assert await users.log_in("alice", "correct horse", ELSEWHERE) is Role.OPERATOR
+    clock.now = 1.1
+    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+
+
+async def test_a_password_of_any_length_costs_the_same(file: Path) -> None:
+    users = Users(file)
+    assert await users.log_in("alice", "x" * (PASSWORD_BYTES + 1), HERE) is None
+    assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
+
+
+def waits(patience: Patience, clock: Clock, failures: int, name: str = "alice") -> list[float]:
+    """Fails again and again, as soon as it may, and gives the waits in between."""
+    waited = []
+    for _ in range(failures):
+        began = clock.now
+        while patience.is_over(name, HERE):
+            clock.now += 0.5
+        waited.append(clock.now - began)
+        patience.failed(name, HERE)
+    return waited
+
+
+def test_each_further_failure_doubles_the_wait_up_to_a_bound() -> None:
+    clock = Clock()
+    waited = waits(Patience(clock), clock, 16)
+    assert waited[: Patience.FREE] == [0, 0, 0]
+    assert waited[Patience.FREE : 8] == [1, 2, 4, 8, 16]
+    assert max(waited) == Patience.LONGEST_S
+
+
+def test_trying_many_names_from_one_address_has_to_wait_too() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    for number in range(Patience.FREE_FOR_ADDRESS):
+        assert not patience.is_over(f"user-{number}", HERE)
+        patience.failed(f"user-{number}", HERE)
+    assert patience.is_over("somebody-else", HERE)
+    assert not patience.is_over("somebody-else", ELSEWHERE)
+
+
+def test_success_forgets_failures_and_so_does_time() -> None:
+    clock = Clock()
+    patience = Patience(clock)
+    waits(patience, clock, Patience.FREE - 1)
+    patience.succeeded("alice", HERE)
+    assert waits(patience, clock, Patience.FREE) == [0, 0, 0]
+    clock.now += 10 * Patience.LONGEST_S
+    assert waits(patience, clock, Patience.FREE) == [0, 0, 0]
+
+
+def test_no_more_failures_are_remembered_than_there_is_room_for() -> None:
+    patience = Patience(Clock())
+    for number in range(3 * Patience.MOST):
+        patience.failed(f"user-{number}", f"192.0.2.{number}")
+    assert len(patience._failures) <= Patience.MOST  # noqa: SLF001 - it is not to be seen otherwise
+
+
+def test_writing_a_user_leaves_the_others_as_they_are(file: Path) -> None:
+    before = file.read_text()
+    file.write_text(f"# people of line 4\n{before}")
+    write_user(file, User("bob", Role.OBSERVER, HASH))
+    assert {user.name: user.role for user in read_users(file).values()} == {
+        "alice": Role.OPERATOR,
+        "bob": Role.OBSERVER,
+    }
+    assert file.read_text().startswith(f"# people of line 4\n{before}")
+    assert file.stat().st_mode & 0o007 == 0
+
+
+@pytest.mark.parametrize("line", ["nonsense", "bob:king:x", "bob:operator", ":operator:x", "bob:operator:a b"])
+def test_a_line_that_says_nothing_sensible_is_left_out(file: Path, line: str) -> None:
+    with file.open("a") as lines:
+        lines.write(f"{line}\n\n")
+    assert list(read_users(file)) == ["alice"]
+
+
+async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
+    write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
+    assert await Users(file).log_in("bob", "", HERE) is None
+
+
+def test_equal_passwords_have_unequal_hashes() -> None:
+    assert hash_password("same") != hash_password("same")
