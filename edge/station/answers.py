@@ -1,6 +1,7 @@
 """Takes what equipment says, answers and events, to the run it belongs to."""
 
 from functools import partial
+from typing import Any
 
 import msgspec
 import structlog
@@ -31,7 +32,7 @@ class Answers:
         if key is None:
             logger.warning("answer to a command that is not ours", command=answer.command_id)
             return
-        signal = Answer(answer.command_id, ok=answer.error is None, data=answer.data, error=answer.error)
+        signal = Answer(answer.command_id, ok=answer.error is None, data=_kept(answer.data), error=answer.error)
         match await self._runs.signal(key.job_id, signal):
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
@@ -51,7 +52,7 @@ class Answers:
             if job_id is None or job_id in declined:
                 logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
                 return None
-            signal = Event(event.type_id, event.data, id=event.event_id, named=_names_its_job(event))
+            signal = Event(event.type_id, _kept(event.data), id=_identity(event), named=_names_its_job(event))
             match await self._runs.signal(job_id, signal, also=partial(self._mark, event)):
                 case Decision() as decision:
                     return _task(decision, event)
@@ -77,6 +78,16 @@ class Answers:
         return dedupe.mark(self._store.keys, event.source, event.event_id, answer, self._dedupe_ms)
 
 
+def _identity(event: EquipmentEvent) -> str:
+    """Name an event apart from those of other sources; a source is a URI and has no blanks."""
+    return f"{event.source} {event.event_id}"
+
+
+def _kept(data: object) -> Any:
+    """Give data as it will be read back, so that an instance that holds a run and one that loads it decide alike."""
+    return msgspec.json.decode(msgspec.json.encode(data))
+
+
 def _names_its_job(event: EquipmentEvent) -> bool:
     return bool(event.job_id or event.correlation_id)
 
@@ -85,6 +96,6 @@ def _task(decision: Decision, event: EquipmentEvent) -> Task | None:
     """Give the work an event was used for; None when it is kept for later."""
     net, run = decision.held.net, decision.held.stored.run
     for key, taken in run.associations.items():
-        if taken.event_id == event.event_id:
+        if taken.event_id == _identity(event):
             return Task(run.job_id, taken.action, run.parameters | net.actions[key].parameters)
     return None

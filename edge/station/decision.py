@@ -1,16 +1,17 @@
 """What one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from edge.errors import Defect
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, next_deadline
-from edge.sfc.signal import Advanced, CommandRequest, Ignored, Signal, Start, StepChange
+from edge.sfc.signal import Advanced, CommandRequest, Ignored, Signal, Start, StepChange, Tick
 from edge.station.response import job_response
 from edge.store import jobs, runs, work
 from edge.store.commit import Commit, join
@@ -62,19 +63,20 @@ class Asked:
 Moves = Sequence[tuple[Cause, JobStatus]]
 
 
-def begin(keys: Keys, job: Job, run: Run, net: Net, now: int, keep_ended_ms: int) -> Decision | NotAllowed:
+def begin(keys: Keys, job: Job, run: Run, net: Net, now: int, keep_ended_ms: int) -> Decision:
     """Decide the start of a job that is allowed to start; the recipe is pinned to the run."""
     advanced = advance(net, run, Start(), now)
     moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
     if moves is None or isinstance(advanced, Ignored):
-        return NotAllowed()
-    held = Held(_moved(job, moves, advanced.run, now), StoredRun(advanced.run, 1, net.source), net)
-    parts = [
-        runs.create(keys, advanced.run, net.source),
-        *_job_parts(keys, job, held, moves, now),
-        *_following(keys, held, advanced, None, keep_ended_ms),
-    ]
-    return Decision(held, join(parts), advanced.requests, advanced.steps, held.due(keep_ended_ms))
+        raise Defect(f"a new run of job {job.job_id!r} in {job.status.state.name} does not start", "Report this.")
+    after = Held(_moved(job, moves, advanced.run, now), StoredRun(advanced.run, now, net.source), net)
+    due = after.due(keep_ended_ms)
+    parts = (
+        runs.create(keys, after.stored),
+        *_job_parts(keys, job, after, moves, now),
+        runs.set_timer(keys, job.job_id, due),
+    )
+    return _decision(keys, parts, after, advanced, due)
 
 
 def decide(
@@ -86,18 +88,37 @@ def decide(
     advanced = advance(held.net, held.stored.run, signal, now)
     if isinstance(advanced, Ignored):
         return advanced
-    moves = _moves(held.job.status, _ending(advanced.run) or ((asked.cause,) if asked else ()))
+    moves = _moves(held.job.status, _causes(asked, advanced.run))
     if moves is None:
         return NotAllowed()
     stored = StoredRun(advanced.run, held.stored.revision + 1, held.stored.recipe)
     job = msgspec.structs.replace(held.job, comment=asked.comment) if asked and asked.comment else held.job
     after = Held(_moved(job, moves, advanced.run, now), stored, held.net)
-    parts = [
-        runs.update(keys, held.stored, advanced.run),
-        *_job_parts(keys, held.job, after, moves, now),
-        *_following(keys, after, advanced, held.due(keep_ended_ms), keep_ended_ms),
-    ]
-    return Decision(after, join(parts), advanced.requests, advanced.steps, after.due(keep_ended_ms))
+    due = after.due(keep_ended_ms)
+    parts = [runs.update(keys, held.stored, advanced.run), *_job_parts(keys, held.job, after, moves, now)]
+    # A Tick comes because of the timer in the store: that one is set anew, whatever we believe of it.
+    if isinstance(signal, Tick) or due != held.due(keep_ended_ms):
+        parts.append(runs.set_timer(keys, job.job_id, due))
+    return _decision(keys, parts, after, advanced, due)
+
+
+def _decision(keys: Keys, parts: Iterable[Commit], after: Held, advanced: Advanced, due: int | None) -> Decision:
+    job = after.job
+    following = []
+    if has_ended(job.status):
+        following.append(runs.finish(keys, job.job_id))
+    if advanced.requests:
+        commands = [(request.phase.value, request.command_id, request.step) for request in advanced.requests]
+        following.append(work.add(keys, job.scope, WorkKind.DISPATCH, job.job_id, commands))
+    return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due)
+
+
+def _causes(asked: Asked | None, run: Run) -> tuple[Cause, ...]:
+    """Give what moves the job: what was asked, then the end that came of it; a resumed job may end at once."""
+    ending = _ending(run)
+    if asked is None or ending == (asked.cause,):
+        return ending
+    return (asked.cause, *ending)
 
 
 def _ending(run: Run) -> tuple[Cause, ...]:
@@ -145,17 +166,3 @@ def _job_parts(keys: Keys, before: Job, after: Held, moves: Moves, now: int) -> 
         return ()
     response = job_response(after.job, after.stored.run)
     return (jobs.save(keys, before, after.job, moves, now), jobs.save_response(keys, after.job, response))
-
-
-def _following(
-    keys: Keys, held: Held, advanced: Advanced, due_before: int | None, keep_ended_ms: int
-) -> Sequence[Commit]:
-    parts = []
-    if (due := held.due(keep_ended_ms)) != due_before:
-        parts.append(runs.set_timer(keys, held.job.job_id, due))
-    if has_ended(held.job.status):
-        parts.append(runs.finish(keys, held.job.job_id))
-    if advanced.requests:
-        commands = [(request.phase.value, request.command_id, request.step) for request in advanced.requests]
-        parts.append(work.add(keys, held.job.scope, WorkKind.DISPATCH, held.job.job_id, commands))
-    return parts

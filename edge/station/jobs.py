@@ -9,7 +9,7 @@ import structlog
 
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, Cause, JobState, JobStatus, Removed, next_status
-from edge.model.station import faults_of_order, refusals
+from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Asked, Decision, NotAllowed
 from edge.station.runs import NoRun, Runs
@@ -100,9 +100,8 @@ class JobService:
                 assert_never(plan)
 
     async def _write(self, call: JobCall, commit: Commit, answer: CallAnswer) -> CallAnswer | None:
-        match await self._store.commit(join((commit, self._mark(call, answer)))):
-            case Committed(taken):
-                self._runs.queue(taken)
+        match await self._runs.write(join((commit, self._mark(call, answer)))):
+            case Committed():
                 return answer
             case Stale():
                 return None
@@ -169,7 +168,9 @@ class JobService:
 
     async def _plan_change(self, call: JobCall, arguments: IdCall) -> Commit | CallAnswer | _ToRun:
         """Plan the methods that name a stored job order."""
-        job = await jobs.load(self._store, arguments.job_order_id)
+        # What cannot be the id of a job may be the name of another of our keys.
+        possible = not any(faults_of_id("JobOrderID", arguments.job_order_id))
+        job = await jobs.load(self._store, arguments.job_order_id) if possible else None
         if job is None or job.scope != call.scope:
             return _UNKNOWN
         target = next_status(job.status.state, call.method)

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +15,7 @@ from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
 from edge.station.decision import Asked, Decision, Held, NotAllowed, decide
 from edge.store import jobs, runs, work
 from edge.store.client import Store
-from edge.store.commit import Commit, Committed, Stale, WorkEntry, join
+from edge.store.commit import Commit, CommitResult, Committed, Stale, join
 from edge.store.jobs import Job
 from edge.store.work import Work
 
@@ -55,6 +55,8 @@ class Runs:
 
     def __init__(self, store: Store, clock: Clock, keep_ended_ms: int) -> None:
         self.taken: asyncio.Queue[Work] = asyncio.Queue()
+        self.in_doubt = asyncio.Event()
+        """Set when a commit may have taken work that we were never told of."""
         self.watchers: list[Callable[[Progress], None]] = []
         self.clock = clock
         self.keep_ended_ms = keep_ended_ms
@@ -84,23 +86,22 @@ class Runs:
                 if known is None:
                     return decision
                 # What we hold may be old, another instance may have moved the run: a refusal must rest on the store.
-                del self._held[job_id]
+                self.forget(job_id)
                 continue
             result = await self.commit(decision, also(decision))
             if isinstance(result, Committed):
                 return decision
-            self._held.pop(job_id, None)
+            self.forget(job_id)
             if result.key not in self._own_keys(job_id):
                 return result
 
     async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
-        """Write a decision; acknowledgements of finished work ride along, and work that is taken is queued."""
+        """Write a decision; acknowledgements of finished work ride along."""
         job = decision.held.job
         done = self._done.pop(job.scope, [])
+        acknowledged = work.acknowledge(self._store.keys, job.scope, done)
         try:
-            result = await self._store.commit(
-                join((decision.commit, extra, work.acknowledge(self._store.keys, job.scope, done)))
-            )
+            result = await self.write(join((decision.commit, extra, acknowledged)))
         except BaseException:
             self._done[job.scope] += done
             raise
@@ -108,16 +109,23 @@ class Runs:
             self._done[job.scope] += done
             return result
         self._hold(decision.held)
-        self.queue(result.taken)
         progress = Progress(job, self.clock(), decision.steps, decision.requests, decision.due)
         for watch in self.watchers:
             watch(progress)
         return result
 
-    def queue(self, taken: Iterable[WorkEntry]) -> None:
-        """Hand work that a commit took to the worker of this instance."""
-        for entry in taken:
-            self.taken.put_nowait(work.read(entry))
+    async def write(self, commit: Commit) -> CommitResult:
+        """Write a commit; the work that it takes is handed to the worker of this instance."""
+        try:
+            result = await self._store.commit(commit)
+        except BaseException:
+            # A commit whose reply is lost may have been carried out all the same.
+            self.in_doubt.set()
+            raise
+        if isinstance(result, Committed):
+            for each in work.read(result.taken):
+                self.taken.put_nowait(each)
+        return result
 
     async def load(self, job_id: str) -> Held | None:
         """Read a job with its run; None when it has none."""
@@ -132,6 +140,10 @@ class Runs:
     async def held(self, job_id: str) -> Held | None:
         """Give a job with its run as last known."""
         return self._held.get(job_id) or await self.load(job_id)
+
+    def forget(self, job_id: str) -> None:
+        """Let go of what is held of a job: it may be old."""
+        self._held.pop(job_id, None)
 
     def done(self, finished: Work) -> None:
         """Note that work is done: the next commit of its scope acknowledges it, or the next flush."""

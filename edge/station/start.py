@@ -10,7 +10,7 @@ from edge.model.job_state import Cause, JobState, JobStatus
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.net import Net, Rejected, compile_recipe
 from edge.sfc.run import new_run
-from edge.station.decision import Decision, begin
+from edge.station.decision import begin
 from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
 from edge.station.runs import Runs
@@ -73,8 +73,6 @@ class Starter:
         parameters = {each.id: _plain(each) for each in job.order.job_order_parameters or ()}
         run = new_run(job.job_id, job.scope, job.correlation_id, parameters)
         decision = begin(self._store.keys, job, run, net, self._runs.clock(), self._runs.keep_ended_ms)
-        if not isinstance(decision, Decision):
-            return False
         return isinstance(await self._runs.commit(decision, done), Committed)
 
     async def _fail(self, job: Job, reason: str, done: Commit) -> bool:

@@ -7,9 +7,9 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.model.job_state import Cause
-from edge.sfc.signal import Ignored, Tick
-from edge.station.decision import NotAllowed
-from edge.station.runs import NoRun, Progress, Runs
+from edge.sfc.signal import Tick
+from edge.station.decision import Decision
+from edge.station.runs import Progress, Runs
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
@@ -20,6 +20,7 @@ _BATCH = 100
 _LOOK_AGAIN_MS = 10_000
 """How long a deadline may stay unknown that another instance set and did not live to keep; also bounds a clock jump."""
 _RETRY_S = 1.0
+_FAR = 1 << 62
 
 
 class Timers:
@@ -37,6 +38,9 @@ class Timers:
         while True:
             try:
                 await self._serve_due()
+                # From here on any deadline that is committed wakes us: it may come too late to be seen by the look.
+                self._until = _FAR
+                self._earlier.clear()
                 await self._sleep(await runs.next_due(self._store))
             except Unavailable as error:
                 logger.warning("timers wait for the store", reason=error.message)
@@ -48,35 +52,36 @@ class Timers:
 
     async def _sleep(self, due: int | None) -> None:
         now = self._runs.clock()
-        self._until = min(due if due is not None else now + _LOOK_AGAIN_MS, now + _LOOK_AGAIN_MS)
-        self._earlier.clear()
+        self._until = min(due if due is not None else _FAR, now + _LOOK_AGAIN_MS)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._earlier.wait(), max(self._until - now, 0) / 1000)
 
     async def _serve_due(self) -> None:
         while job_ids := await runs.due(self._store, self._runs.clock(), _BATCH):
             for job_id in job_ids:
-                await self._serve(job_id)
+                try:
+                    await self._serve(job_id)
+                except Unavailable:
+                    raise
+                except Exception:
+                    # A defect in one job must not keep the others from their deadlines.
+                    logger.exception("deadline failed", job=job_id)
+                    later = self._runs.clock() + _LOOK_AGAIN_MS
+                    await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
 
     async def _serve(self, job_id: str) -> None:
-        held = await self._runs.held(job_id)
-        job = held.job if held else await jobs.load(self._store, job_id)
-        now = self._runs.clock()
-        if job is None:
-            await self._store.commit(runs.set_timer(self._store.keys, job_id, None))
-        elif job.ended_at is not None:
-            await self._store.commit(jobs.remove(self._store.keys, job, Cause.CLEAR, now))
-        else:
-            match await self._runs.signal(job_id, Tick()):
-                case Ignored() | NotAllowed() | NoRun():
-                    # Nothing was due after all: the timer of a commit that another one overtook. Set it right.
-                    await self._reset(job_id)
-                case _:
-                    pass
-
-    async def _reset(self, job_id: str) -> None:
+        if isinstance(await self._runs.signal(job_id, Tick()), Decision):
+            return
+        # Nothing was due after all: the job has ended, or another instance was faster.
+        job = await jobs.load(self._store, job_id)
         held = await self._runs.load(job_id)
-        due = held.due(self._runs.keep_ended_ms) if held else None
-        guard = runs.unchanged(self._store.keys, held.stored) if held else None
-        timer = runs.set_timer(self._store.keys, job_id, due)
-        await self._store.commit(join((guard, timer)) if guard else timer)
+        now = self._runs.clock()
+        keys, keep_ended_ms = self._store.keys, self._runs.keep_ended_ms
+        due = held.due(keep_ended_ms) if held else None
+        if job and job.ended_at is not None:
+            due = job.ended_at + keep_ended_ms
+            if due <= now:
+                await self._store.commit(jobs.remove(keys, job, Cause.CLEAR, now))
+                return
+        guards = (jobs.unchanged(keys, job_id, job), *((runs.unchanged(keys, held.stored),) if held else ()))
+        await self._store.commit(join((*guards, runs.set_timer(keys, job_id, due))))

@@ -1,6 +1,7 @@
 """Takes work, performs it, acknowledges it last: the work of one job in order, many jobs side by side."""
 
 import asyncio
+import contextlib
 from collections import deque
 from typing import assert_never
 
@@ -20,6 +21,7 @@ logger = structlog.get_logger(__name__)
 _JOBS_AT_A_TIME = 1000
 _RETRY_FIRST_S = 0.1
 _RETRY_MOST_S = 5.0
+_STORE_RETRY_S = 1.0
 _FLUSH_S = 0.5
 
 
@@ -33,29 +35,32 @@ class Worker:
         self._dispatch = dispatch
         self._starter = starter
         self._lanes: dict[str, deque[Work]] = {}
+        self._in_hand: set[tuple[str, str]] = set()
         self._room = asyncio.Event()
         self._finished = asyncio.Event()
 
     async def run(self) -> None:
         """Work until cancelled; first what this instance left unfinished when it ended."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._take_own(tasks), name="work taken by commits")
-            tasks.create_task(self._take_new(tasks), name="new work")
-            tasks.create_task(self._flush(), name="acknowledge work")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._take_own(tasks), name="work taken by commits")
+                tasks.create_task(self._take_new(tasks), name="new work")
+                tasks.create_task(self._settle_doubts(tasks), name="work in doubt")
+                tasks.create_task(self._flush(), name="acknowledge work")
+        finally:
+            # What was sent is acknowledged before we go, or the next start would send it again.
+            with contextlib.suppress(Unavailable):
+                await self._runs.flush()
 
     async def _take_own(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             self._enter_lane(tasks, await self._runs.taken.get())
 
     async def _take_new(self, tasks: asyncio.TaskGroup) -> None:
-        seen_unfinished = False
         while True:
             try:
                 await work.create_groups(self._store, self._scopes)
-                if not seen_unfinished:
-                    for left in await work.unfinished(self._store, self._scopes):
-                        self._enter_lane(tasks, left)
-                    seen_unfinished = True
+                await self._take_up(tasks)
                 async for batch in work.take(self._store, self._scopes):
                     for each in batch:
                         self._enter_lane(tasks, each)
@@ -64,7 +69,26 @@ class Worker:
                         await self._room.wait()
             except Unavailable as error:
                 logger.warning("work waits for the store", reason=error.message)
-                await asyncio.sleep(_RETRY_MOST_S / 5)
+                await asyncio.sleep(_STORE_RETRY_S)
+
+    async def _settle_doubts(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._runs.in_doubt.wait()
+            # A server that did not answer in time may carry out the commit yet.
+            await asyncio.sleep(_STORE_RETRY_S)
+            self._runs.in_doubt.clear()
+            try:
+                await self._take_up(tasks)
+            except Unavailable as error:
+                logger.warning("work in doubt waits for the store", reason=error.message)
+                self._runs.in_doubt.set()
+
+    async def _take_up(self, tasks: asyncio.TaskGroup) -> None:
+        """Take up the work that is ours by the books of the store and that we do not know of."""
+        await self._runs.flush()
+        for each in await work.unfinished(self._store, self._scopes):
+            if (each.scope, each.entry_id) not in self._in_hand:
+                self._enter_lane(tasks, each)
 
     async def _flush(self) -> None:
         """Acknowledge what no later commit did; a moment after the work, so that a busy job needs no trip for it."""
@@ -79,6 +103,7 @@ class Worker:
                 self._finished.set()
 
     def _enter_lane(self, tasks: asyncio.TaskGroup, asked: Work) -> None:
+        self._in_hand.add((asked.scope, asked.entry_id))
         lane = self._lanes.get(asked.job_id)
         if lane is not None:
             lane.append(asked)
@@ -97,31 +122,48 @@ class Worker:
 
     async def _do(self, asked: Work) -> None:
         delay = _RETRY_FIRST_S
+        unsent = list(asked.commands)
         while True:
             try:
-                await self._perform(asked)
+                await self._perform(asked, unsent)
+                break
             except Unavailable as error:
                 logger.warning("work is tried again", job=asked.job_id, kind=asked.kind, reason=error.message)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _RETRY_MOST_S)
+                # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
+                self._runs.forget(asked.job_id)
             except Exception:
                 # A defect in one job must not stop the others. The work stays unacknowledged: the next start tries it.
                 logger.exception("work failed", job=asked.job_id, kind=asked.kind)
-                return
-            else:
-                return
+                break
+        self._in_hand.discard((asked.scope, asked.entry_id))
 
-    async def _perform(self, asked: Work) -> None:
+    async def _perform(self, asked: Work, unsent: list[tuple[str, str, str]]) -> None:
         match asked.kind:
             case WorkKind.START_RECIPE:
                 await self._starter.start(asked)
             case WorkKind.DISPATCH:
-                held = await self._runs.held(asked.job_id)
-                # Without its run the job was removed meanwhile: nothing is left to send.
-                for phase, command_id, step in asked.commands:
-                    if held:
-                        await self._dispatch.perform(held, Phase(phase), command_id, step)
+                await self._send(asked.job_id, unsent)
                 self._runs.done(asked)
                 self._finished.set()
             case _:
                 assert_never(asked.kind)
+
+    async def _send(self, job_id: str, unsent: list[tuple[str, str, str]]) -> None:
+        """Send the commands and take each off the list; equipment that is away keeps none from other equipment."""
+        away = None
+        for command in tuple(unsent):
+            held = await self._runs.held(job_id)
+            if held is None:
+                # The job was removed meanwhile: nothing is left to send.
+                return
+            phase, command_id, step = command
+            try:
+                await self._dispatch.perform(held, Phase(phase), command_id, step)
+            except Unavailable as error:
+                away = error
+            else:
+                unsent.remove(command)
+        if away:
+            raise away

@@ -109,14 +109,14 @@ def _sorted(error: Exception) -> EdgeError:
             return Unavailable(f"Redis cannot serve now: {said}", "Look into the log of the Redis server.")
         case exceptions.ResponseError() if str(said).startswith(_PASSING):
             return Unavailable(f"Redis cannot serve now: {said}", "Look into the log of the Redis server (disk full?).")
-        case exceptions.ResponseError() if str(said).startswith(_LOST_GROUP):
-            return Unavailable(f"a stream has gone from Redis: {said}", "It is made again; somebody emptied Redis.")
+        case exceptions.ResponseError() if str(said).startswith(_GROUPS):
+            return Unavailable(f"a consumer group came or went: {said}", "Find out who empties the Redis database.")
         case _:
             return Defect(f"Redis refuses a command of ours: {said}", "Report this with the log.")
 
 
 _PASSING = ("MISCONF", "BUSY ", "NOREPLICAS")
-_LOST_GROUP = ("NOGROUP", "UNBLOCKED")
+_GROUPS = ("NOGROUP", "UNBLOCKED", "BUSYGROUP")
 
 
 @contextlib.asynccontextmanager

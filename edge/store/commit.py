@@ -1,12 +1,15 @@
 """Builds a guarded transaction and runs it in one round trip."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 import msgpack
 
 Argument = str | bytes | int
+
+_MANY = 4000
+"""The most arguments of one command; Lua unpacks fewer than 8,000 values. Even, as fields and values come in pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,19 @@ def join(parts: Iterable[Commit]) -> Commit:
 def operation(command: str, *arguments: Argument) -> Commit:
     """Make a commit of a single Redis command."""
     return Commit(operations=(Operation(command, arguments),))
+
+
+def spread(command: str, fixed: Sequence[Argument], many: Iterable[Argument]) -> Commit:
+    """Make a commit of a command that takes any number of arguments after `fixed` ones; of several if they are many."""
+    listed = tuple(many)
+    chunks = (listed[start : start + _MANY] for start in range(0, len(listed), _MANY))
+    return Commit(operations=tuple(Operation(command, (*fixed, *chunk)) for chunk in chunks))
+
+
+def fields(mapping: Mapping[str, str]) -> Iterator[str]:
+    """Give the fields of a hash or entry as Redis takes them: each name followed by its value."""
+    for pair in mapping.items():
+        yield from pair
 
 
 def _packed(guard: Guard) -> tuple[str | int, ...]:

@@ -6,9 +6,10 @@ import msgspec
 
 from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended
+from edge.model.station import RESERVED_ID_STARTS
 from edge.store import changes
 from edge.store.client import Store
-from edge.store.commit import Commit, Fewer, Revision, join, operation
+from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
 from edge.store.keys import Keys
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
@@ -74,12 +75,11 @@ def _job(fields: dict[str, str]) -> Job:
 
 def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, JobStatus]], now: int) -> Commit:
     """Write what changed of a job, keep the indexes, note each move; guarded by the revision of `before`."""
-    key = keys.joborder(job.job_id)
     known = _fields(before) if before else {}
     written = {name: text for name, text in _fields(job).items() if known.get(name) != text}
     parts = [
-        Commit(guards=(Revision(key, before.revision if before else 0),)),
-        operation("HSET", key, *(text for pair in written.items() for text in pair)),
+        unchanged(keys, job.job_id, before),
+        operation("HSET", keys.joborder(job.job_id), *fields(written)),
         *(changes.note(keys, job.scope, job.job_id, cause, status, now) for cause, status in moves),
     ]
     if not before:
@@ -93,6 +93,11 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
     return join(parts)
 
 
+def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
+    """Demand that nobody wrote the job since it was read; None: that it does not exist."""
+    return Commit(guards=(Revision(keys.joborder(job_id), read.revision if read else 0),))
+
+
 def room_for(keys: Keys, job: Job, limit: int) -> Commit:
     """Demand that the scope holds fewer than `limit` jobs that have not ended."""
     return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
@@ -103,7 +108,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     scope, job_id, response_id = job.scope, job.job_id, job.correlation_id
     return join(
         (
-            Commit(guards=(Revision(keys.joborder(job_id), job.revision),)),
+            unchanged(keys, job_id, job),
             operation("DEL", keys.joborder(job_id), keys.jobresponse(response_id), keys.sfc_execution(job_id)),
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
@@ -144,6 +149,8 @@ async def load_response(store: Store, job: Job) -> JobResponse | None:
 
 async def find_by_correlation(store: Store, correlation_id: str) -> str | None:
     """Give the id of the started job whose correlation id this is: it is the id of its response, too."""
+    if correlation_id.startswith(RESERVED_ID_STARTS):
+        return None
     job_id: str | None = await store.execute("HGET", store.keys.jobresponse(correlation_id), "job_order_id")
     return job_id
 

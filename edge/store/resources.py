@@ -7,7 +7,7 @@ import msgspec
 from edge.model.isa95 import WorkMaster
 from edge.model.station import Allowed, ResourceKind
 from edge.store.client import Store
-from edge.store.commit import Commit, join, operation
+from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
@@ -37,12 +37,12 @@ def remove_work_master(keys: Keys, scope: str, work_master_id: str) -> Commit:
 
 def allow(keys: Keys, kind: ResourceKind, scope: str, ids: Iterable[str]) -> Commit:
     """Allow resources in a scope."""
-    return operation("SADD", keys.resource_list(kind, scope), *ids)
+    return spread("SADD", (keys.resource_list(kind, scope),), ids)
 
 
 def disallow(keys: Keys, kind: ResourceKind, scope: str, ids: Iterable[str]) -> Commit:
     """Take resources off the list of a scope."""
-    return operation("SREM", keys.resource_list(kind, scope), *ids)
+    return spread("SREM", (keys.resource_list(kind, scope),), ids)
 
 
 def set_max_job_orders(keys: Keys, scope: str, limit: int | None) -> Commit:

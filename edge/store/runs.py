@@ -6,7 +6,7 @@ import msgspec
 
 from edge.sfc.run import Run, changed_fields, decode, encode, waits
 from edge.store.client import Store
-from edge.store.commit import Commit, Revision, join, operation
+from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
@@ -14,21 +14,26 @@ _OWN_FIELDS = ("rev", "_dataschema", "recipe")
 
 
 class StoredRun(msgspec.Struct, frozen=True):
-    """A run as it is stored; `recipe` is the JSON text it started with and keeps."""
+    """A run as it is stored; `recipe` is the JSON text it started with and keeps.
+
+    The first `revision` of a run is the instant of its start, and each decision adds one: no two runs of a job that
+    was removed and stored again ever have the same, so that what is held of one is never taken for the other.
+    """
 
     run: Run
     revision: int
     recipe: str
 
 
-def create(keys: Keys, run: Run, recipe: str) -> Commit:
+def create(keys: Keys, started: StoredRun) -> Commit:
     """Write a run that starts, in place of any earlier run of the same job."""
+    run = started.run
     key = keys.sfc_execution(run.job_id)
-    fields = {"rev": "1", "_dataschema": DATASCHEMA, "recipe": recipe} | encode(run)
+    own = {"rev": str(started.revision), "_dataschema": DATASCHEMA, "recipe": started.recipe}
     return join(
         (
             operation("DEL", key),
-            operation("HSET", key, *(text for pair in fields.items() for text in pair)),
+            spread("HSET", (key,), fields(own | encode(run))),
             operation("SADD", keys.sfc_active_jobs(), run.job_id),
             _index_waits(keys, run.scope, run.job_id, {}, waits(run)),
         )
@@ -39,14 +44,14 @@ def update(keys: Keys, before: StoredRun, run: Run) -> Commit:
     """Write what a decision changed of a run; guarded by the revision it was decided on."""
     key = keys.sfc_execution(run.job_id)
     written, removed = changed_fields(before.run, run)
-    parts = [
-        unchanged(keys, before),
-        operation("HSET", key, "rev", str(before.revision + 1), *(text for pair in written.items() for text in pair)),
-        _index_waits(keys, run.scope, run.job_id, waits(before.run), waits(run)),
-    ]
-    if removed:
-        parts.append(operation("HDEL", key, *removed))
-    return join(parts)
+    return join(
+        (
+            unchanged(keys, before),
+            spread("HSET", (key,), fields({"rev": str(before.revision + 1)} | written)),
+            spread("HDEL", (key,), removed),
+            _index_waits(keys, run.scope, run.job_id, waits(before.run), waits(run)),
+        )
+    )
 
 
 def unchanged(keys: Keys, stored: StoredRun) -> Commit:
@@ -78,11 +83,11 @@ def _index_waits(keys: Keys, scope: str, job_id: str, before: Mapping[str, int],
 
 async def load(store: Store, job_id: str) -> StoredRun | None:
     """Read the run of a job; None when it has none."""
-    fields: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
-    if not fields:
+    found: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
+    if not found:
         return None
-    run = decode({name: text for name, text in fields.items() if name not in _OWN_FIELDS})
-    return StoredRun(run, int(fields["rev"]), fields["recipe"])
+    run = decode({name: text for name, text in found.items() if name not in _OWN_FIELDS})
+    return StoredRun(run, int(found["rev"]), found["recipe"])
 
 
 async def longest_waiting(store: Store, scope: str, type_id: str) -> str | None:

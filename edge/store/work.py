@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+import structlog
 
 from edge.store.client import MOST_BLOCKED_MS, Store
-from edge.store.commit import Commit, NewWork, WorkEntry, operation, read_entries
+from edge.store.commit import Commit, NewWork, WorkEntry, join, read_entries, spread
 from edge.store.keys import GROUP, Keys
+
+logger = structlog.get_logger(__name__)
 
 _BATCH = 50
 
@@ -33,31 +36,38 @@ class Work:
 
 def add(keys: Keys, scope: str, kind: WorkKind, job_id: str, commands: Iterable[tuple[str, str, str]] = ()) -> Commit:
     """Append an entry and take as much work for the caller as is added."""
-    fields = ["job_id", job_id, "action", kind.value, "scope", scope]
+    entry = ["job_id", job_id, "action", kind.value, "scope", scope]
     if listed := list(commands):
-        fields += ["commands", msgspec.json.encode(listed).decode()]
-    return Commit(work=(NewWork(keys.sfc_work(scope), tuple(fields)),))
+        entry += ["commands", msgspec.json.encode(listed).decode()]
+    return Commit(work=(NewWork(keys.sfc_work(scope), tuple(entry)),))
 
 
 def acknowledge(keys: Keys, scope: str, entry_ids: Iterable[str]) -> Commit:
     """Acknowledge entries whose work is done and drop them from the stream."""
     ids = tuple(entry_ids)
-    if not ids:
-        return Commit()
     key = keys.sfc_work(scope)
-    acknowledged = operation("XACK", key, GROUP, *ids)
-    return Commit(operations=acknowledged.operations + operation("XDEL", key, *ids).operations)
+    return join((spread("XACK", (key, GROUP), ids), spread("XDEL", (key,), ids)))
 
 
-def read(entry: WorkEntry) -> Work:
-    """Read an entry as `add` wrote it."""
-    fields = entry.fields
+def read(entries: Iterable[WorkEntry]) -> list[Work]:
+    """Read entries as `add` wrote them; one that cannot be read is told and left unacknowledged."""
+    works = []
+    for entry in entries:
+        try:
+            works.append(_work(entry))
+        except (KeyError, ValueError) as error:
+            logger.error("work cannot be read and is left aside", entry=entry, reason=repr(error))  # noqa: TRY400
+    return works
+
+
+def _work(entry: WorkEntry) -> Work:
+    found = entry.fields
     return Work(
         entry_id=entry.entry_id,
-        scope=fields["scope"],
-        kind=WorkKind(fields["action"]),
-        job_id=fields["job_id"],
-        commands=msgspec.json.decode(fields.get("commands", "[]"), type=tuple[tuple[str, str, str], ...]),
+        scope=found["scope"],
+        kind=WorkKind(found["action"]),
+        job_id=found["job_id"],
+        commands=msgspec.json.decode(found.get("commands", "[]"), type=tuple[tuple[str, str, str], ...]),
     )
 
 
@@ -65,8 +75,8 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
     """Create the consumer group of each scope where it is missing."""
     for scope in scopes:
         key = store.keys.sfc_work(scope)
-        known = await store.execute("EXISTS", key) and await store.execute("XINFO GROUPS", key)
-        if not known:
+        groups = await store.execute("XINFO GROUPS", key) if await store.execute("EXISTS", key) else ()
+        if GROUP not in {group["name"] for group in groups}:
             await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
 
 
@@ -93,4 +103,4 @@ async def take(store: Store, scopes: Iterable[str]) -> AsyncIterator[list[Work]]
 
 
 def _read_reply(reply: Mapping[str, list[list[tuple[str, list[str]]]]] | None) -> list[Work]:
-    return [read(entry) for raw in (reply or {}).values() for entry in read_entries(raw[0])]
+    return [each for raw in (reply or {}).values() for each in read(read_entries(raw[0]))]

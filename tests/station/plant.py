@@ -1,0 +1,235 @@
+"""A whole station over a real store, with equipment and a clock that a test holds in its hands."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.links.background import beside
+from edge.model.isa95 import IdCall, JobOrder, OrderCall, WorkMaster
+from edge.model.job_state import Cause, JobState, SubState
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.signal import Phase
+from edge.station.answers import Answers
+from edge.station.dispatch import Dispatch, routes_of
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Station, Task
+from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.runs import Runs
+from edge.station.start import Starter
+from edge.station.timers import Timers
+from edge.station.worker import Worker
+from edge.store import jobs, resources
+from edge.store.client import Store, open_store
+from edge.store.jobs import Job
+
+SCOPE = "station-1"
+NOW = 1_700_000_000_000
+KEEP_ENDED_MS = 60_000
+DEDUPE_MS = 30_000
+TIGHTEN = "tighten.v1"
+PHOTO = "photo.v1"
+SCAN = "scan.v1"
+
+_numbers = itertools.count(1)
+
+
+class Clock:
+    """Shows the instant it was set to."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def wall_clock() -> int:
+    """Show the real time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class FakeEquipment:
+    """Records what it is told; answers at once when `replies` says how, and is away when it is not `reachable`."""
+
+    def __init__(self, name: str = "tool") -> None:
+        self.name = name
+        self.commands: list[Command] = []
+        self.reachable = True
+        self.refused = 0
+        self.replies: Callable[[Command], EquipmentAnswer | None] = lambda _: None
+        self.station: Station | None = None
+
+    async def send(self, command: Command) -> None:
+        if not self.reachable:
+            self.refused += 1
+            raise Unavailable(f"{self.name} is away")
+        self.commands.append(command)
+        answer = self.replies(command)
+        if answer and self.station:
+            await self.station.answer(answer)
+
+    async def stop(self, command: Command) -> None:
+        await self.send(command)
+
+    def told(self, phase: Phase = Phase.START) -> list[str]:
+        """Name the actions it was told to start, stop or reset, in order."""
+        return [command.action for command in self.commands if command.phase is phase]
+
+
+def obliging(command: Command) -> EquipmentAnswer | None:
+    """Do at once whatever is asked."""
+    return EquipmentAnswer(command.command_id, {"ok": True}) if command.phase is not Phase.STOP else None
+
+
+class Plant:
+    """One instance of the station; several on one store are several instances."""
+
+    def __init__(
+        self,
+        store: Store,
+        equipment: Mapping[str, FakeEquipment],
+        clock: Callable[[], int],
+        *,
+        max_job_orders: int = 100,
+    ) -> None:
+        """`equipment` is what takes each command type."""
+        self.store = store
+        self.runs = Runs(store, clock, KEEP_ENDED_MS)
+        self.answers = Answers(store, self.runs, DEDUPE_MS)
+        devices = {id(device): device for device in equipment.values()}
+        routes = [(each, [name for name, at in equipment.items() if at is each]) for each in devices.values()]
+        self.dispatch = Dispatch(self.runs, routes_of(routes))
+        for device in devices.values():
+            device.station = self.answers
+        self.starter = Starter(store, self.runs, self.dispatch)
+        self.worker = Worker(store, (SCOPE,), self.runs, self.dispatch, self.starter)
+        self.timers = Timers(store, self.runs)
+        self.jobs = JobService(store, self.runs, max_job_orders, DEDUPE_MS)
+
+    @contextlib.asynccontextmanager
+    async def at_work(self) -> AsyncIterator["Plant"]:
+        """Have it work; what waits for time is served with `timers` apart."""
+        async with beside(self.worker.run(), "worker"):
+            yield self
+
+    async def order(self, method: Cause, order: JobOrder, *, scope: str = SCOPE, event_id: str = "") -> CallAnswer:
+        """Call Store, StoreAndStart or Update."""
+        return await self.jobs.call(JobCall(scope, method, OrderCall(job_order=order), "mes", event_id or _fresh()))
+
+    async def ask(self, method: Cause, job_id: str, *, scope: str = SCOPE, event_id: str = "") -> CallAnswer:
+        """Call a method that names a stored job."""
+        return await self.jobs.call(JobCall(scope, method, IdCall(job_order_id=job_id), "mes", event_id or _fresh()))
+
+    async def answer(self, command: Command, data: object = None, error: str | None = None) -> None:
+        """Answer a command."""
+        await self.answers.answer(EquipmentAnswer(command.command_id, data, error))
+
+    async def happens(
+        self,
+        type_id: str = SCAN,
+        *,
+        event_id: str = "",
+        job_id: str | None = None,
+        correlation_id: str | None = None,
+        data: object = None,
+        source: str = "scanner",
+    ) -> Task | None:
+        """Let an event of equipment arrive."""
+        event = EquipmentEvent(source, event_id or _fresh(), type_id, SCOPE, data, job_id, correlation_id)
+        return await self.answers.event(event)
+
+    async def job(self, job_id: str) -> Job:
+        """Read a job that must be there."""
+        job = await jobs.load(self.store, job_id)
+        assert job is not None, f"there is no job {job_id}"
+        return job
+
+    async def until_state(self, job_id: str, state: JobState, substate: SubState | None = None) -> Job:
+        """Wait until a job is in a state, and give it."""
+        await until(lambda: self._is_in(job_id, state))
+        job = await self.job(job_id)
+        assert substate is None or job.status.substate is substate
+        return job
+
+    async def _is_in(self, job_id: str, state: JobState) -> bool:
+        job = await jobs.load(self.store, job_id)
+        return job is not None and job.status.state is state
+
+    async def teach(self, master_id: str, recipe: object, *, dataschema: str = RECIPE_DATASCHEMA) -> None:
+        """Store a work master without looking at its recipe."""
+        assert isinstance(recipe, dict)
+        master = WorkMaster(id=master_id, data=recipe, dataschema=dataschema)
+        await self.store.commit(resources.save_work_master(self.store.keys, SCOPE, master))
+
+
+def _fresh() -> str:
+    return f"event-{next(_numbers)}"
+
+
+async def until(condition: Callable[[], Awaitable[bool]], deadline: float = 8.0) -> None:
+    """Wait for a condition that has to be asked for."""
+    end = time.monotonic() + deadline
+    while not await condition():
+        assert time.monotonic() < end, "the condition did not come true in time"
+        await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def instance(
+    redis: RedisSettings,
+    equipment: Mapping[str, FakeEquipment],
+    clock: Callable[[], int],
+    *,
+    consumer: str = "edge",
+    max_job_orders: int = 100,
+) -> AsyncIterator[Plant]:
+    """Open one more instance on the store of the settings."""
+    async with open_store(redis, consumer) as store:
+        yield Plant(store, equipment, clock, max_job_orders=max_job_orders)
+
+
+def order(job_id: str, master: str = "linear", **fields: Any) -> JobOrder:
+    """Write a job order."""
+    return JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id=master),), **fields)
+
+
+def action(name: str, step: str, type_id: str = TIGHTEN, **fields: object) -> dict[str, object]:
+    """Write an action of a recipe; it is an N with a command unless told otherwise."""
+    defaults = {"qualifier": "N", "interaction": "push_command", "type_id": type_id}
+    return {"name": name, "step": step} | defaults | fields
+
+
+def linear(*actions: dict[str, object]) -> dict[str, object]:
+    """Write a recipe of one step after the other, each with one action."""
+    steps = [str(each["step"]) for each in actions]
+    return {
+        "steps": [{"name": step, "initial": number == 0} for number, step in enumerate(steps)],
+        "transitions": [
+            {"source": source, "target": target, "condition": "true"} for source, target in itertools.pairwise(steps)
+        ],
+        "actions": list(actions),
+    }
+
+
+def pull(name: str, step: str, type_id: str = SCAN, **fields: object) -> dict[str, object]:
+    """Write an action that waits for an event."""
+    return action(name, step, type_id, interaction="pull_event", **fields)
+
+
+LINEAR = linear(action("a", "one"), action("b", "two"))
+"""Two commands, one after the other."""
+
+
+async def all_keys(store: Store) -> Sequence[str]:
+    """Name every key below the prefix of a store."""
+    found: list[str] = []
+    cursor = "0"
+    while True:
+        cursor, names = await store.execute("SCAN", cursor, "MATCH", f"{store.keys.prefix}:*", "COUNT", 1000)
+        found += names
+        if str(cursor) == "0":
+            return sorted(set(found))

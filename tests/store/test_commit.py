@@ -1,0 +1,156 @@
+"""A commit is all or nothing, whatever it holds and however much."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edge.store.client import Store
+from edge.store.commit import (
+    Absent,
+    Commit,
+    Committed,
+    Fewer,
+    Guard,
+    NewWork,
+    Revision,
+    Stale,
+    WorkEntry,
+    fields,
+    join,
+    operation,
+    read_entries,
+    spread,
+)
+from edge.store.keys import GROUP
+
+Key = Callable[[str], str]
+
+
+@pytest.fixture
+def key(store: Store) -> Key:
+    """How to name a key of this test."""
+    return lambda name: f"{store.keys.prefix}:{name}"
+
+
+def hashed(key: str, **texts: str) -> Commit:
+    return spread("HSET", (key,), fields(texts))
+
+
+def guarded(guard: Guard, commit: Commit) -> Commit:
+    return join((Commit(guards=(guard,)), commit))
+
+
+async def test_a_commit_writes_everything(store: Store, key: Key) -> None:
+    commit = join((hashed(key("a"), rev="1", text="x"), operation("ZADD", key("z"), 1_700_000_000_001, "m")))
+    assert await store.commit(commit) == Committed()
+    assert await store.execute("HGETALL", key("a")) == {"rev": "1", "text": "x"}
+    assert float(await store.execute("ZSCORE", key("z"), "m")) == 1_700_000_000_001
+
+
+async def test_an_empty_commit_is_no_error(store: Store) -> None:
+    assert await store.commit(Commit()) == Committed()
+
+
+async def test_a_document_that_moved_makes_the_commit_stale_and_nothing_is_written(store: Store, key: Key) -> None:
+    await store.commit(hashed(key("a"), rev="2"))
+    commit = join((hashed(key("b"), rev="1"), Commit(guards=(Revision(key("b"), 0), Revision(key("a"), 1)))))
+    assert await store.commit(commit) == Stale(key("a"))
+    assert await store.execute("EXISTS", key("b")) == 0
+
+
+async def test_only_the_first_of_two_who_read_the_same_revision_writes(store: Store, key: Key) -> None:
+    await store.commit(hashed(key("a"), rev="1"))
+    one = guarded(Revision(key("a"), 1), hashed(key("a"), rev="2", by="one"))
+    two = guarded(Revision(key("a"), 1), hashed(key("a"), rev="2", by="two"))
+    assert await store.commit(one) == Committed()
+    assert await store.commit(two) == Stale(key("a"))
+    assert await store.execute("HGET", key("a"), "by") == "one"
+
+
+async def test_a_document_that_must_not_exist_yet_has_revision_zero(store: Store, key: Key) -> None:
+    new = guarded(Revision(key("a"), 0), hashed(key("a"), rev="1"))
+    assert await store.commit(new) == Committed()
+    assert await store.commit(new) == Stale(key("a"))
+
+
+async def test_a_key_that_must_be_absent_makes_the_commit_stale(store: Store, key: Key) -> None:
+    mark = guarded(Absent(key("m")), operation("SET", key("m"), "seen"))
+    assert await store.commit(mark) == Committed()
+    assert await store.commit(mark) == Stale(key("m"))
+
+
+async def test_a_set_that_is_full_takes_no_new_member_but_keeps_those_it_has(store: Store, key: Key) -> None:
+    def put(member: str) -> Commit:
+        return guarded(Fewer(key("z"), member, 2), operation("ZADD", key("z"), 0, member))
+
+    assert await store.commit(put("a")) == Committed()
+    assert await store.commit(put("b")) == Committed()
+    assert await store.commit(put("c")) == Stale(key("z"))
+    assert await store.commit(put("b")) == Committed()
+
+
+@pytest.mark.parametrize("count", [500, 5_000, 40_000])
+async def test_a_document_of_many_fields_is_written_whole(store: Store, key: Key, count: int) -> None:
+    written = {f"field {number}": str(number) for number in range(count)}
+    assert await store.commit(spread("HSET", (key("a"),), fields(written))) == Committed()
+    assert await store.execute("HGETALL", key("a")) == written
+    await store.commit(spread("HDEL", (key("a"),), list(written)[1:]))
+    assert await store.execute("HGETALL", key("a")) == {"field 0": "0"}
+
+
+def test_nothing_to_spread_is_no_command() -> None:
+    assert spread("SADD", ("key",), ()) == Commit()
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(texts=st.dictionaries(st.text(), st.text(), min_size=1))
+async def test_any_text_comes_back_as_it_was_written(store: Store, key: Key, texts: Mapping[str, str]) -> None:
+    await store.commit(join((operation("DEL", key("a")), spread("HSET", (key("a"),), fields(texts)))))
+    assert await store.execute("HGETALL", key("a")) == texts
+
+
+def entry(key: str, number: int) -> Commit:
+    return Commit(work=(NewWork(key, ("number", str(number))),))
+
+
+async def pending(store: Store, key: str) -> list[str]:
+    return [each["message_id"] for each in await store.execute("XPENDING", key, GROUP, "-", "+", 100)]
+
+
+async def test_the_work_a_commit_adds_is_the_callers(store: Store, key: Key) -> None:
+    result = await store.commit(join((entry(key("w"), 1), entry(key("w"), 2))))
+    assert isinstance(result, Committed)
+    assert [taken.fields for taken in result.taken] == [{"number": "1"}, {"number": "2"}]
+    assert await store.execute("XLEN", key("w")) == 2
+
+
+async def test_who_adds_work_takes_the_oldest_that_nobody_has(store: Store, key: Key) -> None:
+    await store.execute("XGROUP", "CREATE", key("w"), GROUP, "0", "MKSTREAM")
+    await store.execute("XADD", key("w"), "*", "number", "0")
+    result = await store.commit(entry(key("w"), 1))
+    assert isinstance(result, Committed)
+    assert [taken.fields for taken in result.taken] == [{"number": "0"}]
+
+
+async def test_a_consumer_group_that_was_lost_is_made_again(store: Store, key: Key) -> None:
+    await store.commit(entry(key("w"), 1))
+    await store.execute("DEL", key("w"))
+    result = await store.commit(entry(key("w"), 2))
+    assert isinstance(result, Committed)
+    assert [taken.fields for taken in result.taken] == [{"number": "2"}]
+
+
+async def test_a_stale_commit_adds_no_work(store: Store, key: Key) -> None:
+    assert await store.commit(guarded(Revision(key("a"), 1), entry(key("w"), 1))) == Stale(key("a"))
+    assert await store.execute("EXISTS", key("w")) == 0
+
+
+@pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
+def test_entries_read_alike_however_the_protocol_wrote_their_fields(
+    raw: list[tuple[str, list[str] | dict[str, str]]],
+) -> None:
+    assert read_entries(raw) == (WorkEntry("1-0", {"a": "1", "b": "2"}),)
