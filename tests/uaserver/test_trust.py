@@ -49,7 +49,8 @@ def certificate(
 
 
 def lay(directory: Path, given: x509.Certificate, form: serialization.Encoding = serialization.Encoding.DER) -> None:
-    (directory / f"{thumbprint(given)}.{form.name.lower()}").write_bytes(given.public_bytes(form))
+    suffix = "pem" if form is serialization.Encoding.PEM else "der"
+    (directory / f"{thumbprint(given)}.{suffix}").write_bytes(given.public_bytes(form))
 
 
 @pytest.fixture
