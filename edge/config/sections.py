@@ -93,6 +93,38 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     endpoint: Annotated[
         str, Meta(description="Where it listens; empty switches it off.", extra={"schemes": ("opc.tcp",)})
     ] = "opc.tcp://0.0.0.0:4840"
+    security: Annotated[
+        Literal["encrypted", "none"],
+        Meta(
+            description="`encrypted` asks every client for a certificate we trust; `none` also lets them in without: "
+            "from this host as `anonymous`, from elsewhere to look only."
+        ),
+    ] = "encrypted"
+    anonymous: Annotated[
+        Literal["nobody", "observer", "operator", "engineer"],
+        Meta(description="What a client may do that gives no user name."),
+    ] = "observer"
+    users_file: Annotated[
+        str,
+        Meta(
+            description="Users, their roles and password hashes; `edge opcua password` writes it.",
+            extra={"expected": "the path of a file"},
+        ),
+    ] = "/etc/microdcs-edge/opcua-users"
+    trusted: Annotated[
+        str,
+        Meta(
+            description="Directory of the certificates of clients, and of authorities, that we trust.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/etc/microdcs-edge/opcua-trusted"
+    pki: Annotated[
+        str,
+        Meta(
+            description="Directory of our own certificate, its key, and the certificates we turned away.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/var/lib/microdcs-edge/pki"
     nodesets: Annotated[
         str,
         Meta(
