@@ -164,6 +164,9 @@ class ObservedJob:
         if state != COMPLETED:
             reason = self.response.description if self.response else None
             yield f"the job is {state}" + (f": {reason.text}" if reason else "")
+            if self.has_ended:
+                # All else that is missing follows from this.
+                return
         if self.status != state:
             yield f"the last status event says {self.status or 'nothing'}, the response {state}"
         for step in self.steps.values():

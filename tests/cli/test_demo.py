@@ -3,58 +3,75 @@
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-COMMAND = (sys.executable, "-m", "edge", "demo")
 DEADLINE_SECONDS = 50
 
 
 class Traces:
-    """What a demo leaves: everything it starts bears a mark in its environment and keeps its files in one place."""
+    """What demos leave: all they start bears a mark in its environment, all they write is in one directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.demos: list[subprocess.Popen[str]] = []
         self._mark = f"DEMO_UNDER_TEST={uuid.uuid4()}"
 
-    @property
-    def environment(self) -> Mapping[str, str]:
-        name, _, value = self._mark.partition("=")
-        plain = {key: value for key, value in os.environ.items() if not key.startswith(("FORCE_COLOR", "TTY_"))}
-        return {**plain, name: value, "TMPDIR": str(self.directory), "TERM": "xterm-256color", "COLUMNS": "100"}
+    def start(self, *options: str, temporary: Path | None = None, terminal: int | None = None) -> subprocess.Popen[str]:
+        """Start a demo; its output goes to pipes where no terminal is given."""
+        output = subprocess.PIPE if terminal is None else terminal
+        mark, _, value = self._mark.partition("=")
+        quiet = {key: value for key, value in os.environ.items() if key not in {"FORCE_COLOR", "TTY_COMPATIBLE"}}
+        demo = subprocess.Popen(
+            (sys.executable, "-m", "edge", "demo", *options),
+            env={**quiet, mark: value, "TMPDIR": str(temporary or self.directory), "TERM": "xterm-256color"},
+            text=True,
+            stdin=terminal,
+            stdout=output,
+            stderr=output,
+        )
+        self.demos.append(demo)
+        return demo
 
-    def processes(self) -> list[str]:
+    def processes(self) -> list[int]:
+        """Find the processes that bear the mark."""
         found = []
         for process in Path("/proc").iterdir():
             with suppress(OSError):
                 if process.name.isdigit() and self._mark.encode() in (process / "environ").read_bytes():
-                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    found.append(int(process.name))
         return found
 
-    def files(self) -> list[Path]:
-        return list(self.directory.iterdir())
+    def assert_nothing_is_left(self) -> None:
+        """Look for processes and files."""
+        assert self.processes() == []
+        assert list(self.directory.iterdir()) == []
+
+    def wipe(self) -> None:
+        """Clear away what a failed test has left."""
+        for process in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for demo in self.demos:
+            demo.communicate()
+        shutil.rmtree(self.directory)
 
 
 @pytest.fixture
 def traces() -> Iterator[Traces]:
     # Not tmp_path: a Unix socket has to have a short path.
-    directory = Path("/tmp") / f"t{uuid.uuid4().hex[:8]}"  # noqa: S108
-    directory.mkdir()
-    yield Traces(directory)
-    directory.rmdir()
-
-
-def start(traces: Traces, *options: str, **further: Any) -> subprocess.Popen[str]:
-    further = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **further}
-    return subprocess.Popen((*COMMAND, *options), env=traces.environment, text=True, **further)
+    traces = Traces(Path(tempfile.mkdtemp(prefix="t-")))
+    yield traces
+    traces.wipe()
 
 
 def wait_for_line(process: subprocess.Popen[str], part: str) -> None:
@@ -65,13 +82,8 @@ def wait_for_line(process: subprocess.Popen[str], part: str) -> None:
     raise AssertionError(f"it ended before it said {part!r}")
 
 
-def assert_nothing_is_left(traces: Traces) -> None:
-    assert traces.processes() == []
-    assert traces.files() == []
-
-
 def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
-    process = start(traces)
+    process = traces.start()
     output, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert errors == ""
     assert process.returncode == 0
@@ -82,12 +94,12 @@ def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
     assert "answer      tighten ← wrench  torque 85.2, angle 41.5" in told
     assert "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement" in told
     assert told.count("AXLE-0001  Ended (Completed)") == 2
-    assert_nothing_is_left(traces)
+    traces.assert_nothing_is_left()
 
 
 def test_the_demo_draws_its_table_on_a_terminal(traces: Traces) -> None:
     ours, theirs = pty.openpty()
-    process = start(traces, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = traces.start(terminal=theirs)
     os.close(theirs)
     screen = b""
     # Reading from a terminal whose other side is closed is an error on Linux.
@@ -99,14 +111,14 @@ def test_the_demo_draws_its_table_on_a_terminal(traces: Traces) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.decode())
     assert "╭─ AXLE-0001  Ended (Completed) ─" in text
     assert text.splitlines()[-1].startswith("DEMO OK")
-    assert_nothing_is_left(traces)
+    traces.assert_nothing_is_left()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_demo_that_is_told_to_stop_in_the_middle_leaves_nothing(
     traces: Traces, number: signal.Signals, status: int
 ) -> None:
-    process = start(traces)
+    process = traces.start()
     wait_for_line(process, "command")
     assert len(traces.processes()) >= 5
     process.send_signal(number)
@@ -114,34 +126,28 @@ def test_a_demo_that_is_told_to_stop_in_the_middle_leaves_nothing(
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == status
     assert "DEMO OK" not in output
-    assert_nothing_is_left(traces)
+    traces.assert_nothing_is_left()
 
 
 def test_a_kept_demo_names_its_addresses_and_ends_with_ctrl_c(traces: Traces) -> None:
-    process = start(traces, "--keep")
+    process = traces.start("--keep")
     wait_for_line(process, "DEMO OK")
     wait_for_line(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0
-    assert_nothing_is_left(traces)
+    traces.assert_nothing_is_left()
 
 
 def test_a_gateway_that_cannot_start_is_named_with_its_reason(traces: Traces) -> None:
     # Too long for the Unix socket of its store.
     long = traces.directory / ("x" * 100)
     long.mkdir()
-    process = subprocess.run(
-        COMMAND,
-        env={**traces.environment, "TMPDIR": str(long)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
+    process = traces.start(temporary=long)
+    output, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
-    assert "edge: the gateway ended with status 2:\n  edge: [redis] url: " in process.stderr
-    assert "Traceback" not in process.stderr
-    assert "DEMO OK" not in process.stdout
+    assert "edge: the gateway ended with status 2:\n  edge: [redis] url: " in errors
+    assert "Traceback" not in errors
+    assert "DEMO OK" not in output
     long.rmdir()
-    assert_nothing_is_left(traces)
+    traces.assert_nothing_is_left()

@@ -78,9 +78,9 @@ def test_the_table_marks_what_has_not_come_and_what_failed(job: ObservedJob) -> 
     with view_on(console).follow(job):
         job.take_equipment_message("wrench", "commands", command(), 1)
         job.take_equipment_message("wrench", "answers", answer(mdcserrorkind="slipped"), 2)
-    picture = told_by(console)[-1000:]
-    assert "· Look" in " ".join(picture.split())
-    assert "slipped" in picture
+    picture = " ".join(told_by(console)[-1000:].split())
+    assert "✗ Tighten tighten 85Nm → wrench slipped" in picture
+    assert "· Look" in picture
 
 
 def test_parts_and_quotes_stay_on_the_screen() -> None:

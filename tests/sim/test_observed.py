@@ -113,7 +113,7 @@ def test_an_aborted_job_says_why(job: ObservedJob) -> None:
     job.take_job_message(status(JobStatus(JobState.ABORTED)), 1)
     job.take_job_message(response(JobStatus(JobState.ABORTED), "the wrench is broken"), 1)
     assert job.has_ended
-    assert job.faults()[0] == "the job is Aborted: the wrench is broken"
+    assert job.faults() == ["the job is Aborted: the wrench is broken"]
 
 
 def test_a_command_without_an_answer_is_a_fault(job: ObservedJob) -> None:
