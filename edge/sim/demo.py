@@ -270,8 +270,14 @@ url = {text(f"embedded:{addresses.directory / 'store'}")}
 [mqtt]
 url = {text(addresses.broker)}
 
+# Only this host reaches it, and nothing of it lasts: who looks on may try the job methods too.
 [opcua]
 endpoint = {text(addresses.opcua)}
+security = "none"
+anonymous = "operator"
+users_file = {text(str(addresses.directory / "opcua-users"))}
+trusted = {text(str(addresses.directory / "trusted"))}
+pki = {text(str(addresses.directory / "pki"))}
 
 [logging]
 format = "console"
