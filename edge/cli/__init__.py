@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "Run the gateway until it is told to stop (SIGTERM, SIGINT).",
     "demo": "Run one whole job on real parts, on this machine.",
     "check": "Tell every fault of a settings file or a recipe.",
+    "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
     "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",
     "sim": "Run simulated equipment against a broker.",
 }

@@ -1,0 +1,113 @@
+"""`edge draw`: shows a recipe, or a job that runs, as an IEC 61131-3 chart."""
+
+import asyncio
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from edge.sfc.chart_marks import Marks
+    from edge.sfc.net import Net
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_LEAST_WIDTH = 60
+_PIPE_SIZE = (120, 24)
+
+
+@click.command(epilog="Example: edge draw rear-axle.json -o rear-axle.svg")
+@click.argument("recipe", type=_FILE, required=False)
+@click.option("--job", "job_id", help="Draw this job instead: active steps, times, where each action stands.")
+@click.option("--settings", "settings_file", type=_FILE, help="Settings file that names the store of the job.")
+@click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
+@click.option(
+    "--width",
+    type=click.IntRange(min=_LEAST_WIDTH),
+    help=f"Longest line of a Unicode chart, at least {_LEAST_WIDTH}. [default: that of the terminal]",
+)
+def draw(
+    recipe: Path | None, job_id: str | None, settings_file: Path | None, output: Path | None, width: int | None
+) -> None:
+    """Draw a recipe, or a job that runs, as an IEC 61131-3 chart.
+
+    RECIPE holds the recipe as JSON. A chart that is wider than the terminal is folded: its branches are drawn one
+    below the other. The exit status is 2 when the recipe is refused, with all its faults.
+    """
+    if (recipe is None) == (job_id is None):
+        raise click.UsageError("Name either a RECIPE or a --job.")
+    if recipe is not None:
+        _write(recipe.stem, _read(recipe), None, output, width)
+    elif job_id is not None:
+        net, marks = asyncio.run(_job(job_id, settings_file))
+        _write("", net, marks, output, width)
+
+
+def _read(file: Path) -> "Net":
+    try:
+        data = json.loads(file.read_bytes())
+    except OSError as error:
+        _refuse(f"{file}: cannot be read: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        _refuse(f"{file}: not JSON: {error}")
+    return _compile(data)
+
+
+def _compile(data: object) -> "Net":
+    from edge.sfc.net import Rejected, compile_recipe
+
+    net = compile_recipe(data)
+    if isinstance(net, Rejected):
+        _refuse(*net.faults)
+    return net
+
+
+def _refuse(*faults: str) -> NoReturn:
+    for fault in faults:
+        click.echo(fault, err=True)
+    raise SystemExit(2)
+
+
+async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
+    """Read a job's run, and the recipe it started with, from the store."""
+    from edge.config import load_settings
+    from edge.errors import Refused
+    from edge.sfc.chart_marks import marks_of
+    from edge.store.client import open_store
+    from edge.store.runs import load
+
+    settings = load_settings(settings_file, os.environ)
+    async with open_store(settings.redis, "edge-draw") as store:
+        stored = await load(store, job_id)
+    if stored is None:
+        raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
+    net = _compile(json.loads(stored.recipe))
+    return net, marks_of(net, stored.run, time.time_ns() // 1_000_000)
+
+
+def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:
+    from edge.errors import Unavailable
+    from edge.sfc.chart import read_chart
+    from edge.sfc.chart_page import draw as lay_out
+    from edge.sfc.chart_page import draw_within
+    from edge.sfc.chart_svg import chart_svg
+    from edge.sfc.chart_text import ANSI, PLAIN, chart_text
+
+    chart = read_chart(net.recipe)
+    if output is not None and output.suffix.lower() == ".svg":
+        document = chart_svg(lay_out(chart, title, marks))
+    else:
+        columns = width or max(_LEAST_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
+        drawing = draw_within(chart, title, marks, columns)
+        if output is None:
+            # click takes the colours out where nobody sees them.
+            click.echo("\n".join(chart_text(drawing, ANSI)))
+            return
+        document = "\n".join(chart_text(drawing, PLAIN)) + "\n"
+    try:
+        output.write_text(document, encoding="utf-8")
+    except OSError as error:
+        raise Unavailable(f"{output}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,245 @@
+"""Lays the blocks of a chart out: a sequence aligns spines, a fork sets its legs side by side, and so on inwards."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, TypeAlias, assert_never
+
+from edge.model.recipe import BranchType
+from edge.sfc.chart import Bar, Fork, Item, Jump, Leg, StepBlock
+from edge.sfc.chart_marks import Marks
+from edge.sfc.chart_shapes import (
+    MOST_CONDITION_LINES,
+    MOST_LINES,
+    Arrow,
+    Block,
+    Limits,
+    Line,
+    Role,
+    Shape,
+    Stroke,
+    Text,
+)
+from edge.sfc.chart_step import step_block
+from edge.sfc.chart_words import columns, wrap
+
+_BAR: Final = 2
+"""How far a transition's bar reaches to each side."""
+_GAP: Final = 3
+"""Columns between legs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A fork whose legs are drawn elsewhere, under the name `label`."""
+
+    label: str
+    fork: Fork
+
+
+Laid: TypeAlias = Item | Folded
+
+
+class Layout:
+    """Measures blocks with given limits; `arrivals` are where jumps come from, by target."""
+
+    def __init__(self, arrivals: Mapping[str, tuple[str, ...]], limits: Limits, marks: Marks | None) -> None:
+        self._arrivals = arrivals
+        self._limits = limits
+        self._marks = marks
+
+    def sequence(self, items: tuple[Laid, ...]) -> Block:
+        """Measure items one below the other, joined by a line along their common spine."""
+        blocks = [self.item(item) for item in items]
+        if not blocks:
+            return Block(0, 1, 1, 0, 0, lambda _x, _y, _out: None)
+        rows = [0]
+        for item, after, block in zip_longest(items, items[1:], blocks):
+            # Transitions and divergences begin with a line of their own.
+            loose = isinstance(item, Fork) and isinstance(after, StepBlock | Jump)
+            rows.append(rows[-1] + block.height + loose)
+
+        def put(x: int, y: int, out: list[Shape]) -> None:
+            before: int | None = None
+            for row, block in zip(rows, blocks, strict=False):
+                if before is not None:
+                    out.append(Line(x, before, x, y + row + block.top))
+                block.put(x, y + row, out)
+                before = y + row + block.bottom
+
+        return Block(
+            left=max(block.left for block in blocks),
+            right=max(block.right for block in blocks),
+            height=rows[-1],
+            top=blocks[0].top,
+            bottom=rows[-2] + blocks[-1].bottom,
+            put=put,
+        )
+
+    def item(self, item: Laid) -> Block:
+        """Measure one item."""
+        match item:
+            case StepBlock():
+                return self._arriving(item.name, step_block(item, self._limits, self._marks))
+            case Bar():
+                return self._bar(item)
+            case Jump():
+                return self._jump(item)
+            case Folded():
+                return self._folded(item)
+            case Fork():
+                return self._fork(item)
+            case _:
+                assert_never(item)
+
+    def _arriving(self, name: str, block: Block) -> Block:
+        """Set a row above a block in which an arrow comes in from where one jumps here."""
+        sources = self._arrivals.get(name)
+        if not sources:
+            return block
+        (text,) = wrap(", ".join(dict.fromkeys(sources)), self._limits.detail, 1)
+
+        def put(x: int, y: int, out: list[Shape]) -> None:
+            out.append(Line(x, y, x, y + 1 + block.top))
+            out.append(Line(x, y, x + 1, y))
+            out.append(Arrow(x + 1, y, "left"))
+            out.append(Text(x + 3, y, text, Role.ARRIVAL))
+            block.put(x, y + 1, out)
+
+        right = max(block.right, 3 + columns(text))
+        return Block(block.left, right, block.height + 1, 0, block.bottom + 1, put)
+
+    def _bar(self, bar: Bar) -> Block:
+        lines = wrap(bar.condition, self._limits.condition, MOST_CONDITION_LINES)
+        order = str(bar.order) if bar.order else ""
+
+        def put(x: int, y: int, out: list[Shape]) -> None:
+            out.append(Line(x, y, x, y + 2))
+            out.append(Line(x - _BAR, y + 1, x + _BAR, y + 1, Stroke.HEAVY))
+            if order:
+                out.append(Text(x - _BAR - 1 - len(order), y + 1, order, Role.ORDER))
+            for number, text in enumerate(lines):
+                out.append(Text(x + _BAR + 2, y + 1 + number, text, Role.CONDITION))
+
+        return Block(
+            left=_BAR + (1 + len(order) if order else 0),
+            right=_BAR + 2 + max(map(columns, lines)),
+            height=len(lines) + 2,
+            top=0,
+            bottom=2,
+            put=put,
+        )
+
+    def _jump(self, jump: Jump) -> Block:
+        lines = wrap(jump.target, self._limits.name, MOST_LINES)
+
+        def put(x: int, y: int, out: list[Shape]) -> None:
+            out.append(Arrow(x, y, "down"))
+            for number, text in enumerate(lines):
+                out.append(Text(x + 2, y + number, text, Role.JUMP))
+
+        return Block(0, 2 + max(map(columns, lines)), len(lines), 0, 0, put)
+
+    def _folded(self, folded: Folded) -> Block:
+        text = f"{folded.label}: {len(folded.fork.legs)} paths, below"
+        lines = wrap(text, self._limits.condition, MOST_LINES)
+        stroke = _stroke(folded.fork)
+
+        def put(x: int, y: int, out: list[Shape]) -> None:
+            out.append(Line(x, y, x, y + 2))
+            out.append(Line(x - _BAR, y + 1, x + _BAR, y + 1, stroke))
+            for number, line in enumerate(lines):
+                out.append(Text(x + _BAR + 2, y + 1 + number, line, Role.BRANCH))
+
+        block = Block(_BAR, _BAR + 2 + max(map(columns, lines)), len(lines) + 2, 0, 2, put)
+        return self._arriving(folded.fork.name, block)
+
+    def _fork(self, fork: Fork) -> Block:
+        legs = _Legs(fork, [self.sequence(leg.items) for leg in fork.legs])
+        label = f"{'* ' if _has_orders(fork) else ''}{fork.name}".strip()
+        text = wrap(label, self._limits.name + 2, 1)[0]
+
+        def put(x: int, y: int, out: list[Shape]) -> None:
+            if text:
+                out.append(Text(x + 2, y, text, Role.BRANCH))
+            legs.put(x, y + 1, out)
+
+        block = Block(
+            left=legs.left,
+            right=max(legs.right, 2 + columns(text)),
+            height=legs.height + 1,
+            top=1,
+            bottom=legs.bottom + 1,
+            put=put,
+        )
+        return self._arriving(fork.name, block)
+
+
+class _Legs:
+    """The legs of a fork between its divergence, in row 0, and its convergence."""
+
+    def __init__(self, fork: Fork, blocks: list[Block]) -> None:
+        self._stroke = _stroke(fork)
+        self._legs = fork.legs
+        self._blocks = blocks
+        margin = _BAR if fork.type is BranchType.SIMULTANEOUS else 0
+        self._margin = margin
+        spines = []
+        end = 0
+        for block in blocks:
+            spines.append(end + max(block.left, margin))
+            end = spines[-1] + max(block.right, margin + 1) + _GAP
+        end -= _GAP
+        open_spines = [spine for spine, leg in zip(spines, self._legs, strict=True) if leg.open]
+        on_line = [spine for spine, leg in zip(spines, self._legs, strict=True) if leg.entered or leg.open]
+        self._straight = len(open_spines) == 1 and not margin
+        middle = open_spines[0] if self._straight else (min(on_line) + max(on_line)) // 2 if on_line else spines[0]
+        self._offsets = [spine - middle for spine in spines]
+        self.left = middle
+        self.right = end - middle
+        self._first = 2 if margin else 1
+        deepest = max(block.height for block in blocks)
+        loose = any(leg.open and not _ends_with_bar(leg) for leg in self._legs)
+        self._convergence = self._first + deepest + loose
+        if self._straight:
+            number = self._offsets.index(0)
+            self.bottom = self._first + blocks[number].bottom
+            self.height = self._first + deepest
+        else:
+            self.bottom = self._convergence
+            self.height = self._convergence + 1 if open_spines else self._first + deepest
+
+    def put(self, x: int, y: int, out: list[Shape]) -> None:
+        """Give the shapes of the lines and legs."""
+        entered = [0]
+        opened = [0]
+        for offset, leg, block in zip(self._offsets, self._legs, self._blocks, strict=True):
+            row = y + self._first
+            if leg.entered:
+                entered.append(offset)
+                out.append(Line(x + offset, y, x + offset, row + block.top))
+            block.put(x + offset, row, out)
+            if leg.open and not self._straight:
+                opened.append(offset)
+                out.append(Line(x + offset, row + block.bottom, x + offset, y + self._convergence))
+        if len(entered) > 1:
+            self._across(entered, x, y, out)
+        if len(opened) > 1:
+            self._across(opened, x, y + self._convergence, out)
+
+    def _across(self, offsets: list[int], x: int, y: int, out: list[Shape]) -> None:
+        first, last = x + min(offsets) - self._margin, x + max(offsets) + self._margin
+        if first != last:
+            out.append(Line(first, y, last, y, self._stroke))
+
+
+def _stroke(fork: Fork) -> Stroke:
+    return Stroke.DOUBLE if fork.type is BranchType.SIMULTANEOUS else Stroke.LIGHT
+
+
+def _has_orders(fork: Fork) -> bool:
+    return any(isinstance(item, Bar) and item.order for leg in fork.legs for item in leg.items[:1])
+
+
+def _ends_with_bar(leg: Leg) -> bool:
+    return bool(leg.items) and isinstance(leg.items[-1], Bar)

@@ -1,0 +1,92 @@
+"""What a run shows on its chart: active steps with their times, where each action stands, what is waited for.
+
+Plain data, so that a chart can be drawn of a run that lives elsewhere.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from edge.sfc.net import Net, NetAction
+from edge.sfc.run import ActionState, Association, Run
+from edge.sfc.why import why
+
+SYMBOLS: Final = {
+    ActionState.PENDING: "○",
+    ActionState.DISPATCHED: "▶",
+    ActionState.WAITING: "◔",
+    ActionState.COMPLETED: "✓",
+    ActionState.FAILED: "✗",
+    ActionState.TIMED_OUT: "⊗",
+    ActionState.STOPPED: "■",
+}
+"""The states can be told without colour too."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepMark:
+    """A step that was active at least once; `elapsed_ms` is its T."""
+
+    active: bool
+    elapsed_ms: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActionMark:
+    """An action that was activated at least once; `elapsed_ms` from sending to the end, or until now."""
+
+    state: ActionState
+    attempt: int
+    elapsed_ms: int | None
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """A run at an instant. Actions go by their number in the recipe; `waiting` says what the run waits for."""
+
+    title: str
+    steps: dict[str, StepMark]
+    actions: dict[int, ActionMark]
+    waiting: tuple[str, ...]
+
+
+def marks_of(net: Net, run: Run, now: int) -> Marks:
+    """Give what a run shows at an instant, in milliseconds; a pause or the end of the run stops its clocks."""
+    halted = run.ended_at if run.ended_at is not None else run.paused_at
+    at = now if halted is None else min(now, halted)
+    steps = {name: StepMark(state.active, state.t(at), state.count) for name, state in run.steps.items() if state.count}
+    actions = {
+        action.index: _mark(run, action, association, at)
+        for key, action in net.actions.items()
+        if (association := run.associations.get(key)) is not None
+    }
+    return Marks(_title(run, at), steps, actions, tuple(map(str, why(net, run, now))))
+
+
+def _mark(run: Run, action: NetAction, association: Association, at: int) -> ActionMark:
+    since = association.armed_at
+    until = at if association.ended_at is None else association.ended_at
+    return ActionMark(
+        state=association.state,
+        attempt=association.attempt,
+        elapsed_ms=None if since is None else max(0, until - since),
+        stored=run.stored.get(action.name) == action.key,
+    )
+
+
+def _title(run: Run, at: int) -> str:
+    if run.started_at is None:
+        return f"job {run.job_id} in {run.scope}: not started"
+    word = "paused" if run.paused and not run.ended else run.outcome.value
+    return f"job {run.job_id} in {run.scope}: {word} after {duration(at - run.started_at)}"
+
+
+def duration(milliseconds: int) -> str:
+    """Give a duration as a person reads it."""
+    seconds = milliseconds / 1000
+    if seconds < 100:  # noqa: PLR2004  what is longer is read in minutes
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"

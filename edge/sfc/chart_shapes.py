@@ -1,0 +1,142 @@
+"""The shapes a chart is drawn with, on a grid of character cells."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+
+class Stroke(StrEnum):
+    """How a line is drawn."""
+
+    LIGHT = "light"
+    DOUBLE = "double"
+    HEAVY = "heavy"
+
+
+class Role(StrEnum):
+    """What a text or frame is to the reader."""
+
+    STEP = "step"
+    INITIAL = "initial"
+    TIME = "time"
+    QUALIFIER = "qualifier"
+    ACTION = "action"
+    INDICATOR = "indicator"
+    CONDITION = "condition"
+    ORDER = "order"
+    JUMP = "jump"
+    ARRIVAL = "arrival"
+    BRANCH = "branch"
+    DETAIL = "detail"
+    TITLE = "title"
+    NOTE = "note"
+
+
+class Look(StrEnum):
+    """How a step or action stands in the run that is shown."""
+
+    PLAIN = "plain"
+    ACTIVE = "active"
+    VISITED = "visited"
+    BUSY = "busy"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line between the centres of two cells."""
+
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+    stroke: Stroke = Stroke.LIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A rectangle whose border runs through the centres of its outermost cells."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    role: Role
+    look: Look = Look.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text from a cell to the right; with a `room`, in the middle of that many columns."""
+
+    x: int
+    y: int
+    text: str
+    role: Role
+    look: Look = Look.PLAIN
+    room: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """The head of an arrow in a cell."""
+
+    x: int
+    y: int
+    points: str
+    """`down` or `left`."""
+
+
+Shape: TypeAlias = Line | Frame | Text | Arrow
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Shapes on a grid; width and height in cells."""
+
+    title: str
+    width: int
+    height: int
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The longest lines of names, conditions and details, in columns.
+
+    `stacked` sets what an action's indicator says below its name instead of beside it.
+    """
+
+    name: int
+    condition: int
+    detail: int
+    stacked: bool = False
+
+
+WIDEST: Final = Limits(24, 36, 44)
+MOST_LINES: Final = 4
+MOST_CONDITION_LINES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A measured part of a chart that hangs on its spine, the column of the line that leads through it.
+
+    It reaches `left` columns to the left of the spine and `right` columns from the spine on; lines come in at the row
+    `top` and go out at the row `bottom`. `put` gives its shapes, once the place of its spine and first row is known.
+    """
+
+    left: int
+    right: int
+    height: int
+    top: int
+    bottom: int
+    put: Callable[[int, int, list[Shape]], None]
+
+    @property
+    def width(self) -> int:
+        """The columns it takes."""
+        return self.left + self.right
