@@ -153,8 +153,10 @@ def evolution_faults(structure: Structure, transitions: Sequence[NetTransition])
         for step in recipe.steps
         if step.name not in reached
     ]
-    faults += _path_end_faults(structure, transitions)
-    faults += _livelock_faults(recipe, transitions)
+    hidden = {shadowed.index for _, shadowed in shadows(transitions)}
+    effective = [each for each in transitions if each.index not in hidden and not each.never]
+    faults += _path_end_faults(structure, effective)
+    faults += _livelock_faults(recipe, effective)
     return faults
 
 
@@ -177,7 +179,10 @@ def _reachable(start: AbstractSet[str], transitions: Sequence[NetTransition]) ->
 
 
 def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[str]:
-    """Tell steps of a simultaneous path from which its end cannot be reached: the branch would never converge."""
+    """Tell steps of a simultaneous path from which its end cannot be reached: the branch would never converge.
+
+    What is never true, or hidden behind an `always`, leads nowhere.
+    """
     before: dict[str, set[str]] = {}
     for transition in transitions:
         for target in transition.targets:
@@ -209,12 +214,7 @@ def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> It
     out, until nothing changes: what remains feeds itself.
     """
     busy = {action.step for action in recipe.actions if RULES[action.qualifier].holds}
-    hidden = {shadowed.index for _, shadowed in shadows(transitions)}
-    kept = [
-        transition
-        for transition in transitions
-        if transition.always and transition.index not in hidden and not busy.intersection(transition.sources)
-    ]
+    kept = [each for each in transitions if each.always and not busy.intersection(each.sources)]
     while True:
         fed = {target for transition in kept for target in transition.targets}
         rest = [transition for transition in kept if fed.issuperset(transition.sources)]

@@ -64,6 +64,11 @@ class NetTransition:
         return not self.conditions
 
     @property
+    def never(self) -> bool:
+        """Whether its condition is false whatever happens."""
+        return any(condition.constant is False for condition in self.conditions)
+
+    @property
     def text(self) -> str:
         """The condition as the author wrote it."""
         return " and ".join(

@@ -36,7 +36,7 @@ class Chart:
         kinds = [*Qualifier] if stored else [q for q in Qualifier if q is not Qualifier.R]
         qualifier = self.draw(st.sampled_from(kinds))
         name = f"a{len(self.actions)}"
-        if qualifier is Qualifier.R or (qualifier is Qualifier.S and stored and self.draw(st.integers(0, 1))):
+        if qualifier is Qualifier.R or (qualifier is Qualifier.S and stored and self.draw(st.integers(0, 1)) > 0):
             name = self.draw(st.sampled_from(stored))
         pull = qualifier not in {Qualifier.P0, Qualifier.R} and self.draw(st.integers(0, 3)) == 0
         self.actions.append(

@@ -1,0 +1,159 @@
+"""Every fault of a recipe is found and told with its place."""
+
+import pytest
+
+from tests.sfc.recipes import Json, action, branch, chain, faults_of, net_of, recipe, transition, wait
+
+PAR = branch("par", "simultaneous", "A B", "C")
+INTO = [transition("I", "par"), transition("par", "End")]
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ({"steps": []}, "exactly one step must be initial, not none"),
+        ({"steps": [{"name": "A"}]}, "exactly one step must be initial, not none"),
+        (chain("A B A"), "the name 'A' stands for 2 steps or branches"),
+        (recipe("A B", [], [], branch("sel", "selection")), "branch 'sel' has no path"),
+        (recipe("A B", [], [], branch("sel", "selection", "B", "")), "branch 'sel': path 1 is empty"),
+        (
+            recipe("A B", [], [], branch("sel", "selection", "B C")),
+            "branch 'sel': path 0 names the unknown step or branch 'C'",
+        ),
+        (
+            recipe("A B", [], [], branch("one", "selection", "B"), branch("two", "selection", "B")),
+            "'B' stands in more than one path: one[0], two[0]",
+        ),
+        (recipe("A B", [], [], branch("one", "selection", "B B")), "'B' stands in more than one path: one[0], one[0]"),
+        (recipe("A", [], [], branch("x", "selection", "x")), "branch 'x' contains itself: x in x"),
+        (
+            recipe("A", [], [], branch("x", "selection", "y"), branch("y", "selection", "x")),
+            "branch 'x' contains itself: x in y in x",
+        ),
+        (
+            recipe("A", [transition("A", "Q")]),
+            "transitions[0] (A → Q): unknown target 'Q', no step or branch has this name",
+        ),
+        (
+            recipe("A", [transition("Q", "A")]),
+            "transitions[0] (Q → A): unknown source 'Q', no step or branch has this name",
+        ),
+        (recipe("A", [], [action("a", "Q")]), "actions[0] (a, N in Q): unknown step 'Q'"),
+        (
+            chain("A", action("a", "A", "SL")),
+            "actions[0] (a, SL in A): qualifier SL needs a duration_seconds above 0",
+        ),
+        (
+            chain("A", action("a", "A", "R")),
+            "actions[0] (a, R in A): nothing to reset, no S, SD, DS or SL of action 'a'",
+        ),
+        (
+            chain("A", wait("a", "A", "P0")),
+            "actions[0] (a, P0 in A): P0 cannot wait for an event (pull_event), its step is left already",
+        ),
+        (
+            chain("A B", action("a", "A", "L", duration_seconds=1), action("a", "B", "SD", duration_seconds=1)),
+            "action 'a' has 2 timed qualifiers; an action may have one",
+        ),
+        (chain("A B C D", action("a", "Q")), "actions[0] (a, N in Q): unknown step 'Q'"),
+        (
+            recipe("A B", [transition("A", "B", "steps.Q.X")]),
+            "transitions[0] (A → B): condition 'steps.Q.X': unknown step 'Q' (at character 1)",
+        ),
+        (recipe("A B", []), "step 'B' cannot be reached from the initial step 'A'"),
+        (
+            recipe("A B C End", [transition("par", "End")], [], branch("par", "simultaneous", "A B", "C")),
+            "the initial step 'A' stands inside the simultaneous branch 'par'",
+        ),
+        (
+            recipe("I A B C End", [*INTO, transition("A", "End")], [], PAR),
+            "transitions[2] (A → End): unsafe, A is in path 0 of par and End is outside all simultaneous branches",
+        ),
+        (
+            recipe("I A B C End", [*INTO, transition("I", "B", "x")], [], PAR),
+            "transitions[2] (I → B): unsafe, I is outside all simultaneous branches and B is in path 0 of par",
+        ),
+        (
+            recipe("I A B C End", [*INTO, transition("A", "C", "x")], [], PAR),
+            "transitions[2] (A → C): unsafe, A is in path 0 of par and C is in path 1 of par",
+        ),
+        (
+            recipe("A B", [transition("A", "B"), transition("B", "A")]),
+            "livelock: A → B → A: a loop of steps without actions over conditions that are always true",
+        ),
+    ],
+)
+def test_a_fault_is_told_with_its_place(data: Json, fault: str) -> None:
+    assert fault in faults_of(data)
+
+
+@pytest.mark.parametrize("way_out", [transition("A", "B", "never"), transition("A", "A", "always")])
+def test_a_path_whose_end_is_out_of_reach_is_told(way_out: Json) -> None:
+    data = recipe("I A B C End", [*INTO, way_out], [action("a", "A")], PAR)
+    assert faults_of(data) == ("branch 'par': the end of path 0 cannot be reached from step 'A'",)
+
+
+def test_all_faults_of_all_kinds_come_in_one_answer() -> None:
+    data = recipe(
+        "A B B",
+        [transition("A", "Q"), transition("A", "B", "a = 1")],
+        [action("x", "A", "L"), {**action("y", "Q"), "colour": 1}],
+    )
+    found = "\n".join(faults_of(data))
+    for part in (
+        "'B' stands for 2",
+        "unknown target 'Q'",
+        "write '=='",
+        "duration_seconds",
+        "unknown step 'Q'",
+        "'colour'",
+    ):
+        assert part in found
+
+
+def test_nesting_beyond_reason_is_told_without_recursion() -> None:
+    branches = [branch(f"b{n}", "selection", f"b{n + 1}") for n in range(5000)]
+    data = recipe("A B", [transition("A", "b0")], [], *branches, branch("b5000", "selection", "B"))
+    assert any("nested deeper than 32" in fault for fault in faults_of(data))
+
+
+def test_a_long_chain_is_checked_quickly() -> None:
+    net = net_of(chain(" ".join(f"S{n}" for n in range(2000))))
+    assert len(net.transitions) == 1999
+
+
+@pytest.mark.parametrize(
+    ("data", "warning"),
+    [
+        (
+            recipe("A B C", [transition("A", "B"), transition("A", "C", "x", 1)]),
+            "transitions[1] (A → C) never clears: transitions[0] (A → B) is always true and comes first",
+        ),
+        (chain("A B", action("a", "A", "S")), "action 'a' is set and never reset: it stays set after the job"),
+        (
+            recipe("A B", [transition("A", "B"), transition("B", "A")], [action("a", "A")]),
+            "no terminal step: every step has an outgoing transition, the job never completes",
+        ),
+        (chain("A B", action("a", "B", "P0")), "actions[0] (a, P0 in B) is never sent: nothing leaves this step"),
+    ],
+)
+def test_what_is_probably_not_meant_is_a_warning(data: Json, warning: str) -> None:
+    assert net_of(data).warnings == (warning,)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        recipe("A B C", [transition("A", "B", "x"), transition("A", "C", "always", 1)]),
+        recipe(
+            "A B C",
+            [transition("A", "B"), transition("A", "C", "actions.a.failed", 1)],
+            [action("a", "A")],
+        ),
+        chain("A B", action("a", "A", "S"), action("a", "B", "R")),
+        chain("A B", action("a", "A", "SL", duration_seconds=2)),
+        recipe("A B End", [transition("A", "B", "x"), transition("B", "A"), transition("B", "End", "y", -1)]),
+    ],
+)
+def test_a_sound_recipe_gives_no_warning(data: Json) -> None:
+    assert net_of(data).warnings == ()

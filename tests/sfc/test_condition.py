@@ -1,0 +1,206 @@
+"""Conditions over a view: names, three-valued logic, what wakes them, what keeps them from being true."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.sfc.condition import (
+    REGISTERED,
+    Condition,
+    Names,
+    Unmet,
+    View,
+    compile_condition,
+    condition,
+    wake_instants,
+)
+from edge.sfc.grammar import ConditionSyntaxError
+from edge.sfc.value import UNKNOWN, ConditionFaultError
+
+STEPS = frozenset({"A", "B"})
+ACTIONS = {"a": ("a@A",), "b": ("b@A", "b@B")}
+
+
+class Values:
+    """A view that answers from a table: `A_T` is steps.A.T, `a_result` actions.a.result, `job_id` job.id."""
+
+    def __init__(self, **values: Any) -> None:
+        self.variables = values
+
+    def step(self, name: str, prop: str) -> Any:
+        return self.variables.get(f"{name}_{prop}", UNKNOWN)
+
+    def action(self, keys: tuple[str, ...], prop: str) -> Any:
+        return self.variables.get(f"{keys[0].split('@')[0]}_{prop}", UNKNOWN)
+
+    def job(self, prop: str) -> Any:
+        return self.variables.get(f"job_{prop}", UNKNOWN)
+
+    def variable(self, name: str) -> Any:
+        return self.variables.get(name, UNKNOWN)
+
+    def wake(self, step: str, seconds: float) -> int | None:
+        return round(seconds * 1000) if step == "A" else None
+
+
+def made(text: str, registry: dict[str, Callable[[View], object]] | None = None) -> Condition:
+    return compile_condition(text, Names(STEPS, ACTIONS, registry or {}))
+
+
+def value(text: str, **values: Any) -> object:
+    return made(text).evaluate(Values(**values))
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "expected"),
+    [
+        ("steps.A.X and not steps.B.X", {"A_X": True, "B_X": False}, True),
+        ("steps.A.T >= 2s", {"A_T": 2.0}, True),
+        ("steps.A.count == 3", {"A_count": 3}, True),
+        ("actions.a.state == 'failed'", {"a_state": "failed"}, True),
+        ("actions.a.result.torque > 80", {"a_result": {"torque": 81}}, True),
+        ("actions.a.result[1]", {"a_result": [False, True]}, True),
+        ("job.id == 'J1' and job.parameters.torque == 85", {"job_id": "J1", "job_parameters": {"torque": 85}}, True),
+        ("ok", {"ok": True}, True),
+        ("part.colour == 'red'", {"part": {"colour": "red"}}, True),
+        ("ok", {}, UNKNOWN),
+        ("ok and false", {}, False),
+        ("ok or true", {}, True),
+        ("ok and true", {}, UNKNOWN),
+        ("ok or false", {}, UNKNOWN),
+        ("not ok", {}, UNKNOWN),
+        ("ok == 1", {}, UNKNOWN),
+        ("(a or b) and c", {"a": False, "b": True, "c": False}, False),
+    ],
+)
+def test_a_condition_has_the_value_of_its_names(text: str, values: dict[str, Any], expected: object) -> None:
+    assert value(text, **values) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "constant"),
+    [("always", True), ("never", False), ("1 < 2", True), ("x or true", True), ("x and false", False), ("x", UNKNOWN)],
+)
+def test_what_is_constant_is_known_without_a_view(text: str, constant: object) -> None:
+    assert made(text).constant is constant
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("steps", "must name a step"),
+        ("steps.C.X", "unknown step 'C' (at character 1)"),
+        ("steps.A", "must be followed by one of X, T, count, done"),
+        ("steps.A.colour", "'colour' is none of X, T, count, done"),
+        ("steps.A.T.x", "steps.A.T has no parts"),
+        ("actions.c.done", "unknown action 'c'"),
+        ("x or actions.c.done", "(at character 6)"),
+        ("actions.a", "must be followed by one of state, done"),
+        ("actions.a.state.x", "actions.a.state has no parts"),
+        ("job.colour", "'colour' is none of id, scope, parameters"),
+        ("job.id.x", "job.id has no parts"),
+        ("5", "'5' is 5, which is neither true nor false"),
+        ("not 'a'", "neither true nor false"),
+        ("1 == 'a'", "compares a number with a string"),
+        ("5s", "neither true nor false"),
+    ],
+)
+def test_what_can_never_work_is_refused_at_load(text: str, reason: str) -> None:
+    with pytest.raises(ConditionSyntaxError) as error:
+        made(text)
+    assert reason in str(error.value)
+
+
+def test_a_value_that_does_not_fit_is_a_fault_that_names_the_part() -> None:
+    with pytest.raises(ConditionFaultError, match="'torque > 80' compares a string with a number"):
+        value("always and torque > 80", torque="85")
+    with pytest.raises(ConditionFaultError, match="'torque' is 85"):
+        value("torque", torque=85)
+
+
+def test_a_condition_tells_what_makes_it_live() -> None:
+    found = made("steps.A.T > 2s or actions.a.failed or actions.b.result.x or steps.B.X")
+    assert found.timed_steps == {"A"}
+    assert found.state_actions == {"a"}
+    for prop in ("failed", "timed_out", "state == 'x'", "done"):
+        assert made(f"actions.a.{prop}").state_actions == {"a"}
+    assert made("actions.a.attempts > 1").state_actions == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "instants"),
+    [
+        ("steps.A.T >= 2s", [2000, 2001]),
+        ("2s < steps.A.T", [2000, 2001]),
+        ("not (steps.A.T < 1.5)", [1500, 1501]),
+        ("steps.A.T > limit", [7000, 7001]),
+        ("steps.A.T > word", []),
+        ("steps.A.T > nothing", []),
+        ("steps.A.T > ok", []),
+        ("steps.B.T > 2s", []),
+        ("ok", []),
+    ],
+)
+def test_only_comparisons_with_the_time_of_an_active_step_wake(text: str, instants: list[int]) -> None:
+    assert wake_instants(made(text), Values(limit=7, word="x", ok=True)) == instants
+
+
+def test_a_bound_that_cannot_be_evaluated_wakes_nobody() -> None:
+    assert wake_instants(made("steps.A.T > (x == 1)"), Values(x="a")) == []
+
+
+def test_unmet_parts_are_told_with_their_present_values() -> None:
+    found = made("ok and torque >= 80 and (left or right) and not steps.A.X")
+    view = Values(ok=True, torque=61, left=False, A_X=True)
+    assert found.explain(view) == (
+        Unmet("torque >= 80", "torque is 61"),
+        Unmet("left", "left is false"),
+        Unmet("right", "right: no value yet"),
+        Unmet("not steps.A.X", "steps.A.X is true"),
+    )
+    assert made("never").explain(view) == (Unmet("never", "never true"),)
+    assert made("torque == 'a'").explain(view)[0].because.startswith("\"torque == 'a'\" compares")
+    assert made("ok").explain(view) == ()
+
+
+def test_a_registered_python_condition_goes_before_a_job_variable() -> None:
+    registry: dict[str, Callable[[View], object]] = {"ok": lambda view: view.variable("torque") == 85}
+    assert made("ok", registry).evaluate(Values(torque=85, ok=False)) is True
+    assert made("ok", registry).constant is UNKNOWN
+
+
+def test_a_registered_condition_without_value_leaves_the_variable() -> None:
+    assert made("ok", {"ok": lambda _: UNKNOWN}).evaluate(Values(ok=True)) is True
+
+
+def test_a_registered_condition_that_raises_is_a_fault_that_names_it() -> None:
+    def broken(_: View) -> object:
+        raise KeyError("torque")
+
+    with pytest.raises(ConditionFaultError, match="the Python condition 'ok' failed"):
+        made("ok", {"ok": broken}).evaluate(Values())
+
+
+def test_the_decorator_registers_by_name() -> None:
+    @condition("test_condition_only")
+    def always(_: View) -> object:
+        return True
+
+    assert REGISTERED["test_condition_only"] is always
+    found = compile_condition("test_condition_only", Names())
+    assert found.evaluate(Values()) is True
+
+
+@given(st.text(alphabet="abAT.()[]'\"<>=! 01sXstepsactions#-&|", max_size=80))
+def test_no_text_does_anything_but_compile_and_evaluate_or_be_refused(text: str) -> None:
+    try:
+        found = made(text)
+    except ConditionSyntaxError:
+        return
+    try:
+        assert found.evaluate(Values(a=1, b=True, A_T=1.0)) in {True, False, UNKNOWN}
+    except ConditionFaultError:
+        return

@@ -1,0 +1,155 @@
+"""Branches unfold into plain arcs."""
+
+import pytest
+
+from edge.model.recipe import parse_recipe
+from edge.sfc.structure import MOST_WAYS, Structure, TooManyWaysError
+from tests.sfc.recipes import Json, branch, recipe, transition
+
+
+def structure(data: Json) -> Structure:
+    parsed, faults = parse_recipe(data)
+    assert parsed is not None, faults
+    return Structure(parsed)
+
+
+def arcs(data: Json) -> list[tuple[str, str, str]]:
+    return [
+        (" ".join(arc.sources), " ".join(arc.targets), " and ".join(arc.conditions)) for arc in structure(data).arcs
+    ]
+
+
+def test_a_simultaneous_branch_is_entered_and_left_by_one_arc() -> None:
+    data = recipe(
+        "I A B C End",
+        [transition("I", "par", "go"), transition("par", "End", "released")],
+        [],
+        branch("par", "simultaneous", "A B", "C"),
+    )
+    assert arcs(data) == [("I", "A C", "go"), ("B C", "End", "released"), ("A", "B", "")]
+
+
+def test_entries_of_a_simultaneous_branch_guard_its_one_arc() -> None:
+    data = recipe(
+        "I A B",
+        [transition("I", "par", "go"), transition("par", "A", "a"), transition("par", "B", "b")],
+        [],
+        branch("par", "simultaneous", "A", "B"),
+    )
+    assert arcs(data) == [("I", "A B", "go and a and b")]
+
+
+def test_a_selection_gives_an_arc_per_path_by_priority_then_list_order() -> None:
+    data = recipe(
+        "I X Y Z End",
+        [
+            transition("I", "sel", "go"),
+            transition("sel", "X", "x", 2),
+            transition("sel", "Y", "y", 1),
+            transition("sel", "End"),
+        ],
+        [],
+        branch("sel", "selection", "X", "Y", "Z"),
+    )
+    assert arcs(data) == [
+        ("I", "Z", "go"),
+        ("I", "Y", "go and y"),
+        ("I", "X", "go and x"),
+        ("X", "End", "always"),
+        ("Y", "End", "always"),
+        ("Z", "End", "always"),
+    ]
+
+
+def test_the_priority_of_the_transition_into_a_selection_counts_before_that_of_its_paths() -> None:
+    data = recipe(
+        "I X Y Other",
+        [transition("I", "sel", "go", 5), transition("I", "Other", "other", 3), transition("sel", "X", "x", -9)],
+        [],
+        branch("sel", "selection", "X", "Y"),
+    )
+    assert [target for _, target, _ in arcs(data)] == ["Other", "X", "Y"]
+
+
+def test_nesting_multiplies_ways_in_and_ways_out() -> None:
+    data = recipe(
+        "I A B C D End",
+        [
+            transition("I", "par"),
+            transition("one", "A", "a"),
+            transition("one", "B", "b"),
+            transition("two", "C", "c"),
+            transition("two", "D", "d"),
+            transition("par", "End", "e"),
+        ],
+        [],
+        branch("par", "simultaneous", "one", "two"),
+        branch("one", "selection", "A", "B"),
+        branch("two", "selection", "C", "D"),
+    )
+    assert arcs(data) == [
+        ("I", "A C", "always and a and c"),
+        ("I", "A D", "always and a and d"),
+        ("I", "B C", "always and b and c"),
+        ("I", "B D", "always and b and d"),
+        ("A C", "End", "e"),
+        ("A D", "End", "e"),
+        ("B C", "End", "e"),
+        ("B D", "End", "e"),
+    ]
+
+
+def test_a_written_transition_takes_the_place_of_the_implied_one() -> None:
+    data = recipe(
+        "I A X Y B",
+        [transition("I", "par"), transition("A", "X", "x"), transition("A", "Y", "y"), transition("X", "B", "b")],
+        [],
+        branch("par", "simultaneous", "A sel B"),
+        branch("sel", "selection", "X", "Y"),
+    )
+    assert arcs(data) == [
+        ("I", "A", "always"),
+        ("A", "X", "x"),
+        ("A", "Y", "y"),
+        ("X", "B", "b"),
+        ("Y", "B", ""),
+    ]
+
+
+def test_a_branch_may_be_left_into_itself() -> None:
+    data = recipe(
+        "I A B", [transition("I", "sel"), transition("sel", "sel", "again")], [], branch("sel", "selection", "A B")
+    )
+    assert ("B", "A", "again") in arcs(data)
+
+
+def test_chains_name_the_simultaneous_paths_around_a_block_outermost_first() -> None:
+    found = structure(
+        recipe(
+            "I A B C",
+            [],
+            [],
+            branch("out", "simultaneous", "sel", "C"),
+            branch("sel", "selection", "in"),
+            branch("in", "simultaneous", "A", "B"),
+        )
+    )
+    assert found.chain("B") == (("out", 0), ("in", 1))
+    assert found.chain("in") == (("out", 0),)
+    assert found.chain("I") == ()
+    assert found.steps_of(["out"]) == {"A", "B", "C"}
+
+
+def test_too_many_ways_are_told_not_computed() -> None:
+    paths = [f"s{n}" for n in range(12)]
+    steps = "I " + " ".join(f"{path}a {path}b" for path in paths)
+    data = recipe(
+        steps,
+        [transition("I", "par")],
+        [],
+        branch("par", "simultaneous", *paths),
+        *(branch(path, "selection", f"{path}a", f"{path}b") for path in paths),
+    )
+    assert 2 ** len(paths) > MOST_WAYS
+    with pytest.raises(TooManyWaysError):
+        assert structure(data).arcs
