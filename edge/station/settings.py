@@ -73,8 +73,10 @@ class StationSettings:
     def _job_acceptance(self, scope: str, what: Operation, payload: object) -> Commit:
         if what is Operation.DELETE:
             return resources.set_max_job_orders(self._store.keys, scope, None)
-        (acceptance,) = _many(payload, JobAcceptance)
-        return resources.set_max_job_orders(self._store.keys, scope, acceptance.max_job_orders)
+        acceptances = _many(payload, JobAcceptance)
+        if len(acceptances) != 1:
+            raise Refused("invalid_payload", "the payload is not one JobAcceptance", "Send one limit for the scope.")
+        return resources.set_max_job_orders(self._store.keys, scope, acceptances[0].max_job_orders)
 
     def _resources(self, scope: str, kind: ResourceKind, what: Operation, payload: object) -> Commit:
         ids = [each for each in _ids(kind, payload) if each]

@@ -206,6 +206,13 @@ BAD_INPUT = {
         "invalid_payload",
         "max_downloadable_job_orders",
     ),
+    "two limits at once": (
+        b'[{"max_downloadable_job_orders": 1}, {"max_downloadable_job_orders": 2}]',
+        CONFIG_TYPE.format("jobacceptance"),
+        "application/json",
+        "invalid_payload",
+        "not one JobAcceptance",
+    ),
     "settings that name nothing": (
         b"{}",
         CONFIG_TYPE.format("materialclass"),
