@@ -18,6 +18,7 @@ from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
 from edge.station.jobs import JobService
+from edge.station.responses import Responses
 from edge.station.runs import Runs
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
@@ -47,13 +48,15 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         answers = Answers(store, runs, settings.retention.dedupe * 1000)
         dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers))
         station_settings = StationSettings(store)
-        endpoint = await _open_opcua(stack, settings, store, station_settings)
+        most = settings.northbound.max_downloadable_job_orders
+        jobs = JobService(store, runs, most, settings.retention.dedupe * 1000)
+        endpoint = await _open_opcua(stack, settings, store, jobs, station_settings)
         timers = Timers(store, runs)
         worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
         await enter(beside(worker.run(), "worker"))
         await enter(beside(timers.run(), "timers"))
         if settings.mqtt.url:
-            await _open_northbound(stack, settings, store, runs, station_settings)
+            await _open_northbound(stack, settings, store, runs, jobs, station_settings)
         yield _summary(settings, endpoint)
 
 
@@ -71,18 +74,25 @@ async def _open_equipment(
 
 
 async def _open_opcua(
-    stack: contextlib.AsyncExitStack, settings: Settings, store: Store, station_settings: StationSettings
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    store: Store,
+    jobs: JobService,
+    station_settings: StationSettings,
 ) -> str | None:
     if not settings.opcua.endpoint:
         return None
     # asyncua takes half a second to import: who switched the server off does not pay for it.
+    from edge.uaserver.methods import Services  # noqa: PLC0415
     from edge.uaserver.server import open_server  # noqa: PLC0415
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415
 
     scopes = settings.gateway.scopes
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    server = await stack.enter_async_context(open_server(settings.opcua, settings.gateway.name, machines, tasks))
+    services = Services(jobs, Responses(store))
+    opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks)
+    server = await stack.enter_async_context(opened)
 
     async def refresh(scope: str) -> None:
         await show_work_masters(store, server, scope)
@@ -93,14 +103,18 @@ async def _open_opcua(
 
 
 async def _open_northbound(
-    stack: contextlib.AsyncExitStack, settings: Settings, store: Store, runs: Runs, station_settings: StationSettings
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    store: Store,
+    runs: Runs,
+    jobs: JobService,
+    station_settings: StationSettings,
 ) -> None:
     session = await _open_session(stack, settings, "", "")
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
     publisher = Publisher(store, session, _source(settings), topics)
     runs.watchers.append(publisher.watch)
     await stack.enter_async_context(beside(publisher.run(), "publisher"))
-    jobs = JobService(store, runs, settings.northbound.max_downloadable_job_orders, settings.retention.dedupe * 1000)
     await Inbox(session, _source(settings), jobs, station_settings).open(topics)
 
 

@@ -106,8 +106,3 @@ def limits() -> TransportLimits:
         max_chunk_count=_MAX_CHUNKS,
         max_message_size=_MAX_CHUNKS * _CHUNK_BYTES,
     )
-
-
-async def refuse(_object: ua.NodeId, *_arguments: ua.Variant) -> ua.StatusCode:
-    """Answer a method call: not for you."""
-    return ua.StatusCode(ua.StatusCodes.BadUserAccessDenied)

@@ -22,6 +22,7 @@ from edge.model.isa95 import JobOrderAndState, JobResponse, WorkMaster
 from edge.uaserver import hardening, nodesets, type_cache
 from edge.uaserver.connection import Server
 from edge.uaserver.lists import LiveList, tell_subscribers
+from edge.uaserver.methods import Methods, Services, Target
 from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, machines_uri
 from edge.uaserver.space import (
     MachineDescription,
@@ -29,7 +30,6 @@ from edge.uaserver.space import (
     Nameplate,
     add_event_type,
     add_machine,
-    type_methods,
 )
 
 logger = structlog.get_logger(__name__)
@@ -78,7 +78,11 @@ class UaServer:
 
 @contextlib.asynccontextmanager
 async def open_server(
-    settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription], tasks: asyncio.TaskGroup
+    settings: OpcuaSettings,
+    gateway: str,
+    machines: Sequence[MachineDescription],
+    services: Services,
+    tasks: asyncio.TaskGroup,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the block is left; the server's own tasks run in `tasks`.
 
@@ -88,12 +92,14 @@ async def open_server(
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
     with _prepared_types(directory) as (content, types):
-        server = Server(iserver=hardening.LookOnlyServer(types))
+        iserver = hardening.LookOnlyServer(types)
+        server = Server(iserver=iserver)
         await server.init()
         if types is None:
             await nodesets.import_types(server, content)
         await _introduce(server, settings, gateway)
         nodes = await _add_machines(server, settings, gateway, machines)
+        iserver.method_service = Methods(iserver.aspace, _targets(nodes).get, services)
         changed = asyncio.Event()
         lists = {scope: _lists(server, found, changed) for scope, found in nodes.items()}
         endpoint = await _listen(server, host, port)
@@ -166,9 +172,13 @@ async def _add_machines(
         unique = uri if len(machines) == 1 else f"{uri}/{machine.scope}"
         nameplate = Nameplate(settings.manufacturer, settings.serial_number, unique)
         nodes[machine.scope] = await add_machine(iserver, machine, nameplate)
-    for method in (*type_methods(iserver), *(method for found in nodes.values() for method in found.methods)):
-        iserver.aspace.add_method_callback(method, hardening.refuse)
     return nodes
+
+
+def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
+    return {
+        node_id: Target(scope, methods) for scope, found in nodes.items() for node_id, methods in found.methods.items()
+    }
 
 
 def _lists(server: Server, nodes: MachineNodes, changed: asyncio.Event) -> _MachineLists:

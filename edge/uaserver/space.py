@@ -74,12 +74,17 @@ class Nameplate:
 
 @dataclass(frozen=True, slots=True)
 class MachineNodes:
-    """The nodes of a machine that live: the lists that follow its jobs, the methods that act on them."""
+    """The nodes of a machine that live: the lists that follow its jobs, the objects with methods.
+
+    A method is known by two NodeIds, its own and that of its type (OPC 10000-4, 5.12.2); `methods` gives the
+    name for both, by object.
+    """
 
     job_order_list: ua.NodeId
     work_master: ua.NodeId
     job_order_response_list: ua.NodeId
-    methods: tuple[ua.NodeId, ...]
+    job_order_results: ua.NodeId
+    methods: Mapping[ua.NodeId, Mapping[ua.NodeId, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +154,18 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
         job_order_list=_node_id(control, "JobOrderList"),
         work_master=_node_id(control, "WorkMaster"),
         job_order_response_list=_node_id(results, "JobOrderResponseList"),
-        methods=(
-            *(_node_id(control, name) for name in RECEIVER_METHODS),
-            *(_node_id(results, name) for name in PROVIDER_METHODS),
-        ),
+        job_order_results=_node_id(results),
+        methods={
+            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, RECEIVER_METHODS),
+            _node_id(results): _methods(iserver, results, _PROVIDER_TYPE, PROVIDER_METHODS),
+        },
     )
 
 
-def type_methods(iserver: InternalServer) -> Iterator[ua.NodeId]:
-    """Yield the job methods of the types: clients may call a machine's by these too (OPC 10000-4, 5.12.2)."""
-    for owner, names in ((_RECEIVER_TYPE, RECEIVER_METHODS), (_PROVIDER_TYPE, PROVIDER_METHODS)):
-        yield from (member.NodeId for member in _members(iserver.aspace[owner]) if member.BrowseName.Name in names)
+def _methods(iserver: InternalServer, path: str, type_id: ua.NodeId, names: tuple[str, ...]) -> dict[ua.NodeId, str]:
+    own = {_node_id(path, name): name for name in names}
+    of_type = {member.NodeId: member.BrowseName.Name for member in _members(iserver.aspace[type_id])}
+    return own | {node_id: name for node_id, name in of_type.items() if name in names}
 
 
 async def _withdraw_current_state(iserver: InternalServer, control: str) -> None:

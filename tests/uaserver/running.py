@@ -8,9 +8,13 @@ from datetime import UTC, datetime
 from asyncua import Client, Node, ua
 
 from edge.config import OpcuaSettings
-from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, WorkMaster
+from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, ReturnStatus, State, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
+from edge.station.jobs import CallAnswer, JobCall
+from edge.station.responses import Found
+from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
+from edge.uaserver.roles import CALLER, Caller, Role
 from edge.uaserver.server import UaServer, open_server
 from edge.uaserver.space import MachineDescription
 
@@ -25,16 +29,57 @@ SETTINGS = OpcuaSettings(
 MACHINES = (MachineDescription("station-1", 1000), MachineDescription("station-2"))
 
 
+class Station:
+    """Stands where the station is: notes what it is asked, and answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        self.calls: list[JobCall] = []
+        self.asked: list[tuple[str, str | tuple[State, ...]]] = []
+        self.status = ReturnStatus.NO_ERROR
+        self.responses: tuple[JobResponse, ...] = ()
+        self.failure: Exception | None = None
+
+    async def call(self, call: JobCall) -> CallAnswer:
+        if self.failure:
+            raise self.failure
+        self.calls.append(call)
+        return CallAnswer(self.status)
+
+    async def of_job(self, scope: str, job_order_id: str) -> Found:
+        self.asked.append((scope, job_order_id))
+        return Found(self.status, self.responses[:1])
+
+    async def in_state(self, scope: str, state: tuple[State, ...]) -> Found:
+        self.asked.append((scope, state))
+        return Found(self.status, self.responses)
+
+
 @asynccontextmanager
 async def served(
-    settings: OpcuaSettings = SETTINGS, machines: Sequence[MachineDescription] = MACHINES
+    settings: OpcuaSettings = SETTINGS,
+    machines: Sequence[MachineDescription] = MACHINES,
+    station: Station | None = None,
+    role: Role | None = None,
 ) -> AsyncIterator[UaServer]:
-    """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones."""
+    """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones.
+
+    Every client is of that role; without one, methods are refused.
+    """
+    behind = station or Station()
     opened: asyncio.Future[UaServer] = asyncio.get_running_loop().create_future()
     enough = asyncio.Event()
 
     async def hold() -> None:
-        async with asyncio.TaskGroup() as tasks, open_server(settings, "edge", machines, tasks) as server:
+        if role:
+            CALLER.set(Caller("somebody", role))  # what serves a connection runs in a copy of this context
+        services = Services(behind, behind)
+        async with (
+            asyncio.TaskGroup() as tasks,
+            open_server(settings, "edge", machines, services, tasks) as server,
+        ):
             opened.set_result(server)
             await enough.wait()
 

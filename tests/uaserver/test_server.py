@@ -12,14 +12,15 @@ from asyncua import Client, Node, ua
 
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
+from edge.uaserver.methods import Services
 from edge.uaserver.server import UaServer, open_server
-from tests.uaserver.running import MACHINES, SETTINGS, served
+from tests.uaserver.running import MACHINES, SETTINGS, Station, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> None:
-    async with open_server(settings, "edge", MACHINES, tasks):
+    async with open_server(settings, "edge", MACHINES, Services(Station(), Station()), tasks):
         pass
 
 

@@ -1,0 +1,197 @@
+"""Takes the job methods that clients call and answers them: OPC 10031-4, 6.2.2 and 6.2.7, with its annex B.
+
+What is wrong with a call as such has a Bad status (B.1); what is wrong with what it asks for has a ReturnStatus
+under the status Uncertain (B.2), as clients get no ReturnStatus with a Bad one.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import structlog
+from asyncua import ua
+from asyncua.server.address_space import AddressSpace, MethodService
+
+from edge.errors import Unavailable
+from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State
+from edge.model.job_state import Cause
+from edge.station.jobs import CallAnswer, JobCall
+from edge.station.responses import Found
+from edge.uaserver.codec import Unreadable
+from edge.uaserver.encoding import extension_object, structure_of
+from edge.uaserver.roles import CALLER, may_call
+
+logger = structlog.get_logger(__name__)
+
+_SOURCE = "urn:microdcs-edge:opcua"
+
+ReadArgument = Callable[[ua.Variant], Any]
+"""Reads one input argument. Raises Unreadable."""
+
+
+class Jobs(Protocol):
+    """Takes calls of job methods (edge.station.jobs)."""
+
+    async def call(self, call: JobCall) -> CallAnswer:
+        """Take a call; raises Unavailable when the store is gone."""
+
+
+class Responses(Protocol):
+    """Finds job responses (edge.station.responses)."""
+
+    async def of_job(self, scope: str, job_order_id: str) -> Found:
+        """Find the response of a job order."""
+
+    async def in_state(self, scope: str, state: tuple[State, ...]) -> Found:
+        """Find the responses of all jobs in a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object with methods: by the NodeId of each, that of its type too, its name. A chart is of one job order."""
+
+    scope: str
+    methods: Mapping[ua.NodeId, str]
+    job_order_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the methods of all machines do their work with."""
+
+    jobs: Jobs
+    responses: Responses
+
+
+class Methods(MethodService):
+    """Performs every method of the server; there are no others than ours."""
+
+    def __init__(
+        self, aspace: AddressSpace, target_of: Callable[[ua.NodeId], Target | None], services: Services
+    ) -> None:
+        super().__init__(aspace)
+        self._target_of = target_of
+        self._services = services
+
+    async def _call(self, method: ua.CallMethodRequest) -> ua.CallMethodResult:
+        target = self._target_of(method.ObjectId)
+        if target is None:
+            known = method.ObjectId in self._aspace
+            return _bad(ua.StatusCodes.BadMethodInvalid if known else ua.StatusCodes.BadNodeIdUnknown)
+        name = target.methods.get(method.MethodId)
+        if name is None:
+            return _bad(ua.StatusCodes.BadMethodInvalid)
+        caller = CALLER.get(None)
+        if caller is None or not may_call(caller.role, name):
+            return _bad(ua.StatusCodes.BadUserAccessDenied)
+        signature = _CHART_ARGUMENTS if target.job_order_id is not None else _ARGUMENTS[name]
+        arguments = _read_arguments(signature, method.InputArguments)
+        if isinstance(arguments, ua.CallMethodResult):
+            return arguments
+        try:
+            return await self._perform(target, name, arguments)
+        except Unavailable as error:
+            logger.warning("an OPC UA method has to be called again", method=name, reason=error.message)
+            return _bad(ua.StatusCodes.BadResourceUnavailable)
+
+    async def _perform(self, target: Target, name: str, arguments: Sequence[Any]) -> ua.CallMethodResult:
+        scope = target.scope
+        if target.job_order_id is not None:
+            return await self._change(scope, name, target.job_order_id, *arguments)
+        match name:
+            case "RequestJobResponseByJobOrderID":
+                found = await self._services.responses.of_job(scope, arguments[0])
+                # Without a response, the null structure holds its place.
+                response = extension_object(found.responses[0]) if found.responses else ua.ExtensionObject()
+                return _answer(found.status, ua.Variant(response, ua.VariantType.ExtensionObject))
+            case "RequestJobResponseByJobOrderState":
+                found = await self._services.responses.in_state(scope, arguments[0])
+                every = [extension_object(each) for each in found.responses]
+                return _answer(found.status, ua.Variant(every, ua.VariantType.ExtensionObject, is_array=True))
+            case "Store" | "StoreAndStart" | "Update":
+                order, comment = arguments
+                return await self._ask(scope, name, OrderCall(job_order=order, comment=comment))
+            case _:
+                return await self._change(scope, name, *arguments)
+
+    async def _change(
+        self, scope: str, name: str, job_order_id: str, comment: tuple[LocalizedText, ...] | None
+    ) -> ua.CallMethodResult:
+        return await self._ask(scope, name, IdCall(job_order_id=job_order_id, comment=comment))
+
+    async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
+        # Nothing in a call tells whether it is the repetition of another: each is one of its own.
+        asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()))
+        return _answer((await self._services.jobs.call(asked)).status)
+
+
+def _bad(code: int) -> ua.CallMethodResult:
+    return ua.CallMethodResult(StatusCode=ua.StatusCode(code))
+
+
+def _answer(status: ReturnStatus, *outputs: ua.Variant) -> ua.CallMethodResult:
+    good = status is ReturnStatus.NO_ERROR
+    return ua.CallMethodResult(
+        StatusCode=ua.StatusCode(ua.StatusCodes.Good if good else ua.StatusCodes.Uncertain),
+        OutputArguments=[*outputs, ua.Variant(int(status), ua.VariantType.UInt64)],
+    )
+
+
+def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Variant]) -> list[Any] | ua.CallMethodResult:
+    """Read the arguments, or say what is wrong with them (B.1)."""
+    if len(given) != len(signature):
+        few = len(given) < len(signature)
+        return _bad(ua.StatusCodes.BadArgumentsMissing if few else ua.StatusCodes.BadTooManyArguments)
+    read = []
+    verdicts = []
+    for take, argument in zip(signature, given, strict=True):
+        try:
+            read.append(take(argument))
+            verdicts.append(ua.StatusCode())
+        except Unreadable:
+            verdicts.append(ua.StatusCode(ua.StatusCodes.BadTypeMismatch))
+    if len(read) == len(signature):
+        return read
+    invalid = ua.StatusCode(ua.StatusCodes.BadInvalidArgument)
+    return ua.CallMethodResult(StatusCode=invalid, InputArgumentResults=verdicts)
+
+
+def _job_order(argument: ua.Variant) -> JobOrder:
+    return structure_of(JobOrder, argument.Value)
+
+
+def _states(argument: ua.Variant) -> tuple[State, ...]:
+    if argument.VariantType is not ua.VariantType.ExtensionObject or not argument.is_array:
+        raise Unreadable("it is no array of states")
+    return tuple(structure_of(State, each) for each in argument.Value)
+
+
+def _text(argument: ua.Variant) -> str:
+    if argument.VariantType is not ua.VariantType.String or argument.is_array:
+        raise Unreadable("it is no text")
+    return argument.Value or ""
+
+
+def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
+    if argument.VariantType is ua.VariantType.Null:
+        return None
+    if argument.VariantType is not ua.VariantType.LocalizedText or not argument.is_array:
+        raise Unreadable("it is no array of texts")
+    return tuple(LocalizedText(text=each.Text or "", locale=each.Locale or "") for each in argument.Value) or None
+
+
+_ORDER_ARGUMENTS = (_job_order, _comment)
+_ID_ARGUMENTS = (_text, _comment)
+_CHART_ARGUMENTS = (_comment,)
+
+# By browse name; all but the last two are those of the receiver.
+_ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Store", "StoreAndStart", "Update"), _ORDER_ARGUMENTS),
+        **dict.fromkeys(("Start", "RevokeStart", "Pause", "Resume", "Stop", "Abort", "Cancel", "Clear"), _ID_ARGUMENTS),
+        "RequestJobResponseByJobOrderID": (_text,),
+        "RequestJobResponseByJobOrderState": (_states,),
+    }
+)

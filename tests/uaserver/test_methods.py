@@ -1,0 +1,238 @@
+"""The job methods as clients call them, over a real connection; the station behind is ours."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, Node, ua
+from asyncua.ua.ua_binary import struct_to_binary
+
+from edge.errors import Unavailable
+from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Parameter, ReturnStatus, State
+from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, state_entries
+from edge.uaserver.encoding import extension_object
+from edge.uaserver.roles import Role
+from edge.uaserver.space import PROVIDER_METHODS
+from tests.uaserver.running import UA, Space, Station, response, served
+from tests.uaserver.test_encoding import ORDER
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+T = ua.VariantType
+COMMENT = ua.Variant([ua.LocalizedText("Schicht 2", "de")], T.LocalizedText, is_array=True)
+NO_COMMENT = ua.Variant([], T.LocalizedText, is_array=True)
+JOB = ua.Variant("job-1", T.String)
+TAKES_ORDER = ("Store", "StoreAndStart", "Update")
+TAKES_ID = tuple(method.value for method in METHODS if method.value not in TAKES_ORDER)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def behind() -> Station:
+    return Station()
+
+
+@pytest.fixture
+def station(behind: Station) -> Station:
+    """The station, which remembers nothing of the test before."""
+    behind.begin_anew()
+    return behind
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engineer(behind: Station) -> AsyncIterator[Space]:
+    async with (
+        served(station=behind, role=Role.ENGINEER) as server,
+        Client(server.endpoint) as client,
+    ):
+        await client.load_data_type_definitions()
+        yield Space(client, await client.get_namespace_array())
+
+
+async def part(space: Space, name: str, scope: str = "station-1") -> Node:
+    management = await space.job_management(scope)
+    return await management.get_child([space.name(name, UA + "Machinery/Jobs/")])
+
+
+async def ask(
+    space: Space, name: str, *arguments: ua.Variant, scope: str = "station-1", of_type: bool = False
+) -> ua.CallMethodResult:
+    """Call a method and give everything that came back."""
+    owner = await part(space, "JobOrderResults" if name in PROVIDER_METHODS else "JobOrderControl", scope)
+    method = await owner.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])
+    if of_type:
+        kind = space.client.get_node(await owner.read_type_definition())
+        method = await kind.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])
+    request = ua.CallMethodRequest(ObjectId=owner.nodeid, MethodId=method.nodeid, InputArguments=list(arguments))
+    (result,) = await space.client.uaclient.call([request])
+    return result
+
+
+def order_argument(order: JobOrder = ORDER) -> ua.Variant:
+    return ua.Variant(extension_object(order), T.ExtensionObject)
+
+
+def plain(result: ua.CallMethodResult) -> tuple[int, list[Any]]:
+    return result.StatusCode.value, [(output.VariantType, output.Value) for output in result.OutputArguments]
+
+
+class TestReceiver:
+    @pytest.mark.parametrize("called_by", ["its own id", "the id of its type"])
+    @pytest.mark.parametrize("name", TAKES_ORDER)
+    async def test_an_order_reaches_the_station_whole(
+        self, engineer: Space, station: Station, name: str, called_by: str
+    ) -> None:
+        result = await ask(engineer, name, order_argument(), COMMENT, of_type=called_by == "the id of its type")
+        assert plain(result) == (0, [(T.UInt64, 1)])
+        (call,) = station.calls
+        assert (call.scope, call.method) == ("station-1", Cause(name))
+        assert call.arguments == OrderCall(job_order=ORDER, comment=(LocalizedText(text="Schicht 2", locale="de"),))
+
+    @pytest.mark.parametrize("called_by", ["its own id", "the id of its type"])
+    @pytest.mark.parametrize("name", TAKES_ID)
+    async def test_a_method_that_names_an_order_reaches_the_station(
+        self, engineer: Space, station: Station, name: str, called_by: str
+    ) -> None:
+        result = await ask(engineer, name, JOB, COMMENT, scope="station-2", of_type=called_by == "the id of its type")
+        assert plain(result) == (0, [(T.UInt64, 1)])
+        (call,) = station.calls
+        assert (call.scope, call.method) == ("station-2", Cause(name))
+        assert call.arguments == IdCall(job_order_id="job-1", comment=(LocalizedText(text="Schicht 2", locale="de"),))
+
+    @pytest.mark.parametrize("comment", [NO_COMMENT, ua.Variant()], ids=["empty", "null"])
+    async def test_a_comment_may_be_left_out(self, engineer: Space, station: Station, comment: ua.Variant) -> None:
+        await ask(engineer, "Start", JOB, comment)
+        assert station.calls[0].arguments == IdCall(job_order_id="job-1")
+
+    async def test_the_same_call_again_is_another_call(self, engineer: Space, station: Station) -> None:
+        for _ in range(2):
+            await ask(engineer, "Start", JOB, NO_COMMENT)
+        one, other = station.calls
+        assert (one.source, one.event_id) != (other.source, other.event_id)
+
+    @pytest.mark.parametrize("status", [each for each in ReturnStatus if each is not ReturnStatus.NO_ERROR])
+    async def test_what_the_station_declines_is_uncertain_and_says_why(
+        self, engineer: Space, station: Station, status: ReturnStatus
+    ) -> None:
+        station.status = status
+        result = await ask(engineer, "Start", JOB, NO_COMMENT)
+        assert plain(result) == (ua.StatusCodes.Uncertain, [(T.UInt64, status.value)])
+
+    async def test_a_station_whose_store_is_gone_has_to_be_called_again(
+        self, engineer: Space, station: Station
+    ) -> None:
+        station.failure = Unavailable("Redis does not answer")
+        result = await ask(engineer, "Start", JOB, NO_COMMENT)
+        assert plain(result) == (ua.StatusCodes.BadResourceUnavailable, [])
+
+
+class TestProvider:
+    async def test_the_response_of_a_job_is_given(self, engineer: Space, station: Station) -> None:
+        station.responses = (response("job-1"),)
+        result = await ask(engineer, "RequestJobResponseByJobOrderID", JOB)
+        given, status = result.OutputArguments
+        assert (result.StatusCode.value, status.VariantType, status.Value) == (0, T.UInt64, 1)
+        assert struct_to_binary(given.Value) == extension_object(response("job-1")).Body
+        assert station.asked == [("station-1", "job-1")]
+
+    async def test_an_unknown_job_has_the_null_response(self, engineer: Space, station: Station) -> None:
+        station.status = ReturnStatus.UNKNOWN_JOB_ORDER_ID
+        result = await ask(engineer, "RequestJobResponseByJobOrderID", JOB)
+        assert plain(result) == (
+            ua.StatusCodes.Uncertain,
+            [(T.ExtensionObject, ua.ExtensionObject()), (T.UInt64, 2)],
+        )
+
+    async def test_responses_are_given_by_state(self, engineer: Space, station: Station) -> None:
+        station.responses = (response("job-1"), response("job-2"))
+        state = state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED))
+        wanted = ua.Variant([extension_object(each) for each in state], T.ExtensionObject, is_array=True)
+        result = await ask(engineer, "RequestJobResponseByJobOrderState", wanted, scope="station-2")
+        given, status = result.OutputArguments
+        assert (result.StatusCode.value, status.Value) == (0, 1)
+        assert [struct_to_binary(each) for each in given.Value] == [
+            extension_object(each).Body for each in station.responses
+        ]
+        ((scope, asked),) = station.asked
+        assert (scope, asked) == ("station-2", state)
+
+    async def test_no_response_is_an_empty_array(self, engineer: Space, station: Station) -> None:
+        state = extension_object(State(state_text=LocalizedText(text="Ended"), state_number=5))
+        wanted = ua.Variant([state], T.ExtensionObject, is_array=True)
+        result = await ask(engineer, "RequestJobResponseByJobOrderState", wanted)
+        assert plain(result) == (0, [(T.ExtensionObject, []), (T.UInt64, 1)])
+
+
+WRONG = [
+    ("Start", (), ua.StatusCodes.BadArgumentsMissing),
+    ("Start", (JOB,), ua.StatusCodes.BadArgumentsMissing),
+    ("Start", (JOB, NO_COMMENT, NO_COMMENT), ua.StatusCodes.BadTooManyArguments),
+    ("RequestJobResponseByJobOrderID", (JOB, NO_COMMENT), ua.StatusCodes.BadTooManyArguments),
+]
+MISMATCHED = [
+    ("Start", (ua.Variant(7, T.Int32), NO_COMMENT), [True, False]),
+    ("Start", (ua.Variant(["job-1"], T.String, is_array=True), NO_COMMENT), [True, False]),
+    ("Start", (JOB, ua.Variant("why", T.String)), [False, True]),
+    ("Start", (JOB, ua.Variant(ua.LocalizedText("why"), T.LocalizedText)), [False, True]),
+    ("Store", (JOB, NO_COMMENT), [True, False]),
+    ("Store", (ua.Variant(extension_object(state_entries(JobStatus(JobState.ENDED))[0])), JOB), [True, True]),
+    ("Store", (ua.Variant(ua.ExtensionObject(ua.NodeId(5014, 5), b"\xff\xff\xff\xff")), NO_COMMENT), [True, False]),
+    ("RequestJobResponseByJobOrderState", (order_argument(),), [True]),
+    ("RequestJobResponseByJobOrderState", (ua.Variant([order_argument().Value], is_array=True),), [True]),
+]
+
+
+class TestWrongCalls:
+    @pytest.mark.parametrize(("name", "arguments", "code"), WRONG)
+    async def test_the_number_of_arguments_has_to_be_right(
+        self, engineer: Space, station: Station, name: str, arguments: tuple[ua.Variant, ...], code: int
+    ) -> None:
+        result = await ask(engineer, name, *arguments)
+        assert (result.StatusCode.value, station.calls) == (code, [])
+
+    @pytest.mark.parametrize(("name", "arguments", "wrong"), MISMATCHED)
+    async def test_an_argument_of_a_wrong_type_is_named(
+        self, engineer: Space, station: Station, name: str, arguments: tuple[ua.Variant, ...], wrong: list[bool]
+    ) -> None:
+        result = await ask(engineer, name, *arguments)
+        assert result.StatusCode.value == ua.StatusCodes.BadInvalidArgument
+        assert [each.value == ua.StatusCodes.BadTypeMismatch for each in result.InputArgumentResults] == wrong
+        assert (station.calls, station.asked) == ([], [])
+
+    async def test_a_method_is_called_on_its_own_object_only(self, engineer: Space, station: Station) -> None:
+        first, second = await part(engineer, "JobOrderControl"), await part(engineer, "JobOrderControl", "station-2")
+        start = await first.get_child([engineer.name("Start", UA + "ISA95-JOBCONTROL_V2/")])
+        objects = {
+            second.nodeid: ua.StatusCodes.BadMethodInvalid,
+            (await part(engineer, "JobOrderResults")).nodeid: ua.StatusCodes.BadMethodInvalid,
+            ua.NodeId(ua.ObjectIds.Server): ua.StatusCodes.BadMethodInvalid,
+            ua.NodeId("nowhere", 8): ua.StatusCodes.BadNodeIdUnknown,
+        }
+        requests = [ua.CallMethodRequest(node_id, start.nodeid, [JOB, NO_COMMENT]) for node_id in objects]
+        results = await engineer.client.uaclient.call(requests)
+        assert [result.StatusCode.value for result in results] == list(objects.values())
+        assert station.calls == []
+
+
+class TestRoles:
+    @pytest.mark.parametrize("role", [None, Role.OBSERVER, Role.OPERATOR])
+    async def test_who_may_not_call_a_method_is_refused(self, role: Role | None) -> None:
+        station = Station()
+        async with served(station=station, role=role) as server, Client(server.endpoint) as client:
+            space = Space(client, await client.get_namespace_array())
+            stored = await ask(space, "Store", order_argument(), NO_COMMENT)
+            started = await ask(space, "Start", JOB, NO_COMMENT)
+        assert stored.StatusCode.value == ua.StatusCodes.BadUserAccessDenied
+        assert started.StatusCode.is_good() == (role is Role.OPERATOR)
+        assert len(station.calls) == (1 if role is Role.OPERATOR else 0)
+
+
+async def test_a_parameter_keeps_the_type_its_client_gave_it(engineer: Space, station: Station) -> None:
+    exact = ({"UaType": 6, "Value": 7}, {"UaType": 13, "Value": "2026-01-02T03:04:05Z"}, 42.5)
+    parameters = tuple(Parameter(id=str(number), value=value) for number, value in enumerate(exact))
+    given = order_argument(JobOrder(job_order_id="job-1", job_order_parameters=parameters))
+    await ask(engineer, "Store", given, NO_COMMENT)
+    arguments = station.calls[0].arguments
+    assert isinstance(arguments, OrderCall)
+    assert arguments.job_order.job_order_parameters == parameters
+    assert extension_object(arguments.job_order) == given.Value
