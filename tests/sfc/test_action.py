@@ -1,0 +1,123 @@
+"""The life of an association: what the cases do not show from outside."""
+
+from edge.sfc.run import ActionState, Outcome, waits
+from edge.sfc.signal import Answer, Event, IgnoredKind, Tick
+from tests.sfc.driving import Driven
+from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
+
+
+def test_the_parameters_of_an_action_go_over_those_of_the_job_order() -> None:
+    driven = Driven(net_of(chain("A", action("a", "A", parameters={"torque": 90}))), {"torque": 85, "angle": 30})
+    assert driven.requests[0].parameters == {"torque": 90, "angle": 30}
+
+
+def test_the_end_of_a_delay_is_no_new_activation() -> None:
+    driven = Driven(net_of(chain("A", action("a", "A", "D", duration_seconds=5))))
+    assert driven.run.associations["a@A"].state is ActionState.PENDING
+    driven.signal(Tick(), 5000)
+    each = driven.run.associations["a@A"]
+    assert (each.state, each.attempt, each.armed_at, each.deadline, each.due) == ("dispatched", 1, 5000, 15_000, None)
+
+
+def test_a_pulse_left_behind_in_a_loop_keeps_its_own_answer() -> None:
+    data = recipe(
+        "A B",
+        [transition("A", "B", "steps.A.T >= 1s"), transition("B", "A")],
+        [action("p", "A", "P", timeout_seconds=0)],
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    assert driven.sent == ["start J1/R1/p/2"]
+    assert set(driven.run.associations) == {"p@A", "p@A/1"}
+    driven.answer("p", 1100, {"late": True}, attempt=1)
+    assert set(driven.run.associations) == {"p@A"}
+    assert driven.run.associations["p@A"].state is ActionState.DISPATCHED
+    assert driven.ignored(Answer("J1/R1/p/1", ok=True), 1200) is IgnoredKind.LATE
+
+
+def test_a_pulse_left_behind_is_supervised_no_more() -> None:
+    data = recipe(
+        "A B C", [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C", "x")], [action("p", "A", "P")]
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.signal(Tick(), 60_000)
+    assert driven.run.outcome is Outcome.RUNNING
+    driven.answer("p", 61_000, error="broken")
+    assert driven.run.outcome is Outcome.RUNNING
+    assert driven.run.associations["p@A"].state is ActionState.FAILED
+
+
+def test_a_stored_action_that_fails_after_its_step_was_left_fails_the_run() -> None:
+    data = recipe(
+        "A B C", [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C", "x")], [action("s", "A", "S")]
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.answer("s", 1500, error="no air")
+    assert driven.run.error == "action 's' of step 'A' failed: no air"
+
+
+def test_a_shared_start_that_fails_is_judged_where_a_step_waits_for_it() -> None:
+    data = recipe(
+        "A B C D",
+        [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C"), transition("B", "D", "actions.s.failed", -1)],
+        [action("s", "A", "S"), action("s", "B", "S")],
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.answer("s", 1500, error="no air")
+    assert driven.run.active == {"D"}
+    assert driven.run.outcome is Outcome.COMPLETED
+
+
+def test_s_starts_at_once_though_an_sd_of_the_same_action_is_still_delayed() -> None:
+    data = recipe(
+        "A B C",
+        [transition("A", "B"), transition("B", "C", "steps.B.T >= 9s")],
+        [action("s", "A", "SD", duration_seconds=5), action("s", "B", "S")],
+    )
+    driven = Driven(net_of(data))
+    assert driven.sent == ["start J1/R1/s/1"]
+    driven.answer("s", 100)
+    driven.signal(Tick(), 5000)
+    assert driven.sent == []
+    assert driven.run.associations["s@A"].state is ActionState.COMPLETED
+
+
+def test_a_stored_wait_outlives_its_step_and_r_ends_it() -> None:
+    data = recipe(
+        "A B C",
+        [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C", "steps.B.T >= 1s")],
+        [wait("s", "A", "S", type_id="part"), action("s", "C", "R")],
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    assert waits(driven.run) == {"part": 0}
+    driven.signal(Tick(), 2000)
+    assert waits(driven.run) == {}
+    assert driven.sent == ["reset J1/R1/s/1/reset"]
+
+
+def test_the_longest_waiting_of_two_waits_gets_the_event_then_the_order_of_the_recipe() -> None:
+    data = recipe(
+        "I A B End",
+        [transition("I", "par"), transition("par", "End")],
+        [wait("late", "A", "D", type_id="part", duration_seconds=1), wait("soon", "B", type_id="part")],
+        branch("par", "simultaneous", "A", "B"),
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.signal(Event("part", None, "e1", named=False), 2000)
+    assert driven.run.associations["soon@B"].state is ActionState.COMPLETED
+    assert driven.run.associations["late@A"].state is ActionState.WAITING
+
+
+def test_two_associations_of_one_name_in_one_step_are_told_apart() -> None:
+    net = net_of(chain("A B", action("x", "A", "P1"), action("x", "A", "P0")))
+    assert set(net.actions) == {"x@A", "x@A#2"}
+    driven = Driven(net)
+    driven.answer("x", 1)
+    assert driven.sent == ["start J1/R1/x/2"]
+    driven.answer("x", 2, attempt=2)
+    assert driven.run.outcome is Outcome.COMPLETED

@@ -1,0 +1,100 @@
+"""Clearing, judging and ending: what the cases do not show from outside."""
+
+from edge.sfc.condition import View
+from edge.sfc.evolve import MOST_SWEEPS
+from edge.sfc.run import ActionState, Outcome
+from edge.sfc.signal import Abort, StepChange, Tick
+from tests.sfc.driving import Driven
+from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition
+
+
+def test_a_convergence_leaves_all_paths_and_enters_once() -> None:
+    data = recipe(
+        "I A B End",
+        [transition("I", "par"), transition("par", "End")],
+        [action("a", "A"), action("b", "B")],
+        branch("par", "simultaneous", "A", "B"),
+    )
+    driven = Driven(net_of(data))
+    driven.answer("a", 1)
+    assert not driven.steps
+    driven.answer("b", 2)
+    assert driven.steps == (
+        StepChange("A", active=False, at=2),
+        StepChange("B", active=False, at=2),
+        StepChange("End", active=True, at=2),
+    )
+
+
+def test_a_long_row_of_empty_steps_is_no_livelock() -> None:
+    driven = Driven(net_of(chain(" ".join(f"S{n}" for n in range(3000)))))
+    assert driven.run.outcome is Outcome.COMPLETED
+    assert MOST_SWEEPS > 3000
+
+
+def test_a_condition_that_cannot_be_evaluated_fails_the_run_and_names_itself() -> None:
+    driven = Driven(net_of(recipe("A B", [transition("A", "B", "torque > 80")], [action("a", "A")])))
+    driven.answer("a", 5, {"torque": "85"})
+    assert driven.run.outcome is Outcome.FAILED
+    assert driven.run.error == (
+        "transitions[0] (A → B): condition 'torque > 80': 'torque > 80' compares a string with a number ('85', 80)"
+    )
+
+
+def test_a_python_condition_that_raises_fails_the_run_not_the_process() -> None:
+    def broken(_: View) -> object:
+        raise RuntimeError("camera")
+
+    driven = Driven(net_of(recipe("A B", [transition("A", "B", "seen")]), {"seen": broken}))
+    assert driven.run.outcome is Outcome.FAILED
+    assert "the Python condition 'seen' failed: RuntimeError('camera')" in str(driven.run.error)
+
+
+def test_the_failure_of_a_run_stops_what_its_own_decision_just_sent() -> None:
+    data = recipe(
+        "I A B End",
+        [transition("I", "par"), transition("par", "End"), transition("A", "A2"), transition("A2", "A3", "x > 1")],
+        [action("b", "B"), action("b2", "B")],
+        branch("par", "simultaneous", "A A2 A3", "B"),
+    )
+    data["steps"] += [{"name": "A2"}, {"name": "A3"}]
+    driven = Driven(net_of(data), {"x": "text"})
+    assert driven.run.outcome is Outcome.FAILED
+    assert driven.sent == ["start J1/R1/b/1", "start J1/R1/b2/1", "stop J1/R1/b/1", "stop J1/R1/b2/1"]
+
+
+def test_the_last_step_stays_active_so_that_one_sees_where_the_run_ended() -> None:
+    driven = Driven(net_of(chain("A B", action("b", "B"))))
+    driven.signal(Abort(), 5)
+    assert driven.run.active == {"B"}
+    assert driven.run.associations["b@B"].state is ActionState.STOPPED
+
+
+def test_sl_without_r_is_stopped_at_abort() -> None:
+    data = recipe("A B", [transition("A", "B", "x")], [action("s", "A", "SL", duration_seconds=9)])
+    driven = Driven(net_of(data))
+    driven.answer("s", 1)
+    driven.signal(Abort(), 2)
+    assert driven.sent == ["stop J1/R1/s/1"]
+
+
+def test_sl_that_is_over_is_not_reset_at_abort() -> None:
+    data = recipe(
+        "A B",
+        [transition("A", "B", "x")],
+        [action("s", "A", "SL", duration_seconds=2), action("s", "B", "R")],
+    )
+    driven = Driven(net_of(data))
+    driven.answer("s", 1)
+    driven.signal(Tick(), 2000)
+    assert driven.sent == ["stop J1/R1/s/1"]
+    driven.signal(Abort(), 3000)
+    assert driven.sent == []
+
+
+def test_a_reset_on_its_way_is_not_stopped_at_abort() -> None:
+    driven = Driven(net_of(chain("A B", action("s", "A", "S"), action("s", "B", "R"))))
+    driven.answer("s", 1)
+    assert driven.sent == ["reset J1/R1/s/1/reset"]
+    driven.signal(Abort(), 2)
+    assert driven.sent == []

@@ -1,0 +1,179 @@
+"""A run is stored as small fields and read back as it was."""
+
+import json
+
+import pytest
+
+from edge.sfc.run import (
+    ActionState,
+    Run,
+    StepState,
+    changed_fields,
+    decode,
+    encode,
+    is_outstanding,
+    new_run,
+    next_deadline,
+    results,
+    waits,
+)
+from edge.sfc.signal import Abort, Event, Pause, Resume, Start, Tick
+from tests.sfc.driving import Driven
+from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
+
+TWO = recipe(
+    "I A B End",
+    [transition("I", "par"), transition("par", "End")],
+    [action("a", "A", "S"), wait("w", "B", type_id="part", timeout_seconds=0)],
+    branch("par", "simultaneous", "A", "B"),
+)
+
+
+def test_a_stored_run_reads_like_a_report() -> None:
+    driven = Driven(net_of(TWO), {"torque": 85})
+    driven.answer("a", 1500, {"ok": True})
+    fields = {name: json.loads(text) for name, text in encode(driven.run).items()}
+    assert fields == {
+        "run": {"job_id": "J1", "scope": "station-1", "run_id": "R1", "parameters": {"torque": 85}},
+        "state": {"started_at": 0},
+        "step:I": {"count": 1},
+        "step:A": {"active": True, "count": 1},
+        "step:B": {"active": True, "count": 1},
+        "action:a@A": {"state": "completed", "attempt": 1, "armed_at": 0, "ended_at": 1500, "result": {"ok": True}},
+        "action:w@B": {"state": "waiting", "attempt": 1, "armed_at": 0, "type_id": "part"},
+        "stored:a": "a@A",
+        "var:ok": True,
+    }
+
+
+def test_a_step_writes_only_what_it_changed() -> None:
+    driven = Driven(
+        net_of(chain(" ".join(f"S{n}" for n in range(500)), *(action(f"a{n}", f"S{n}") for n in range(500))))
+    )
+    sizes = []
+    for number in range(499):
+        before = driven.run
+        driven.answer(f"a{number}", 100 * number, {"torque": 85.2})
+        written, removed = changed_fields(before, driven.run)
+        assert removed == ()
+        sizes.append(sum(len(name) + len(text) for name, text in written.items()))
+    assert max(sizes) < 400
+
+
+def test_names_of_any_kind_are_stored_and_read() -> None:
+    names = ["a@b", "step:x", "größe/1", "#2 %"]
+    data = recipe(
+        "I",
+        [transition("I", "par")],
+        [action(name, name, "S") for name in names],
+        {"name": "par", "type": "simultaneous", "branches": [[name] for name in names]},
+    )
+    data["steps"] += [{"name": name} for name in names]
+    driven = Driven(net_of(data))
+    read = decode(encode(driven.run))
+    assert read.associations == driven.run.associations
+    assert read.steps == driven.run.steps
+    assert (read.active, read.open, read.stored) == (driven.run.active, driven.run.open, driven.run.stored)
+
+
+def test_everything_a_run_holds_survives_the_store() -> None:
+    driven = Driven(net_of(TWO), {"p": [1, {"x": None}]})
+    driven.signal(Event("part", {"n": 1}, "e1", named=False), 10)
+    for number in range(12):
+        driven.signal(Event("part", {"n": number}, f"k{number}", named=True), 20)
+    driven.signal(Pause(), 30)
+    driven.answer("a", 40, error="broken")
+    read = decode({**encode(driven.run), "rev": "7", "_dataschema": "x", "recipe": "{}"})
+    assert read.early == driven.run.early
+    assert list(read.early) == list(range(1, 13))
+    assert read.faults == ("a@A",)
+    for name in set(Run.__struct_fields__) - {"revision", "touched", "tested_at"}:
+        assert getattr(read, name) == getattr(driven.run, name), name
+
+
+def test_fields_that_went_are_removed() -> None:
+    driven = Driven(net_of(TWO), start=False)
+    driven.signal(Event("part", {"n": 1}, "e1", named=True), 0)
+    kept = driven.run
+    started = Driven(net_of(TWO), start=False)
+    started.run = kept
+    started.signal(Start(), 1)
+    assert changed_fields(kept, started.run)[1] == ("early:1",)
+
+
+def test_results_are_the_latest_of_each_action() -> None:
+    data = recipe(
+        "A B A2", [transition("A", "B"), transition("B", "A2")], [action("a", "A"), action("b", "B"), action("a", "A2")]
+    )
+    driven = Driven(net_of(data))
+    driven.answer("a", 1, {"n": 1})
+    driven.answer("b", 2)
+    assert results(driven.run) == {"a": {"n": 1}}
+    driven.answer("a", 3, {"n": 2}, attempt=2)
+    assert results(driven.run) == {"a": {"n": 2}}
+
+
+def test_a_command_is_outstanding_until_it_is_answered_or_stopped() -> None:
+    driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))))
+    assert is_outstanding(driven.run, "J1/R1/a/1")
+    driven.answer("a", 1)
+    assert not is_outstanding(driven.run, "J1/R1/a/1")
+    assert is_outstanding(driven.run, "J1/R1/b/1")
+    driven.signal(Abort(), 2)
+    assert not is_outstanding(driven.run, "J1/R1/b/1")
+
+
+def test_the_reset_sent_at_abort_is_outstanding() -> None:
+    driven = Driven(net_of(chain("A B C", action("s", "A", "S"), action("b", "B"), action("s", "C", "R"))))
+    driven.answer("s", 1)
+    driven.signal(Abort(), 2)
+    assert driven.sent == ["stop J1/R1/b/1", "reset J1/R1/s/1/reset"]
+    assert is_outstanding(driven.run, "J1/R1/s/1/reset")
+
+
+def test_waits_tell_since_when_each_type_is_awaited() -> None:
+    driven = Driven(net_of(TWO))
+    assert waits(driven.run) == {"part": 0}
+    driven.signal(Abort(), 5)
+    assert waits(driven.run) == {}
+
+
+def test_a_pause_leaves_no_deadline_and_resume_gives_it_back_later() -> None:
+    driven = Driven(net_of(chain("A", action("a", "A"))))
+    assert next_deadline(driven.net, driven.run) == 10_000
+    driven.signal(Pause(), 4000)
+    assert next_deadline(driven.net, driven.run) is None
+    driven.signal(Resume(), 5000)
+    assert next_deadline(driven.net, driven.run) == 11_000
+    driven.signal(Tick(), 11_000)
+    assert next_deadline(driven.net, driven.run) is None
+
+
+def test_a_run_that_has_not_started_has_no_deadline() -> None:
+    assert next_deadline(net_of(TWO), new_run("J", "s", "r", {})) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "t"),
+    [
+        (StepState(active=True, activated_at=1000), 3500, 2500),
+        (StepState(active=True, activated_at=1000, held_ms=500), 3500, 2000),
+        (StepState(active=True, activated_at=1000), 500, 0),
+        (StepState(activated_at=1000, elapsed_ms=700), 9000, 700),
+        (StepState(), 9000, 0),
+    ],
+)
+def test_t_runs_while_the_step_is_active_and_keeps_its_value_afterwards(state: StepState, now: int, t: int) -> None:
+    assert state.t(now) == t
+
+
+def test_states_bear_the_words_of_the_log() -> None:
+    assert [state.value for state in ActionState] == [
+        "pending",
+        "dispatched",
+        "waiting",
+        "completed",
+        "failed",
+        "timed_out",
+        "stopped",
+    ]
