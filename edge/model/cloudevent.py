@@ -17,6 +17,9 @@ MSGPACK_TYPES = frozenset({MSGPACK, "application/x-msgpack", "application/vnd.ms
 MAX_NESTING = 32
 """More levels than any order or recipe needs; what is read here is stored, and read again deeper in the stack."""
 
+_BEYOND_DOUBLE = 1 << 1023
+"""From here on an integer can neither be a score in Redis nor a number in OPC UA."""
+
 REQUIRED = ("id", "source", "type")
 _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
 
@@ -91,6 +94,8 @@ def _fault_of(data: object) -> str | None:
                 inner.extend(each)
             elif isinstance(each, msgspec.msgpack.Ext):
                 return "holds an extension type of MessagePack"
+            elif isinstance(each, int) and abs(each) >= _BEYOND_DOUBLE:
+                return "holds a whole number beyond every double"
         if not inner:
             return None
         level = inner
