@@ -1,0 +1,87 @@
+"""`edge simulate` prints what a recipe does, and tells files it cannot use."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from edge.cli.simulate import simulate
+from tests.sfc.recipes import action, chain
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(chain("A B", action("a", "A", "S"))))
+    return file
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(simulate, [*map(str, arguments)])
+
+
+def test_json_is_one_object(recipe: Path) -> None:
+    result = call(recipe, "--json")
+    assert result.exit_code == 0
+    trace = json.loads(result.stdout)
+    assert trace["final"] == "completed"
+    assert [command["action"] for command in trace["commands"]] == ["a"]
+
+
+def test_people_get_a_line_for_each_happening(recipe: Path) -> None:
+    result = call(recipe)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "warning: action 'a' is set and never reset: it stays set after the job",
+        "     0.000  J1  ▶ A",
+        "     0.000  J1    start a #1  a.v1",
+        "     0.100  J1  ■ A",
+        "     0.100  J1  ▶ B",
+        "J1: completed",
+    ]
+
+
+def test_a_job_that_fails_is_still_a_simulation_that_worked(recipe: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"default": {"result": "failed", "error": "no air"}}))
+    result = call(recipe, "--script", script)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-2:] == ["J1: failed", "action 'a' of step 'A' failed: no air"]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"steps": [{"name": "A", "x": 1}]}'])
+def test_a_faulty_recipe_is_rejected_at_load_with_status_0(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(text)
+    result = call(file, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["final"] == "rejected_at_load"
+
+
+@pytest.mark.parametrize("text", ["", "{", "\xff"])
+def test_a_file_that_is_no_json_has_status_2(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_bytes(text.encode("latin-1"))
+    result = call(file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "not JSON" in result.stderr
+
+
+def test_a_script_that_is_not_of_its_form_has_status_2(recipe: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"timeline": [{"at": 1}]}')
+    result = call(recipe, "--script", script)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "timeline[0]" in result.stderr
+
+
+def test_a_missing_file_has_status_2(recipe: Path, tmp_path: Path) -> None:
+    assert call(tmp_path / "nothing.json").exit_code == 2
+    result = call(recipe, "--script", tmp_path / "nothing.json")
+    assert result.exit_code == 2
+    assert "cannot be read" in result.stderr
+
+
+def test_the_help_shows_an_example() -> None:
+    assert "Example: edge simulate" in call("--help").stdout

@@ -1,0 +1,83 @@
+"""A simulation script is read whole, or refused with the place of what is wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+from edge.sim.script import Answering, Script, ScriptError, ScriptJob, parse_script
+
+TYPE = "com.example.work.v1"
+
+
+def script(**keys: Any) -> Script:
+    return parse_script(json.dumps(keys))
+
+
+def test_an_empty_script_is_a_good_day_for_one_job() -> None:
+    read = script()
+    assert read.default == Answering("ok", 0.1)
+    assert [(job.id, job.starts_at) for job in read.jobs] == [("J1", 0)]
+    assert read.horizon == 3600
+
+
+def test_a_job_starts_at_or_starts() -> None:
+    read = script(jobs=[{"id": "J1", "at": 2}, {"id": "J2", "start": 3}, {"id": "J3"}])
+    assert [job.starts_at for job in read.jobs] == [2, 3, 0]
+    assert read.jobs[0] == ScriptJob("J1", at=2)
+
+
+def test_the_first_rule_that_matches_answers() -> None:
+    rules = [
+        {"type_id": TYPE, "nth": 2, "result": "failed"},
+        {"type_id": TYPE, "action": "a", "result": "none"},
+        {"type_id": TYPE, "job": "J2", "after": 7},
+        {"type_id": TYPE, "after": 9},
+    ]
+    read = script(equipment=rules, default={"after": 5})
+    assert read.answering(TYPE, "b", "J1", 2).result == "failed"
+    assert read.answering(TYPE, "a", "J1", 1).result == "none"
+    assert read.answering(TYPE, "b", "J2", 1).after == 7
+    assert read.answering(TYPE, "b", "J1", 1).after == 9
+    assert read.answering("other", "b", "J1", 1).after == 5
+
+
+def test_values_that_are_set_are_booleans_numbers_and_strings() -> None:
+    read = script(timeline=[{"at": 0, "set": {"a": True, "b": 2, "c": 2.5, "d": "x"}}])
+    assert read.timeline[0].set == {"a": True, "b": 2, "c": 2.5, "d": "x"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"colour": 1}, "colour"),
+        ({"default": {"result": "perhaps"}}, "perhaps"),
+        ({"default": {"after": "soon"}}, "$.default.after"),
+        ({"default": {"after": -1}}, "times must be seconds"),
+        ({"default": {"times": -1}}, "default: 'times' cannot be negative"),
+        ({"equipment": [{"result": "ok"}]}, "type_id"),
+        ({"equipment": [{"type_id": TYPE, "times": -1}]}, "equipment[0]: 'times' cannot be negative"),
+        ({"timeline": [{"event": {"type_id": TYPE}}]}, "at"),
+        ({"timeline": [{"at": 1}]}, "timeline[0]: exactly one of event, set, operator, system"),
+        ({"timeline": [{"at": 1, "operator": "pause", "system": "restart"}]}, "timeline[0]: exactly one"),
+        ({"timeline": [{"at": 1, "operator": "dance"}]}, "dance"),
+        ({"timeline": [{"at": 1, "set": {"a": None}}]}, "$.timeline[0].set"),
+        ({"timeline": [{"at": 1, "set": {"a": [1]}}]}, "$.timeline[0].set"),
+        ({"timeline": [{"at": 1, "system": "replace_recipe"}]}, "timeline[0]: a recipe belongs to"),
+        ({"timeline": [{"at": 1, "system": "restart", "recipe": {}}]}, "timeline[0]: a recipe belongs to"),
+        ({"jobs": []}, "at least one job"),
+        ({"jobs": [{"id": "J1"}, {"id": "J1"}]}, "jobs[1]: there is a job 'J1' already"),
+        ({"jobs": [{"id": "J1", "at": 1, "start": 1}]}, "jobs[0]: give the start once"),
+        ({"horizon": 1e12}, "times must be seconds"),
+    ],
+)
+def test_a_script_that_is_not_of_its_form_is_refused_with_its_place(keys: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ScriptError) as error:
+        script(**keys)
+    assert reason in error.value.message
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"horizon": NaN}', "[" * 100_000])
+def test_what_is_no_script_at_all_is_refused(text: str) -> None:
+    with pytest.raises(ScriptError):
+        parse_script(text)
