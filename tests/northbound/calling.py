@@ -134,11 +134,17 @@ class Station:
         return beside(worker.run(), "worker")
 
 
-@asynccontextmanager
-async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIterator[Station]:
-    """Serve SCOPE, where WORK_MASTER may run."""
+async def opened_station(store: Store) -> Station:
+    """Give a station where WORK_MASTER may run."""
     station = Station(store, StationSettings(store), Runs(store, now_ms, keep_ended_ms=60_000))
     await station.settings.apply(SCOPE, "workmaster", Operation.PUT, msgspec.to_builtins(WORK_MASTER))
+    return station
+
+
+@asynccontextmanager
+async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIterator[Station]:
+    """Have a station take calls."""
+    station = await opened_station(store)
     async with open_session(mqtt, f"{prefix}-edge", session_expiry=0) as session:
         jobs = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
         await Inbox(session, "urn:edge", jobs, station.settings).open({SCOPE: Topics(prefix, SCOPE)})

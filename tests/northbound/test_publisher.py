@@ -1,0 +1,230 @@
+"""The MES hears of every change of a job, in order, across restarts of ours and of the broker."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from edge.config import MqttSettings
+from edge.links.background import beside
+from edge.links.mqtt import Message, Session, open_session, to_event
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
+from edge.model.isa95 import IdCall, JobOrder, OrderCall, WorkMaster
+from edge.model.job_state import Cause
+from edge.northbound.publisher import Publisher
+from edge.northbound.topics import Topics
+from edge.sim.broker import LocalBroker, open_broker
+from edge.station.jobs import JobCall, JobService
+from edge.store import changes
+from edge.store.client import Store
+from tests.conftest import WaitUntil
+from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
+
+
+class Listener:
+    """What the MES heard: `events` by type, and what is `retained` by topic."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.events: list[CloudEvent] = []
+        self.retained: dict[str, Any] = {}
+
+    async def take(self, message: Message) -> None:
+        self.messages.append(message)
+        _, kind, *_ = message.topic.rsplit("/", 2)
+        if kind in {"order", "result"}:
+            if message.payload:
+                self.retained[message.topic] = to_event(message)
+            else:
+                self.retained.pop(message.topic, None)
+        else:
+            self.events.append(to_event(message))
+
+    def states(self, job_order_id: str = "J1") -> list[list[str]]:
+        """Give what the status events told of a job."""
+        return [
+            [state["StateText"]["Text"] for state in event.data["JobState"]]
+            for event in self.events
+            if event.type == STATUS_EVENT_TYPE and event.data["JobOrder"]["JobOrderID"] == job_order_id
+        ]
+
+
+class Bench:
+    """A station that publishes where a listener hears it."""
+
+    def __init__(self, station: Station, session: Session, topics: Topics, heard: Listener) -> None:
+        self.station = station
+        self.jobs = JobService(station.store, station.runs, 1000, 60_000)
+        self.session = session
+        self.topics = topics
+        self.heard = heard
+        self._calls = 0
+
+    @asynccontextmanager
+    async def publishing(self) -> AsyncIterator[Publisher]:
+        publisher = Publisher(self.station.store, self.session, "urn:edge", {SCOPE: self.topics})
+        async with beside(publisher.run(), "publisher"):
+            yield publisher
+
+    async def call(self, method: Cause, arguments: OrderCall | IdCall) -> None:
+        self._calls += 1
+        answer = await self.jobs.call(JobCall(SCOPE, method, arguments, "/mes", str(self._calls)))
+        assert answer.reasons == ()
+
+    async def store_and_abort(self, job_order_id: str) -> None:
+        await self.call(Cause.STORE, order(job_order_id))
+        await self.call(Cause.ABORT, IdCall(job_order_id=job_order_id))
+
+
+def order(job_order_id: str) -> OrderCall:
+    return OrderCall(job_order=JobOrder(job_order_id=job_order_id, work_master_id=(WorkMaster(id=WORK_MASTER.id),)))
+
+
+@asynccontextmanager
+async def opened_bench(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIterator[Bench]:
+    topics, heard = Topics(prefix, SCOPE), Listener()
+    station = await opened_station(store)
+    async with open_session(mqtt, f"{prefix}-edge") as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
+        await theirs.subscribe(f"{prefix}/{SCOPE}/#", heard.take)
+        yield Bench(station, ours, topics, heard)
+
+
+@pytest.fixture
+async def bench(store: Store, mqtt: MqttSettings, unique: str) -> AsyncIterator[Bench]:
+    async with opened_bench(store, mqtt, unique) as bench:
+        yield bench
+
+
+async def test_each_transition_is_told_in_order_with_order_state_and_response(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing(), bench.station.at_work():
+        await bench.call(Cause.STORE, order("J1"))
+        await bench.call(Cause.START, IdCall(job_order_id="J1"))
+        await wait_until(lambda: bench.heard.states()[-1:] == [["Running"]])
+        await bench.call(Cause.PAUSE, IdCall(job_order_id="J1"))
+        await bench.call(Cause.RESUME, IdCall(job_order_id="J1"))
+        await bench.call(Cause.STOP, IdCall(job_order_id="J1"))
+        await wait_until(lambda: bench.topics.result("J1") in bench.heard.retained and len(bench.heard.states()) == 5)
+    assert bench.heard.states() == [
+        ["AllowedToStart", "Ready"],
+        ["Running"],
+        ["Interrupted", "Suspended"],
+        ["Running"],
+        ["Ended", "Closed"],
+    ]
+    event = [event for event in bench.heard.events if event.type == STATUS_EVENT_TYPE][-1]
+    assert (event.source, event.subject) == ("urn:edge", SCOPE)
+    assert event.data["JobResponse"]["JobState"] == event.data["JobState"]
+    assert event.data["JobResponse"]["JobOrderID"] == "J1"
+    assert {event.correlationid for event in bench.heard.events if event.type == STATUS_EVENT_TYPE} == {
+        event.data["JobResponse"]["JobResponseID"]
+    }
+
+
+async def test_order_and_result_are_retained_and_go_with_the_job(
+    bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    order_topic, result_topic = bench.topics.order("J/1"), bench.topics.result("J/1")
+    retained = bench.heard.retained
+
+    def state_of(topic: str, field: str) -> str | None:
+        return retained[topic].data[field][0]["StateText"]["Text"] if topic in retained else None
+
+    async with bench.publishing():
+        await bench.store_and_abort("J/1")
+        await wait_until(lambda: state_of(result_topic, "JobState") == "Aborted")
+        assert state_of(order_topic, "State") == "Aborted"
+        assert retained[order_topic].type == JOB_ORDER_TYPE
+        assert retained[result_topic].type == JOB_RESPONSE_TYPE
+        late = Listener()
+        async with open_session(mqtt, f"{unique}-late", session_expiry=0) as session:
+            await session.subscribe(f"{unique}/{SCOPE}/#", late.take)
+            await wait_until(lambda: late.retained.keys() == {order_topic, result_topic})
+        await bench.call(Cause.CLEAR, IdCall(job_order_id="J/1"))
+        await wait_until(lambda: not retained)
+    async with open_session(mqtt, f"{unique}-later", session_expiry=0) as session:
+        nothing = Listener()
+        await session.subscribe(f"{unique}/{SCOPE}/#", nothing.take)
+        await session.publish(f"{unique}/{SCOPE}/order/end", msgspec.json.encode({}))
+        await wait_until(lambda: nothing.messages)
+        assert [message.topic for message in nothing.messages] == [f"{unique}/{SCOPE}/order/end"]
+
+
+async def test_storing_and_removing_a_job_are_no_transitions(bench: Bench, wait_until: WaitUntil) -> None:
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J1"))
+        await bench.call(Cause.CANCEL, IdCall(job_order_id="J1"))
+        await bench.store_and_abort("J2")
+        await wait_until(lambda: bench.topics.result("J2") in bench.heard.retained)
+    assert bench.heard.states("J1") == []
+    assert bench.topics.order("J1") not in bench.heard.retained
+    assert bench.heard.states("J2") == [["Aborted"]]
+
+
+async def test_after_a_restart_it_goes_on_where_it_ended(bench: Bench, store: Store, wait_until: WaitUntil) -> None:
+    async with bench.publishing():
+        await bench.store_and_abort("J1")
+        await wait_until(lambda: bench.heard.states("J1"))
+        newest = await changes.latest(store, [SCOPE])
+        while await changes.cursors(store, [SCOPE]) != newest:
+            pass
+    await bench.store_and_abort("J2")
+    async with bench.publishing():
+        await wait_until(lambda: bench.heard.states("J2"))
+    assert (bench.heard.states("J1"), bench.heard.states("J2")) == ([["Aborted"]], [["Aborted"]])
+
+
+async def test_an_event_that_is_told_again_after_a_crash_has_the_same_id(
+    bench: Bench, store: Store, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        await bench.store_and_abort("J1")
+        await wait_until(lambda: len(bench.heard.states()) == 1)
+    # As if it had died between telling and noting that it has told.
+    await store.execute("DEL", store.keys.publisher_cursors())
+    async with bench.publishing():
+        await wait_until(lambda: len(bench.heard.states()) == 2)
+    first, again = (event for event in bench.heard.events if event.type == STATUS_EVENT_TYPE)
+    assert first.id == again.id
+    assert first.data == again.data
+
+
+async def test_progress_of_a_recipe_is_told(bench: Bench, wait_until: WaitUntil) -> None:
+    async with bench.publishing() as publisher, bench.station.at_work():
+        bench.station.runs.watchers.append(publisher.watch)
+        await bench.call(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: any(event.type == PROGRESS_TYPE for event in bench.heard.events))
+    told = next(event.data for event in bench.heard.events if event.type == PROGRESS_TYPE)
+    assert told["job_id"] == "J1"
+    assert told["steps"] == [{"step": "Wait", "active": True}]
+    assert told["commands"] == []
+
+
+@pytest.fixture
+async def own_broker() -> AsyncIterator[LocalBroker]:
+    async with open_broker() as broker:
+        yield broker
+
+
+async def test_what_happens_while_the_broker_is_gone_is_told_when_it_is_back(
+    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+) -> None:
+    mqtt = MqttSettings(url=own_broker.url)
+    async with opened_bench(store, mqtt, unique) as bench, bench.publishing():
+        await bench.store_and_abort("J1")
+        await wait_until(lambda: bench.heard.states("J1"))
+        with capture_logs() as logs:
+            await own_broker.stop()
+            for number in range(2, 5):
+                await bench.store_and_abort(f"J{number}")
+            await wait_until(lambda: "publishing waits" in {entry["event"] for entry in logs})
+            await own_broker.start()
+            await wait_until(lambda: bench.heard.states("J4"), deadline=10.0)
+            await wait_until(lambda: "publishing goes on" in {entry["event"] for entry in logs})
+    assert [bench.heard.states(f"J{number}") for number in range(2, 5)] == [[["Aborted"]]] * 3
+    assert sum(entry["event"] == "publishing waits" for entry in logs) == 1

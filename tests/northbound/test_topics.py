@@ -1,0 +1,31 @@
+"""Topics: one grammar, and no id of a job order that leaves its level."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.northbound.topics import Topics
+
+TOPICS = Topics("app/jobs", "station-1")
+
+
+def test_the_topics_of_a_scope_stand_below_the_prefix() -> None:
+    assert [TOPICS.commands, TOPICS.metadata, TOPICS.events, TOPICS.data] == [
+        "app/jobs/station-1/commands",
+        "app/jobs/station-1/metadata",
+        "app/jobs/station-1/events",
+        "app/jobs/station-1/data",
+    ]
+    assert TOPICS.order("J1") == "app/jobs/station-1/order/J1"
+    assert TOPICS.result("J1") == "app/jobs/station-1/result/J1"
+
+
+def test_what_mqtt_splits_at_or_forbids_is_encoded_and_nothing_else() -> None:
+    assert TOPICS.order("2026/07 #1+é%") == "app/jobs/station-1/order/2026%2F07 %231%2Bé%25"
+
+
+@given(st.lists(st.text(alphabet="/+#%a2F é", min_size=1), min_size=2, max_size=2, unique=True))
+def test_every_id_is_one_level_of_its_own(ids: list[str]) -> None:
+    one, other = (TOPICS.order(job_order_id) for job_order_id in ids)
+    assert one != other
+    assert one.count("/") == other.count("/") == TOPICS.order("x").count("/")
+    assert not set("+#") & set(one + other)
