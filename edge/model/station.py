@@ -12,6 +12,8 @@ MAX_ID_LENGTH = 255
 RESERVED_ID_STARTS = ("list:", "open:", "changes:")
 """An id that begins so would name one of our own records (`joborder:list:…`) instead of a job order or work master."""
 
+_INT16 = range(-(2**15), 2**15)
+
 
 class ResourceKind(StrEnum):
     """The kinds of resources that are allowed by id; the value is the last word of the configuration event's type."""
@@ -45,7 +47,10 @@ def faults_of_id(what: str, text: str) -> Iterator[str]:
 
 def faults_of_order(order: JobOrder) -> list[str]:
     """Give what makes an order unfit for any station."""
-    return list(faults_of_id("JobOrderID", order.job_order_id))
+    faults = list(faults_of_id("JobOrderID", order.job_order_id))
+    if order.priority is not None and order.priority not in _INT16:
+        faults.append("Priority is no Int16")
+    return faults
 
 
 def refusals(order: JobOrder, allowed: Allowed) -> list[str]:
@@ -56,7 +61,10 @@ def refusals(order: JobOrder, allowed: Allowed) -> list[str]:
     for kind, ids in _required(order).items():
         named.append((kind.value, allowed.resources.get(kind, frozenset()), ids))
     return [
-        f"{what} {each!r} is not known to this station" for what, known, ids in named for each in ids if each not in known
+        f"{what} {each!r} is not known to this station"
+        for what, known, ids in named
+        for each in ids
+        if each not in known
     ]
 
 

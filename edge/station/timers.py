@@ -54,7 +54,8 @@ class Timers:
         now = self._runs.clock()
         self._until = min(due if due is not None else _FAR, now + _LOOK_AGAIN_MS)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._earlier.wait(), max(self._until - now, 0) / 1000)
+            async with asyncio.timeout(max(self._until - now, 0) / 1000):
+                await self._earlier.wait()
 
     async def _serve_due(self) -> None:
         while job_ids := await runs.due(self._store, self._runs.clock(), _BATCH):

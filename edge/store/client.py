@@ -48,12 +48,13 @@ class Store:
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that reads, or writes nothing a decision depends on."""
         with _sorted_errors():
-            return await self._client.execute_command(command, *arguments)
+            async with asyncio.timeout(_TIMEOUT_S):
+                return await self._client.execute_command(command, *arguments)
 
     async def read(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         """Run several reading commands in one round trip."""
         with _sorted_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
+            async with asyncio.timeout(_TIMEOUT_S), self._client.pipeline(transaction=False) as pipe:
                 for command in commands:
                     pipe.execute_command(*command)
                 return await pipe.execute()
@@ -62,16 +63,18 @@ class Store:
         """Write what a decision changed: all of it, or nothing and Stale."""
         argument = pack(commit, GROUP, self.consumer)
         with _sorted_errors():
-            try:
-                reply = await self._client.execute_command("EVALSHA", _COMMIT_SHA, 0, argument)
-            except exceptions.NoScriptError:
-                reply = await self._client.execute_command("EVAL", _COMMIT_LUA, 0, argument)
+            async with asyncio.timeout(_TIMEOUT_S):
+                try:
+                    reply = await self._client.execute_command("EVALSHA", _COMMIT_SHA, 0, argument)
+                except exceptions.NoScriptError:
+                    reply = await self._client.execute_command("EVAL", _COMMIT_LUA, 0, argument)
         return unpack(reply)
 
     async def wait(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that blocks, for at most MOST_BLOCKED_MS, on a connection that others do not need."""
         with _sorted_errors():
-            return await self._patient.execute_command(command, *arguments)
+            async with asyncio.timeout(_TIMEOUT_S + MOST_BLOCKED_MS / 1000):
+                return await self._patient.execute_command(command, *arguments)
 
 
 class _NotLetIn(Unavailable):
@@ -104,7 +107,7 @@ def _sorted(error: Exception) -> EdgeError:
             return Unavailable(f"Redis is a read-only replica: {said}", advice)
         case exceptions.ConnectionError() | exceptions.TimeoutError() | exceptions.InvalidResponse() | OSError():
             advice = "Start the Redis server, or correct [redis] url."
-            return Unavailable(f"Redis does not answer: {said}", advice)
+            return Unavailable(f"Redis does not answer: {str(said) or 'no reply in time'}", advice)
         case exceptions.MasterDownError():
             return Unavailable(f"Redis cannot serve now: {said}", "Look into the log of the Redis server.")
         case exceptions.ResponseError() if str(said).startswith(_PASSING):
@@ -131,9 +134,9 @@ async def open_store(settings: RedisSettings, consumer: str) -> AsyncIterator[St
             url = f"unix://{path}"
         else:
             url = settings.url
-        client = _client(settings, url, _TIMEOUT_S)
+        client = _client(settings, url)
         stack.push_async_callback(client.aclose)
-        patient = _client(settings, url, _TIMEOUT_S + MOST_BLOCKED_MS / 1000)
+        patient = _client(settings, url)
         stack.push_async_callback(patient.aclose)
         store = Store(client, patient, Keys(settings.prefix), consumer)
         try:
@@ -150,19 +153,19 @@ def _shown(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url)
 
 
-def _client(settings: RedisSettings, url: str, timeout: float) -> aioredis.Redis:
+def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
+    # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
     options: dict[str, Any] = {
         "decode_responses": True,
         "protocol": 3,
         "retry": Retry(NoBackoff(), 0),
-        "socket_connect_timeout": _TIMEOUT_S,
-        "socket_timeout": timeout,
+        "socket_timeout": None,
     }
     if settings.password:
         options["password"] = settings.password
     if url.startswith("redis+sentinel://"):
         return _sentinel_client(url, options)
-    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=_TIMEOUT_S)
+    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)
     # What we rely on stands over what the address says of it (`?protocol=2`).
     pool.connection_kwargs.update(options)
     return aioredis.Redis.from_pool(pool)

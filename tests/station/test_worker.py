@@ -3,17 +3,14 @@
 from edge.model.job_state import Cause, JobState, SubState
 from edge.store import jobs, runs
 from edge.store.keys import GROUP
-from tests.conftest import WaitUntil
 from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,
     SCOPE,
-    Clock,
     FakeEquipment,
     Plant,
     obliging,
     order,
-    until,
 )
 
 

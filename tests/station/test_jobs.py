@@ -1,0 +1,427 @@
+"""The eleven job methods in every state, and what makes the station accept or decline an order."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.model.isa95 import (
+    Equipment,
+    IdCall,
+    JobOrder,
+    LocalizedText,
+    Material,
+    Parameter,
+    Personnel,
+    PhysicalAsset,
+    ReturnStatus,
+)
+from edge.model.job_state import METHODS, Cause, JobState, SubState
+from edge.model.station import ResourceKind
+from edge.station.jobs import CallAnswer, JobCall
+from edge.store import changes, jobs, resources
+from edge.store.client import Store
+from tests.station.plant import (
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    all_keys,
+    instance,
+    linear,
+    obliging,
+    order,
+)
+
+OK = ReturnStatus.NO_ERROR
+UNKNOWN = ReturnStatus.UNKNOWN_JOB_ORDER_ID
+STATE = ReturnStatus.INVALID_JOB_ORDER_STATUS
+UNABLE = ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
+INVALID = ReturnStatus.INVALID_REQUEST
+
+# OPC 10031-4, 6.2.2 and table 7: which method is allowed where, and where it leads; "-" removes the entry. The order of
+# the states is that of table 6: not allowed to start, allowed to start, running, interrupted, ended, aborted.
+STANDARD = {
+    # method:         1          2          3          4          5          6
+    "Store":         (STATE,     STATE,     STATE,     STATE,     STATE,     STATE),
+    "StoreAndStart": (STATE,     STATE,     STATE,     STATE,     STATE,     STATE),
+    "Start":         (2,         STATE,     STATE,     STATE,     STATE,     STATE),
+    "RevokeStart":   (STATE,     1,         STATE,     STATE,     STATE,     STATE),
+    "Update":        (1,         2,         STATE,     STATE,     STATE,     STATE),
+    "Pause":         (STATE,     STATE,     4,         STATE,     STATE,     STATE),
+    "Resume":        (STATE,     STATE,     STATE,     3,         STATE,     STATE),
+    "Stop":          (STATE,     STATE,     5,         5,         STATE,     STATE),
+    "Abort":         (6,         6,         6,         6,         STATE,     STATE),
+    "Cancel":        ("-",       "-",       STATE,     STATE,     STATE,     STATE),
+    "Clear":         (STATE,     STATE,     STATE,     STATE,     "-",       "-"),
+}  # fmt: skip
+CASES = [
+    (method, state, expected)
+    for method, row in STANDARD.items()
+    for state, expected in zip((1, 2, 3, 4, 5, 6), row, strict=True)
+]
+TAKES_AN_ORDER = {"Store", "StoreAndStart", "Update"}
+
+
+async def bring_to(plant: Plant, state: int) -> None:
+    """Bring the job J1 to a state by its number; nothing is at work in the end."""
+    await plant.order(Cause.STORE if state == 1 else Cause.STORE_AND_START, order("J1"))
+    if state in {1, 2}:
+        return
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.RUNNING)
+        for method in {3: [], 4: [Cause.PAUSE], 5: [Cause.STOP], 6: [Cause.ABORT]}[state]:
+            assert (await plant.ask(method, "J1")).status == OK
+
+
+def test_the_table_of_this_file_names_every_method() -> None:
+    assert set(STANDARD) == {str(method) for method in METHODS}
+
+
+@pytest.mark.parametrize(("method", "state", "expected"), CASES)
+async def test_a_method_answers_in_each_state_as_the_standard_says(
+    plant: Plant, method: str, state: int, expected: ReturnStatus | int | str
+) -> None:
+    await bring_to(plant, state)
+    before = await plant.job("J1")
+    if method in TAKES_AN_ORDER:
+        answer = await plant.order(Cause(method), order("J1", priority=7))
+    else:
+        answer = await plant.ask(Cause(method), "J1")
+    if isinstance(expected, ReturnStatus):
+        assert answer.status == expected
+        assert answer.reasons
+        assert await plant.job("J1") == before
+    elif expected == "-":
+        assert answer == CallAnswer(OK)
+        assert await jobs.load(plant.store, "J1") is None
+        assert "J1" not in "".join(await all_keys(plant.store))
+    else:
+        assert answer == CallAnswer(OK)
+        assert (await plant.job("J1")).status.state == expected
+
+
+@pytest.mark.parametrize("method", [each for each in STANDARD if each not in {"Store", "StoreAndStart"}])
+async def test_a_job_that_is_not_stored_is_unknown(plant: Plant, method: str) -> None:
+    if method == "Update":
+        answer = await plant.order(Cause.UPDATE, order("J1"))
+    else:
+        answer = await plant.ask(Cause(method), "J1")
+    assert answer.status == UNKNOWN
+
+
+@pytest.mark.parametrize("method", ["Abort", "Update"])
+async def test_a_job_of_another_scope_is_unknown(plant: Plant, method: str) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    if method == "Update":
+        answer = await plant.order(Cause.UPDATE, order("J1"), scope="station-2")
+    else:
+        answer = await plant.ask(Cause.ABORT, "J1", scope="station-2")
+    assert answer.status == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [(Cause.PAUSE, SubState.SUSPENDED), (Cause.STOP, SubState.CLOSED)],
+)
+async def test_what_the_mes_asks_leads_to_the_sub_state_of_its_own(
+    plant: Plant, method: Cause, expected: SubState
+) -> None:
+    await bring_to(plant, 3)
+    await plant.ask(method, "J1")
+    assert (await plant.job("J1")).status.substate is expected
+
+
+async def test_a_call_that_comes_twice_gets_the_same_answer_and_changes_nothing(plant: Plant) -> None:
+    first = await plant.order(Cause.STORE, order("J1"), event_id="e1")
+    stored = await plant.job("J1")
+    assert await plant.order(Cause.STORE, order("J1"), event_id="e1") == first == CallAnswer(OK)
+    assert await plant.job("J1") == stored
+    assert await plant.store.execute("XLEN", plant.store.keys.joborder_changes(SCOPE)) == 1
+
+
+async def test_a_declined_call_that_comes_twice_gets_the_same_answer(plant: Plant) -> None:
+    declined = await plant.ask(Cause.START, "J1", event_id="e1")
+    await plant.order(Cause.STORE, order("J1"))
+    assert await plant.ask(Cause.START, "J1", event_id="e1") == declined
+    assert (await plant.job("J1")).status.state is JobState.NOT_ALLOWED_TO_START
+
+
+async def test_a_call_that_comes_twice_at_a_time_has_one_effect(plant: Plant) -> None:
+    answers = await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1") for _ in range(20)))
+    assert set(answers) == {CallAnswer(OK)}
+    assert await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)) == 1
+
+
+async def test_pause_that_comes_twice_at_a_time_is_answered_twice_alike(plant: Plant) -> None:
+    await bring_to(plant, 3)
+    answers = await asyncio.gather(*(plant.ask(Cause.PAUSE, "J1", event_id="p") for _ in range(10)))
+    assert set(answers) == {CallAnswer(OK)}
+
+
+async def test_of_many_orders_of_one_id_at_a_time_one_is_stored(plant: Plant) -> None:
+    answers = await asyncio.gather(*(plant.order(Cause.STORE, order("J1")) for _ in range(10)))
+    assert sorted(answer.status for answer in answers) == [OK, *[STATE] * 9]
+
+
+async def test_store_and_start_never_overwrites_a_running_job(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach("other", linear(action("x", "one")))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.RUNNING)
+        running = await plant.job("J1")
+        answer = await plant.order(Cause.STORE_AND_START, order("J1", "other"))
+        assert answer.status == STATE
+        assert await plant.job("J1") == running
+        tool.replies = obliging
+        await plant.answer(tool.commands[0])
+        await plant.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_store_then_start_starts(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        await plant.order(Cause.STORE, order("J1"))
+        assert (await plant.ask(Cause.START, "J1")).status == OK
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_a_revoked_start_does_not_start(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.ask(Cause.REVOKE_START, "J1")
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.ENDED)
+    assert (await plant.job("J1")).status.state is JobState.NOT_ALLOWED_TO_START
+    assert {command.job_id for command in tool.commands} == {"J2"}
+    assert await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)) == 0
+
+
+async def test_a_job_revoked_and_started_again_starts_once(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.ask(Cause.REVOKE_START, "J1")
+    await plant.ask(Cause.START, "J1")
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_a_job_updated_before_its_start_runs_as_updated(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE, order("J1", priority=1))
+    updated = order("J1", priority=9, job_order_parameters=(Parameter(id="torque", value=12),))
+    await plant.order(Cause.UPDATE, updated)
+    await plant.ask(Cause.START, "J1")
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.ENDED)
+    assert (await plant.job("J1")).order == updated
+    assert tool.commands[0].parameters == {"torque": 12}
+    assert float(await plant.store.execute("ZSCORE", plant.store.keys.joborder_list(SCOPE), "J1")) == 9
+
+
+@pytest.mark.usefixtures("plant")
+async def test_the_limit_of_jobs_frees_when_one_ends(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock, max_job_orders=2) as full, full.at_work():
+        tool.replies = obliging
+        await full.order(Cause.STORE, order("J1"))
+        await full.order(Cause.STORE, order("J2"))
+        declined = await full.order(Cause.STORE, order("J3"))
+        assert declined.status == UNABLE
+        assert "2 job orders" in declined.reasons[0]
+        await full.ask(Cause.START, "J1")
+        await full.until_state("J1", JobState.ENDED)
+        assert (await full.order(Cause.STORE, order("J3"))).status == OK
+
+
+@pytest.mark.usefixtures("plant")
+async def test_the_limit_holds_when_many_orders_come_at_a_time(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock
+) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock, max_job_orders=3) as full:
+        answers = await asyncio.gather(*(full.order(Cause.STORE, order(f"J{number}")) for number in range(12)))
+    assert sorted(answer.status for answer in answers) == [*[OK] * 3, *[UNABLE] * 9]
+
+
+@pytest.mark.parametrize("frees", [Cause.CANCEL, Cause.ABORT])
+async def test_the_limit_frees_when_a_job_is_cancelled_or_aborted(plant: Plant, frees: Cause) -> None:
+    await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, 1))
+    await plant.order(Cause.STORE, order("J1"))
+    assert (await plant.order(Cause.STORE, order("J2"))).status == UNABLE
+    await plant.ask(frees, "J1")
+    assert (await plant.order(Cause.STORE, order("J2"))).status == OK
+
+
+async def test_the_mes_may_set_the_limit_and_take_it_back(plant: Plant) -> None:
+    await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, 0))
+    assert (await plant.order(Cause.STORE, order("J1"))).status == UNABLE
+    await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, None))
+    assert (await plant.order(Cause.STORE, order("J1"))).status == OK
+
+
+NAMED: list[tuple[ResourceKind, str, Callable[[str], JobOrder]]] = [
+    (ResourceKind.EQUIPMENT, "equipment", lambda each: order("J1", equipment_requirements=(Equipment(id=each),))),
+    (ResourceKind.PERSONNEL, "personnel", lambda each: order("J1", personnel_requirements=(Personnel(id=each),))),
+    (
+        ResourceKind.PHYSICAL_ASSET,
+        "physicalasset",
+        lambda each: order("J1", physical_asset_requirements=(PhysicalAsset(id=each),)),
+    ),
+    (
+        ResourceKind.MATERIAL_CLASS,
+        "materialclass",
+        lambda each: order("J1", material_requirements=(Material(material_class_id=each),)),
+    ),
+    (
+        ResourceKind.MATERIAL_DEFINITION,
+        "materialdefinition",
+        lambda each: order("J1", material_requirements=(Material(material_definition_id=each),)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "word", "naming"), NAMED, ids=lambda each: each if isinstance(each, str) else "")
+async def test_what_an_order_names_must_be_known(
+    plant: Plant, kind: ResourceKind, word: str, naming: Callable[[str], JobOrder]
+) -> None:
+    await plant.store.commit(resources.allow(plant.store.keys, kind, SCOPE, ["known", "also"]))
+    declined = await plant.order(Cause.STORE, naming("stranger"))
+    assert declined == CallAnswer(UNABLE, (f"{word} 'stranger' is not known to this station",))
+    assert await jobs.load(plant.store, "J1") is None
+    assert (await plant.order(Cause.STORE, naming("known"))).status == OK
+    assert (await plant.order(Cause.UPDATE, naming("stranger"))).status == UNABLE
+    await plant.store.commit(resources.disallow(plant.store.keys, kind, SCOPE, ["also"]))
+    assert (await plant.order(Cause.UPDATE, naming("also"))).status == UNABLE
+
+
+async def test_the_work_master_an_order_names_must_be_known_in_its_scope(plant: Plant) -> None:
+    assert (await plant.order(Cause.STORE, order("J1", "stranger"))).status == UNABLE
+    assert (await plant.order(Cause.STORE, order("J1"), scope="station-2")).status == UNABLE
+
+
+async def test_everything_that_is_not_known_is_named_in_one_answer(plant: Plant) -> None:
+    strange = order("J1", "m", equipment_requirements=(Equipment(id="e"),), personnel_requirements=(Personnel(id="p"),))
+    assert len((await plant.order(Cause.STORE, strange)).reasons) == 3
+
+
+@pytest.mark.parametrize(
+    "job_id", ["", "x" * 256, "line\nbreak", "nul\0", f"list:{SCOPE}", f"open:{SCOPE}", "changes:_global"]
+)
+async def test_an_id_that_is_none_or_would_name_another_of_our_keys_is_refused(plant: Plant, job_id: str) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    before = await all_keys(plant.store)
+    assert (await plant.order(Cause.STORE, order(job_id))).status == INVALID
+    assert (await plant.order(Cause.UPDATE, order(job_id))).status == INVALID
+    for method in METHODS[2:]:
+        if method is not Cause.UPDATE:
+            assert (await plant.ask(method, job_id)).status == UNKNOWN
+    added = set(await all_keys(plant.store)) - set(before)
+    assert all(":cededupe:" in key for key in added)
+
+
+@pytest.mark.parametrize("priority", [10**30, -(2**15) - 1, 2**15])
+async def test_a_priority_beyond_int16_is_refused(plant: Plant, priority: int) -> None:
+    assert (await plant.order(Cause.STORE, order("J1", priority=priority))).status == INVALID
+    assert await jobs.load(plant.store, "J1") is None
+
+
+@pytest.mark.parametrize("job_id", ["a b", "a:b", "a/b/c", "%41", "größe 螺丝 🔩", "a+#", "{x}", "*", "J1/r/a/1"])
+async def test_a_job_id_may_hold_any_character_that_can_be_printed(
+    plant: Plant, tool: FakeEquipment, job_id: str
+) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        assert (await plant.order(Cause.STORE_AND_START, order(job_id))).status == OK
+        await plant.until_state(job_id, JobState.ENDED)
+    assert [command.job_id for command in tool.commands] == [job_id, job_id]
+    assert (await plant.ask(Cause.CLEAR, job_id)).status == OK
+    assert await jobs.list_ids(plant.store, SCOPE) == []
+
+
+async def test_the_remark_of_a_call_is_kept(plant: Plant) -> None:
+    await bring_to(plant, 3)
+    remark = (LocalizedText(text="shift ends", locale="en"),)
+    call = JobCall(SCOPE, Cause.PAUSE, IdCall(job_order_id="J1", comment=remark), "mes", "p")
+    assert (await plant.jobs.call(call)).status == OK
+    assert (await plant.job("J1")).comment == remark
+
+
+async def test_each_change_is_told_once_in_order(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE, order("J1"))
+    await plant.order(Cause.UPDATE, order("J1"))
+    await plant.ask(Cause.START, "J1")
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.ENDED)
+    await plant.ask(Cause.CLEAR, "J1")
+    told = []
+    async for change in changes.follow(plant.store, {SCOPE: "0-0"}):
+        told.append((str(change.cause), int(change.status.state)))
+        if change.cause is Cause.CLEAR:
+            break
+    assert told == [("Store", 1), ("Update", 1), ("Start", 2), ("Run", 3), ("Complete", 5), ("Clear", 5)]
+
+
+async def test_an_aborted_job_has_a_response_that_says_aborted_and_keeps_it(plant: Plant, tool: FakeEquipment) -> None:
+    await bring_to(plant, 3)
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.answer(tool.commands[0], {"torque": 1})
+    response = await jobs.load_response(plant.store, await plant.job("J1"))
+    assert response
+    assert [state.state_number for state in response.job_state] == [6]
+
+
+async def test_a_job_aborted_before_its_start_has_a_response_and_never_runs(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.ask(Cause.ABORT, "J1")
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.RUNNING)
+    job = await plant.job("J1")
+    assert job.status.state is JobState.ABORTED
+    assert await jobs.load_response(plant.store, job)
+    assert "J1" not in {command.job_id for command in tool.commands}
+
+
+async def test_a_resumed_job_whose_last_answer_came_in_the_pause_ends_at_once(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    await plant.teach("short", linear(action("a", "one")))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "short"))
+        await plant.until_state("J1", JobState.RUNNING)
+        await plant.ask(Cause.PAUSE, "J1")
+    await plant.answer(tool.commands[0])
+    assert (await plant.job("J1")).status.state is JobState.INTERRUPTED
+    assert (await plant.ask(Cause.RESUME, "J1")).status == OK
+    assert (await plant.job("J1")).status.state is JobState.ENDED
+
+
+async def test_a_paused_job_sends_nothing_until_it_is_resumed(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.RUNNING)
+        await plant.ask(Cause.PAUSE, "J1")
+        await plant.answer(tool.commands[0])
+        assert tool.told() == ["a"]
+        tool.replies = obliging
+        await plant.ask(Cause.RESUME, "J1")
+        await plant.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_nothing_is_answered_while_the_store_is_gone(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gone(*_: object) -> None:
+        raise Unavailable("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "commit", gone)
+        with pytest.raises(Unavailable):
+            await plant.order(Cause.STORE, order("J1"), event_id="e1")
+    assert await plant.order(Cause.STORE, order("J1"), event_id="e1") == CallAnswer(OK)
