@@ -212,6 +212,7 @@ def _read_item(
     if not isinstance(data, dict):
         faults.append(f"{place}: must be an object")
         return None
+    place += _called(data)
     given = _canonical(f"{place}: ", data, keys, faults)
     values: dict[str, Any] = {}
     usable = True
@@ -229,6 +230,14 @@ def _read_item(
         values[name] = key.stand_in
         usable = usable and key.stand_in is not None
     return kind(**values) if usable else None
+
+
+def _called(data: dict[str, Any]) -> str:
+    """Give the name of an item, or its ends, as an addition to its place."""
+    name, source, target = (data.get(key, data.get(_pascal(key))) for key in ("name", "source", "target"))
+    if isinstance(name, str):
+        return f" ({name})"
+    return f" ({source} → {target})" if isinstance(source, str) and isinstance(target, str) else ""
 
 
 def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:

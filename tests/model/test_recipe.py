@@ -74,42 +74,51 @@ def test_pascal_case_means_the_same_and_parameters_are_left_as_they_are() -> Non
         ({"steps": {}}, "'steps' must be a list"),
         ({"steps": ["A"]}, "steps[0]: must be an object"),
         ({"steps": [{}]}, "steps[0]: missing key 'name'"),
-        ({"steps": [{"name": ""}]}, "steps[0]: 'name' must be a string that is not empty"),
-        ({"steps": [STEP, {"name": "B", "initial": 1}]}, "steps[1]: 'initial' must be true or false"),
-        ({"transitions": [{**TRANSITION, "foo": 1}]}, "transitions[0]: unknown key 'foo'"),
-        ({"transitions": [{**TRANSITION, "priority": 1.5}]}, "transitions[0]: 'priority' must be a whole number"),
-        ({"transitions": [{**TRANSITION, "priority": True}]}, "transitions[0]: 'priority' must be a whole number"),
-        ({"transitions": [{"source": "A", "target": "A"}]}, "transitions[0]: missing key 'condition'"),
+        ({"steps": [{"name": ""}]}, "steps[0] (): 'name' must be a string that is not empty"),
+        ({"steps": [STEP, {"name": "B", "initial": 1}]}, "steps[1] (B): 'initial' must be true or false"),
+        ({"transitions": [{**TRANSITION, "foo": 1}]}, "transitions[0] (A → A): unknown key 'foo'"),
+        (
+            {"transitions": [{**TRANSITION, "priority": 1.5}]},
+            "transitions[0] (A → A): 'priority' must be a whole number",
+        ),
+        (
+            {"transitions": [{**TRANSITION, "priority": True}]},
+            "transitions[0] (A → A): 'priority' must be a whole number",
+        ),
+        ({"transitions": [{"source": "A", "target": "A"}]}, "transitions[0] (A → A): missing key 'condition'"),
         (
             {"actions": [{**ACTION, "timeout_seconds": "5"}]},
-            "actions[0]: 'timeout_seconds' must be a number of seconds",
+            "actions[0] (a): 'timeout_seconds' must be a number of seconds",
         ),
         (
             {"actions": [{**ACTION, "timeout_seconds": -1}]},
-            "actions[0]: 'timeout_seconds' must be between 0 and 1000000000 seconds",
+            "actions[0] (a): 'timeout_seconds' must be between 0 and 1000000000 seconds",
         ),
         (
             {"actions": [{**ACTION, "duration_seconds": float("inf")}]},
-            "actions[0]: 'duration_seconds' must be between 0 and 1000000000 seconds",
+            "actions[0] (a): 'duration_seconds' must be between 0 and 1000000000 seconds",
         ),
         (
             {"actions": [{**ACTION, "qualifier": "X"}]},
-            "actions[0]: 'qualifier' must be one of N, P, P0, P1, S, R, L, D, SD, DS, SL, not 'X'",
+            "actions[0] (a): 'qualifier' must be one of N, P, P0, P1, S, R, L, D, SD, DS, SL, not 'X'",
         ),
         (
             {"actions": [{**ACTION, "interaction": 3}]},
-            "actions[0]: 'interaction' must be one of push_command, pull_event, not 3",
+            "actions[0] (a): 'interaction' must be one of push_command, pull_event, not 3",
         ),
-        ({"actions": [{**ACTION, "parameters": []}]}, "actions[0]: 'parameters' must be an object"),
+        ({"actions": [{**ACTION, "parameters": []}]}, "actions[0] (a): 'parameters' must be an object"),
         (
             {"branches": [{**BRANCH, "type": "or"}]},
-            "branches[0]: 'type' must be one of selection, simultaneous, not 'or'",
+            "branches[0] (b): 'type' must be one of selection, simultaneous, not 'or'",
         ),
         (
             {"branches": [{**BRANCH, "branches": ["A"]}]},
-            "branches[0]: 'branches' must be a list of paths, each a list of step or branch names",
+            "branches[0] (b): 'branches' must be a list of paths, each a list of step or branch names",
         ),
-        ({"branches": [{**BRANCH, "branches": [[1]]}]}, "branches[0]: 'branches' must hold step or branch names only"),
+        (
+            {"branches": [{**BRANCH, "branches": [[1]]}]},
+            "branches[0] (b): 'branches' must hold step or branch names only",
+        ),
     ],
 )
 def test_a_fault_of_form_is_told_with_its_place(lists: dict[str, Any], fault: str) -> None:
