@@ -1,16 +1,21 @@
-"""Keeps the OPC UA lists at what the store holds."""
+"""Keeps the OPC UA lists at what the store holds, and tells clients of every change of state."""
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
 from edge.errors import Unavailable
-from edge.model.isa95 import JobOrderAndState
-from edge.model.job_state import state_entries
+from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
+from edge.model.job_state import has_response, is_transition, state_entries
+from edge.station.response import job_response
 from edge.store import changes, jobs, resources
+from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.jobs import Job
 
 if TYPE_CHECKING:
     from edge.uaserver.server import UaServer
@@ -21,12 +26,13 @@ _RETRY_S = 1.0
 
 
 async def show_jobs(store: Store, server: "UaServer", scopes: Sequence[str]) -> None:
-    """Show every job of the scopes and follow its changes, until cancelled; a store that is gone is waited for."""
+    """Show every job of the scopes, follow and tell its changes, until cancelled; wait for a store that is gone."""
     shown: set[tuple[str, str]] = set()
+    positions: dict[str, str] = {}
     while True:
         try:
             # The positions are taken first: what happens while the jobs are read is then followed, not missed.
-            positions = await changes.latest(store, scopes)
+            positions = positions or await changes.latest(store, scopes)
             for scope in scopes:
                 await show_work_masters(store, server, scope)
                 shown |= {(scope, job_id) for job_id in await jobs.list_ids(store, scope)}
@@ -34,7 +40,10 @@ async def show_jobs(store: Store, server: "UaServer", scopes: Sequence[str]) -> 
             for scope, job_id in tuple(shown):
                 await _show(store, server, shown, scope, job_id)
             async for change in changes.follow(store, positions):
-                await _show(store, server, shown, change.scope, change.job_order_id)
+                job = await _show(store, server, shown, change.scope, change.job_order_id)
+                if is_transition(change.cause):
+                    await _tell(store, server, change, job)
+                positions[change.scope] = change.position
         except Unavailable as error:
             logger.warning("OPC UA lists wait for the store", reason=error.message)
             await asyncio.sleep(_RETRY_S)
@@ -45,12 +54,30 @@ async def show_work_masters(store: Store, server: "UaServer", scope: str) -> Non
     server.work_masters(scope, await resources.load_work_masters(store, scope))
 
 
-async def _show(store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str) -> None:
+async def _show(store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str) -> Job | None:
     job = await jobs.load(store, job_id)
     if job is None:
         server.hide(scope, job_id)
         shown.discard((scope, job_id))
-        return
+        return None
     shown.add((scope, job_id))
-    entry = JobOrderAndState(job_order=job.order, state=state_entries(job.status))
-    server.show(scope, entry, await jobs.load_response(store, job))
+    state = state_entries(job.status)
+    # Both lists say the same of a job, also where it has moved on between two readings (OPC 10031-4, 6.2.7.1).
+    response = await _response_in(store, job, state) if has_response(job.status) else None
+    server.show(scope, JobOrderAndState(job_order=job.order, state=state), response)
+    return job
+
+
+async def _tell(store: Store, server: "UaServer", change: Change, job: Job | None) -> None:
+    state = state_entries(change.status)
+    told = JobStatusEvent(
+        job_order=job.order if job else JobOrder(job_order_id=change.job_order_id),
+        job_state=state,
+        job_response=await _response_in(store, job, state) if job else None,
+    )
+    await server.tell(change.scope, told, datetime.fromtimestamp(change.at / 1000, UTC))
+
+
+async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:
+    response = await jobs.load_response(store, job) or job_response(job, None)
+    return msgspec.structs.replace(response, job_state=state)

@@ -135,10 +135,18 @@ TRANSITIONS: Mapping[tuple[JobState, Cause], Transition] = MappingProxyType(
 )
 
 
+_MOVES = frozenset(cause for (_, cause), row in TRANSITIONS.items() if row.number)
+
+
 def next_status(state: JobState, cause: Cause) -> JobStatus | Removed | None:
     """Look up where `cause` leads from `state`; None when it is not allowed there."""
     row = TRANSITIONS.get((state, cause))
     return row.target if row else None
+
+
+def is_transition(cause: Cause) -> bool:
+    """Tell whether a cause moves a job in the state machine, which has an event; storing and removing do not."""
+    return cause in _MOVES
 
 
 def has_ended(status: JobStatus) -> bool:

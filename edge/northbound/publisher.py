@@ -10,7 +10,7 @@ from edge.links.mqtt import Session, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent
-from edge.model.job_state import Cause, state_entries
+from edge.model.job_state import is_transition, state_entries
 from edge.northbound.topics import Topics
 from edge.station.runs import Progress
 from edge.store import changes, jobs
@@ -19,8 +19,6 @@ from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
 
-_NO_TRANSITION = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR})
-"""Creation and removal of an entry are no transitions of the state machine: they have no status event."""
 _RETRY_S = 1.0
 _PROGRESS_WAITING = 1000
 
@@ -75,7 +73,7 @@ class Publisher:
         if response:
             response = msgspec.structs.replace(response, job_state=state)
         correlation = job.correlation_id if job else None
-        if change.cause not in _NO_TRANSITION:
+        if is_transition(change.cause):
             told = JobStatusEvent(job_order=order, job_state=state, job_response=response)
             # Published again after a crash, an event is known by its id.
             event_id = f"{change.scope}/{change.position}"

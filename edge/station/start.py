@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
+from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState, JobStatus
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -100,4 +101,4 @@ def end_without_run(keys: Keys, before: Job, job: Job, cause: Cause, now: int, k
 def _plain(parameter: Parameter) -> object:
     if parameter.subparameters:
         return {each.id: _plain(each) for each in parameter.subparameters}
-    return parameter.value
+    return plain_value(parameter.value)

@@ -15,13 +15,17 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a job; `status` is where it stood right after it. `position` orders the changes of a scope."""
+    """One change of a job at an instant, in milliseconds since the epoch; `status` is where it stood right after it.
+
+    `position` orders the changes of a scope.
+    """
 
     position: str
     scope: str
     job_order_id: str
     cause: Cause
     status: JobStatus
+    at: int
 
 
 def note(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
@@ -82,4 +86,5 @@ def _change(position: str, fields: Mapping[str, str]) -> Change:
         job_order_id=fields["job_order_id"],
         cause=Cause(fields["change_type"]),
         status=JobStatus(JobState[fields["state"]], SubState[substate] if substate else None),
+        at=round(datetime.fromisoformat(fields["ts"]).timestamp() * 1000),
     )

@@ -18,13 +18,15 @@ from asyncua import ua
 import edge
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
-from edge.model.isa95 import JobOrderAndState, JobResponse, WorkMaster
+from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
 from edge.uaserver import hardening, nodesets, type_cache
 from edge.uaserver.connection import Server
+from edge.uaserver.events import JobEvents
 from edge.uaserver.lists import LiveList, tell_subscribers
 from edge.uaserver.methods import Methods, Services, Target
 from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, machines_uri
 from edge.uaserver.space import (
+    JOB_ORDER_STATUS_EVENT,
     MachineDescription,
     MachineNodes,
     Nameplate,
@@ -40,18 +42,19 @@ _PRODUCT_URI = "urn:microdcs-edge"
 
 
 @dataclass(frozen=True, slots=True)
-class _MachineLists:
-    """The three lists of a machine that follow its jobs."""
+class _Machine:
+    """What of a machine follows its jobs: three lists, and events."""
 
     job_orders: LiveList
     job_responses: LiveList
     work_masters: LiveList
+    events: JobEvents
 
 
 class UaServer:
     """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S."""
 
-    def __init__(self, endpoint: str, machines: Mapping[str, _MachineLists]) -> None:
+    def __init__(self, endpoint: str, machines: Mapping[str, _Machine]) -> None:
         self.endpoint = endpoint
         self._machines = machines
 
@@ -70,6 +73,10 @@ class UaServer:
         machine = self._machines[scope]
         machine.job_orders.drop(job_order_id)
         machine.job_responses.drop(job_order_id)
+
+    async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
+        """Tell a change of a job's state that happened at an instant."""
+        await self._machines[scope].events.tell(told, at)
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show what the machine has recipes for."""
@@ -101,18 +108,18 @@ async def open_server(
         nodes = await _add_machines(server, settings, gateway, machines)
         iserver.method_service = Methods(iserver.aspace, _targets(nodes).get, services)
         changed = asyncio.Event()
-        lists = {scope: _lists(server, found, changed) for scope, found in nodes.items()}
+        shown = {scope: _machine(server, scope, found, changed) for scope, found in nodes.items()}
         endpoint = await _listen(server, host, port)
         logger.info("OPC UA server listens", endpoint=endpoint, machines=list(nodes))
         everything = tuple(
-            live for lists_ in lists.values() for live in (lists_.job_orders, lists_.job_responses, lists_.work_masters)
+            live for each in shown.values() for live in (each.job_orders, each.job_responses, each.work_masters)
         )
         running = (
             tasks.create_task(_keep_clock(server), name="opcua clock"),
             tasks.create_task(tell_subscribers(everything, changed), name="opcua notifications"),
         )
         try:
-            yield UaServer(endpoint, lists)
+            yield UaServer(endpoint, shown)
         finally:
             for task in running:
                 task.cancel()
@@ -181,12 +188,13 @@ def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
     }
 
 
-def _lists(server: Server, nodes: MachineNodes, changed: asyncio.Event) -> _MachineLists:
+def _machine(server: Server, scope: str, nodes: MachineNodes, changed: asyncio.Event) -> _Machine:
     aspace = server.iserver.aspace
-    return _MachineLists(
+    return _Machine(
         job_orders=LiveList(aspace, nodes.job_order_list, changed),
         job_responses=LiveList(aspace, nodes.job_order_response_list, changed),
         work_masters=LiveList(aspace, nodes.work_master, changed),
+        events=JobEvents(server.iserver, nodes.job_order_results, scope, JOB_ORDER_STATUS_EVENT),
     )
 
 

@@ -42,6 +42,8 @@ _HAS_INTERFACE = ua.NodeId(ua.ObjectIds.HasInterface)
 _HAS_TYPE_DEFINITION = ua.NodeId(ua.ObjectIds.HasTypeDefinition)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
 _GENERATES_EVENT = ua.NodeId(ua.ObjectIds.GeneratesEvent)
+_HAS_NOTIFIER = ua.NodeId(ua.ObjectIds.HasNotifier)
+_SERVER = ua.NodeId(ua.ObjectIds.Server)
 _MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
 _FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
@@ -149,6 +151,8 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
 
     control, results = f"{place.path}/JobOrderControl", f"{place.path}/JobOrderResults"
     _add_reference(iserver, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
+    _add_reference(iserver, _SERVER, _HAS_NOTIFIER, _node_id(results))
+    _let_subscribe_to_events(iserver, _node_id(results))
     await _withdraw_current_state(iserver, control)
     return MachineNodes(
         job_order_list=_node_id(control, "JobOrderList"),
@@ -166,6 +170,11 @@ def _methods(iserver: InternalServer, path: str, type_id: ua.NodeId, names: tupl
     own = {_node_id(path, name): name for name in names}
     of_type = {member.NodeId: member.BrowseName.Name for member in _members(iserver.aspace[type_id])}
     return own | {node_id: name for node_id, name in of_type.items() if name in names}
+
+
+def _let_subscribe_to_events(iserver: InternalServer, node_id: ua.NodeId) -> None:
+    notifier = ua.Variant(1 << ua.EventNotifier.SubscribeToEvents, ua.VariantType.Byte)
+    iserver.aspace[node_id].attributes[ua.AttributeIds.EventNotifier].value = ua.DataValue(notifier)
 
 
 async def _withdraw_current_state(iserver: InternalServer, control: str) -> None:

@@ -1,0 +1,130 @@
+"""Tells clients of every change of a job's state: events of ISA95JobOrderStatusEventType (OPC 10031-4, 6.2.8).
+
+asyncua tells an event to those who subscribed to one node only, not to those above it
+(github.com/FreeOpcUa/opcua-asyncio/issues/105), takes OfType for "of exactly this type", and knows structures in
+events only where it has made a class of them. So we tell our events ourselves.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+from asyncua import ua
+from asyncua.server.internal_server import InternalServer
+from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService, WhereClauseEvaluator
+
+from edge.model.isa95 import JobStatusEvent
+from edge.uaserver.encoding import extension_object
+
+logger = structlog.get_logger(__name__)
+
+T = ua.VariantType
+
+_SERVER = ua.NodeId(ua.ObjectIds.Server)
+_HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
+_SEVERITY = 100  # of what is as it should be (OPC 10000-5, 6.4.2: low)
+
+_filter_logger = logging.getLogger("asyncua.events")
+
+
+class Event:
+    """One event: the values of its fields by their browse path, its type with all that this one is a kind of."""
+
+    def __init__(self, types: tuple[ua.NodeId, ...], fields: Mapping[str, ua.Variant]) -> None:
+        self.types = types
+        self._fields = fields
+
+    @property
+    def EventType(self) -> ua.NodeId:  # noqa: N802 - where clauses of asyncua ask for it by this name
+        """Give the type itself."""
+        return self.types[0]
+
+    def __getattr__(self, name: str) -> Any:
+        """Give the value of a field to a where clause; one we do not have is null."""
+        held = self._fields.get(name)
+        return None if held is None else held.Value
+
+    def select(self, clauses: Iterable[ua.SimpleAttributeOperand]) -> list[ua.Variant]:
+        """Give the fields a client asked for; one we do not have is null (OPC 10000-4, 7.22.3)."""
+        return [self._fields.get("/".join(name.Name for name in clause.BrowsePath), ua.Variant()) for clause in clauses]
+
+
+class _Where(WhereClauseEvaluator):
+    """asyncua's where clauses, of which an event is of a type also if it is of a subtype."""
+
+    def _eval_el(self, index: int, event: Event) -> Any:
+        element = self.elements[index]
+        if element.FilterOperator == ua.FilterOperator.OfType:
+            return self._eval_op(element.FilterOperands[0], event) in event.types
+        return super()._eval_el(index, event)
+
+
+class JobEvents:
+    """The events of one machine. Who monitors its JobOrderResults or the Server object is told."""
+
+    def __init__(self, iserver: InternalServer, source: ua.NodeId, source_name: str, event_type: ua.NodeId) -> None:
+        self._subscriptions = iserver.subscription_service
+        self._aspace = iserver.aspace
+        self._notifiers = (source, _SERVER)
+        self._types = tuple(_lineage(iserver, event_type))
+        self._fields = {
+            "EventType": ua.Variant(event_type, T.NodeId),
+            "SourceNode": ua.Variant(source, T.NodeId),
+            "SourceName": ua.Variant(source_name, T.String),
+            "Severity": ua.Variant(_SEVERITY, T.UInt16),
+        }
+
+    async def tell(self, told: JobStatusEvent, at: datetime) -> None:
+        """Tell a change of state that happened at an instant."""
+        listeners = [
+            (items, item)
+            for subscription in tuple(self._subscriptions.subscriptions.values())
+            for items in (subscription.monitored_item_srv,)
+            for notifier in self._notifiers
+            for item in _monitoring(items, notifier)
+        ]
+        if listeners:
+            event = Event(self._types, self._fields | _fields_of(told, at))
+            for items, item in listeners:
+                await self._tell(items, item, event)
+
+    async def _tell(self, items: MonitoredItemService, item: MonitoredItemData, event: Event) -> None:
+        try:
+            if _Where(_filter_logger, self._aspace, item.filter.WhereClause).eval(event):
+                fields = ua.EventFieldList(item.client_handle, event.select(item.filter.SelectClauses))
+                await items.isub.enqueue_event(item.monitored_item_id, fields, item.queue_size)
+        except Exception:
+            # A client may have asked for what asyncua cannot do. That is its own loss, and no reason to leave the
+            # others without news.
+            logger.exception("an OPC UA client could not be told of an event", monitored_item=item.monitored_item_id)
+
+
+def _monitoring(items: MonitoredItemService, notifier: ua.NodeId) -> list[MonitoredItemData]:
+    # asyncua keeps no public list of them.
+    found = [items._monitored_items.get(each) for each in items._monitored_events.get(notifier, ())]  # noqa: SLF001
+    return [item for item in found if item is not None and item.mode is not ua.MonitoringMode.Disabled]
+
+
+def _fields_of(told: JobStatusEvent, at: datetime) -> dict[str, ua.Variant]:
+    states = [extension_object(state) for state in told.job_state]
+    text = f"{told.job_order.job_order_id}: {told.job_state[0].state_text.text}"
+    response = ua.ExtensionObject() if told.job_response is None else extension_object(told.job_response)
+    return {
+        "EventId": ua.Variant(uuid.uuid4().bytes, T.ByteString),
+        "Time": ua.Variant(at, T.DateTime),
+        "ReceiveTime": ua.Variant(datetime.now(UTC), T.DateTime),
+        "Message": ua.Variant(ua.LocalizedText(text, "en"), T.LocalizedText),
+        "JobOrder": ua.Variant(extension_object(told.job_order), T.ExtensionObject),
+        "JobState": ua.Variant(states, T.ExtensionObject, is_array=True),
+        "JobResponse": ua.Variant(response, T.ExtensionObject),
+    }
+
+
+def _lineage(iserver: InternalServer, type_id: ua.NodeId) -> Iterable[ua.NodeId]:
+    yield type_id
+    for reference in iserver.aspace[type_id].references:
+        if reference.ReferenceTypeId == _HAS_SUBTYPE and not reference.IsForward:
+            yield from _lineage(iserver, reference.NodeId)

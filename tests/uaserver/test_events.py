@@ -1,0 +1,181 @@
+"""Changes of state as clients hear of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, Node, ua
+from asyncua.ua.ua_binary import struct_to_binary
+
+from edge.model.isa95 import JobStatusEvent
+from edge.model.job_state import JobState
+from edge.uaserver.encoding import extension_object
+from edge.uaserver.namespaces import TYPES_URI
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import UA, Space, entry, response
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TOP = (("EventType", 0), ("SourceName", 0), ("Time", 0), ("Message", 0), ("Severity", 0), ("EventId", 0))
+
+
+def told(job_order_id: str, state: JobState = JobState.ENDED) -> JobStatusEvent:
+    shown = entry(job_order_id, state)
+    return JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response(job_order_id))
+
+
+class Ear:
+    """Gathers the fields of the events that a client hears."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[list[Any]] = asyncio.Queue()
+
+    def event_notification(self, event: Any) -> None:
+        self.heard.put_nowait([field.Value for field in event.event_fields])
+
+    async def next(self) -> list[Any]:
+        async with asyncio.timeout(5):
+            return await self.heard.get()
+
+
+async def results(space: Space, scope: str = "station-1") -> Node:
+    return await (await space.job_management(scope)).get_child([space.name("JobOrderResults", UA + "Machinery/Jobs/")])
+
+
+def select(space: Space) -> list[ua.SimpleAttributeOperand]:
+    isa95 = space.index[UA + "ISA95-JOBCONTROL_V2/"]
+    names = [*TOP, *((name, isa95) for name in ("JobOrder", "JobState", "JobResponse")), ("Unheard", 0)]
+    return [
+        ua.SimpleAttributeOperand(
+            TypeDefinitionId=ua.NodeId(ua.ObjectIds.BaseEventType),
+            BrowsePath=[ua.QualifiedName(name, index)],
+            AttributeId=ua.AttributeIds.Value,
+        )
+        for name, index in names
+    ]
+
+
+def of_type(type_id: ua.NodeId) -> ua.ContentFilter:
+    operand = ua.LiteralOperand(Value=ua.Variant(type_id, ua.VariantType.NodeId))
+    return ua.ContentFilter(
+        Elements=[ua.ContentFilterElement(FilterOperator=ua.FilterOperator.OfType, FilterOperands=[operand])]
+    )
+
+
+class Listening:
+    """Listens to events of a node until the end of the test."""
+
+    def __init__(self, client: Client, space: Space) -> None:
+        self._client = client
+        self._space = space
+        self.subscriptions: list[Any] = []
+
+    async def __call__(self, node: Node, where: ua.ContentFilter | None = None) -> Ear:
+        ear = Ear()
+        subscription = await self._client.create_subscription(20, ear)
+        self.subscriptions.append(subscription)
+        wanted = ua.EventFilter(SelectClauses=select(self._space), WhereClause=where or ua.ContentFilter())
+        await subscription.subscribe_events(node, evfilter=wanted)
+        return ear
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def listen(client: Client, space: Space) -> AsyncIterator[Listening]:
+    listening = Listening(client, space)
+    yield listening
+    for subscription in listening.subscriptions:
+        await subscription.delete()
+
+
+async def test_a_change_is_told_with_order_state_and_response(
+    server: UaServer, space: Space, listen: Listening
+) -> None:
+    ear = await listen(await results(space))
+    await server.tell("station-1", told("job-1"), AT)
+    event_type, source, time, message, severity, event_id, order, state, answer, unheard = await ear.next()
+    assert event_type == ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI])
+    assert (source, time, message.Text) == ("station-1", AT, "job-1: Ended")
+    assert (severity, len(event_id), unheard) == (100, 16, None)
+    assert struct_to_binary(order) == extension_object(told("job-1").job_order).Body
+    assert [struct_to_binary(each) for each in state] == [
+        extension_object(each).Body for each in told("job-1").job_state
+    ]
+    assert struct_to_binary(answer) == extension_object(response("job-1")).Body
+
+
+async def test_whoever_listens_to_the_server_hears_of_every_machine(
+    client: Client, server: UaServer, listen: Listening
+) -> None:
+    ear = await listen(client.nodes.server)
+    for scope in ("station-1", "station-2"):
+        await server.tell(scope, told("job-1"), AT)
+    assert [(await ear.next())[1] for _ in range(2)] == ["station-1", "station-2"]
+
+
+async def test_whoever_listens_to_one_machine_hears_of_no_other(
+    server: UaServer, space: Space, listen: Listening
+) -> None:
+    ear = await listen(await results(space, "station-2"))
+    await server.tell("station-1", told("job-1"), AT)
+    await server.tell("station-2", told("job-2"), AT)
+    assert (await ear.next())[3].Text == "job-2: Ended"
+
+
+def types_to_ask_for(space: Space) -> Sequence[tuple[ua.NodeId, bool]]:
+    isa95 = space.index[UA + "ISA95-JOBCONTROL_V2/"]
+    return (
+        (ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI]), True),
+        (ua.NodeId(1006, isa95), True),
+        (ua.NodeId(ua.ObjectIds.BaseEventType), True),
+        (ua.NodeId(ua.ObjectIds.AuditEventType), False),
+    )
+
+
+@pytest.mark.parametrize("number", range(4))
+async def test_an_event_is_of_its_type_and_of_those_above(
+    client: Client, server: UaServer, space: Space, listen: Listening, number: int
+) -> None:
+    type_id, fits = types_to_ask_for(space)[number]
+    some, every = await listen(client.nodes.server, of_type(type_id)), await listen(client.nodes.server)
+    await server.tell("station-1", told("job-1"), AT)
+    await every.next()
+    await server.tell("station-1", told("job-2"), AT)
+    await every.next()
+    assert [some.heard.qsize() > 0 or fits, fits] == [fits or False, fits]
+    if fits:
+        assert (await some.next())[3].Text == "job-1: Ended"
+
+
+async def test_a_change_before_the_start_has_no_response_to_tell(
+    server: UaServer, space: Space, listen: Listening
+) -> None:
+    ear = await listen(await results(space))
+    shown = entry("job-1")
+    await server.tell("station-1", JobStatusEvent(job_order=shown.job_order, job_state=shown.state), AT)
+    assert (await ear.next())[8] in (None, ua.ExtensionObject())
+
+
+async def test_a_listener_that_asks_for_the_impossible_keeps_nobody_else_from_hearing(
+    server: UaServer, space: Space, listen: Listening
+) -> None:
+    like = ua.ContentFilter(
+        Elements=[ua.ContentFilterElement(FilterOperator=ua.FilterOperator.Like, FilterOperands=[])]
+    )
+    node = await results(space)
+    await listen(node, like)
+    ear = await listen(node)
+    await server.tell("station-1", told("job-1"), AT)
+    assert (await ear.next())[3].Text == "job-1: Ended"
+
+
+async def test_the_server_notifies_of_what_its_machines_do(client: Client, space: Space) -> None:
+    references = await client.nodes.server.get_references(ua.ObjectIds.HasNotifier)
+    assert {reference.NodeId for reference in references} >= {
+        (await results(space, scope)).nodeid for scope in ("station-1", "station-2")
+    }
+    for node in (client.nodes.server, await results(space)):
+        assert await node.read_event_notifier() == {ua.EventNotifier.SubscribeToEvents}
