@@ -80,7 +80,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     from edge.store.runs import load
 
     settings = load_settings(settings_file, os.environ)
-    async with open_store(settings.redis, "edge-draw") as store:
+    async with open_store(settings.redis, consumer=None) as store:
         stored = await load(store, job_id)
     if stored is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")

@@ -39,11 +39,18 @@ _COMMIT_SHA = hashlib.sha1(_COMMIT_LUA, usedforsecurity=False).hexdigest()
 class Store:
     """The one door to Redis. Every call raises Unavailable when the server cannot serve it now."""
 
-    def __init__(self, client: aioredis.Redis, patient: aioredis.Redis, keys: Keys, consumer: str) -> None:
+    def __init__(self, client: aioredis.Redis, patient: aioredis.Redis, keys: Keys, consumer: str | None) -> None:
         self._client = client
         self._patient = patient
         self.keys = keys
-        self.consumer = consumer
+        self._consumer = consumer
+
+    @property
+    def consumer(self) -> str:
+        """The name under which this instance takes work."""
+        if self._consumer is None:
+            raise Defect("work is to be taken for a store that takes none", "Report this.")
+        return self._consumer
 
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that reads, or writes nothing a decision depends on."""
@@ -61,7 +68,7 @@ class Store:
 
     async def commit(self, commit: Commit) -> CommitResult:
         """Write what a decision changed: all of it, or nothing and Stale."""
-        argument = pack(commit, GROUP, self.consumer)
+        argument = pack(commit, GROUP, self._consumer)
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 try:
@@ -123,14 +130,19 @@ _GROUPS = ("NOGROUP", "UNBLOCKED", "BUSYGROUP")
 
 
 @contextlib.asynccontextmanager
-async def open_store(settings: RedisSettings, consumer: str) -> AsyncIterator[Store]:
+async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIterator[Store]:
     """Connect and check the server; `consumer` names this instance in the work streams' consumer group.
+
+    Without a consumer the store takes no work: what its commits add stays on the queue for an instance that does. Such
+    a visitor shares the embedded server of another process.
 
     Raises Unavailable when the server cannot be reached, SettingsError when it cannot serve us as it is set up.
     """
     async with contextlib.AsyncExitStack() as stack:
         if settings.url.startswith("embedded:"):
-            path = await stack.enter_async_context(_embedded_server(settings.url.removeprefix("embedded:")))
+            directory = settings.url.removeprefix("embedded:")
+            running = await _running_server(directory) if consumer is None else None
+            path = running or await stack.enter_async_context(_embedded_server(directory))
             url = f"unix://{path}"
         else:
             url = settings.url
@@ -220,6 +232,14 @@ async def _embedded_server(directory: str) -> AsyncIterator[Path]:
             yield socket
         finally:
             await asyncio.to_thread(server.stop)
+
+
+async def _running_server(directory: str) -> Path | None:
+    """Find the server that another process runs in a directory."""
+    if not directory:
+        return None
+    socket = await asyncio.to_thread(_data_directory, directory) / "valkey.sock"
+    return socket if await _answers(socket) else None
 
 
 def _data_directory(name: str) -> Path:

@@ -131,20 +131,19 @@ def _packed(guard: Guard) -> tuple[str | int, ...]:
             assert_never(guard)
 
 
-def pack(commit: Commit, group: str, consumer: str) -> bytes:
-    """Write a commit as the argument of `commit.lua`.
+def pack(commit: Commit, group: str, consumer: str | None) -> bytes:
+    """Write a commit as the argument of `commit.lua`; without a consumer its work is queued, and nothing is taken.
 
     Redis' cmsgpack knows no bin type, hence use_bin_type=False.
     """
+    operations = [(each.command, *each.arguments) for each in commit.operations]
     work: tuple[object, ...] = ()
-    if commit.work:
+    if consumer is None:
+        operations += [("XADD", entry.key, "*", *entry.fields) for entry in commit.work]
+    elif commit.work:
         (key,) = {entry.key for entry in commit.work}
         work = (key, group, consumer, [entry.fields for entry in commit.work])
-    plan = (
-        [_packed(guard) for guard in commit.guards],
-        [(each.command, *each.arguments) for each in commit.operations],
-        work,
-    )
+    plan = ([_packed(guard) for guard in commit.guards], operations, work)
     packed: bytes = msgpack.packb(plan, use_bin_type=False)
     return packed
 

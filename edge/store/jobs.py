@@ -164,3 +164,11 @@ async def list_ids(store: Store, scope: str) -> Sequence[str]:
     """Give the ids of all jobs of a scope, the highest priority first."""
     ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_list(scope), 0, -1)
     return ids
+
+
+async def load_all(store: Store, scope: str) -> list[Job]:
+    """Read all jobs of a scope, the highest priority first."""
+    ids = await list_ids(store, scope)
+    found = await store.read([("HGETALL", store.keys.joborder(each)) for each in ids]) if ids else []
+    # One that was removed in between has gone.
+    return [_job(fields) for fields in found if fields]

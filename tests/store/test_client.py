@@ -272,3 +272,13 @@ async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     error = await refusal_of(f"embedded:{tmp_path}/file")
     assert str(tmp_path) in error.message
+
+
+async def test_who_takes_no_work_visits_the_server_of_another_process_and_leaves_it_running(tmp_path: Path) -> None:
+    settings = RedisSettings(url=f"embedded:{tmp_path}")
+    async with open_store(settings, "edge") as store:
+        async with open_store(settings, consumer=None) as visitor:
+            assert await visitor.commit(SAVED) == Committed()
+        assert await store.execute("HGET", "word", "text") == "kept"
+    async with open_store(settings, consumer=None) as visitor:
+        assert await visitor.execute("HGET", "word", "text") == "kept"

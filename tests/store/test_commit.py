@@ -6,7 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.store.client import Store
+from edge.config import RedisSettings
+from edge.errors import Defect
+from edge.store import work
+from edge.store.client import Store, open_store
 from edge.store.commit import (
     Absent,
     Commit,
@@ -142,6 +145,24 @@ async def test_a_consumer_group_that_was_lost_is_made_again(store: Store, key: K
     result = await store.commit(entry(key("w"), 2))
     assert isinstance(result, Committed)
     assert [taken.fields for taken in result.taken] == [{"number": "2"}]
+
+
+async def test_without_a_consumer_the_work_a_commit_adds_stays_on_the_queue(redis: RedisSettings, key: Key) -> None:
+    async with open_store(redis, consumer=None) as visitor:
+        commit = join((entry(key("w"), 1), hashed(key("a"), rev="1"), entry(key("v"), 2)))
+        assert await visitor.commit(commit) == Committed()
+        assert await visitor.commit(guarded(Revision(key("a"), 7), entry(key("w"), 3))) == Stale(key("a"))
+    async with open_store(redis, consumer="edge") as store:
+        result = await store.commit(entry(key("w"), 4))
+        assert isinstance(result, Committed)
+        assert [taken.fields for taken in result.taken] == [{"number": "1"}]
+        assert await store.execute("XLEN", key("v")) == 1
+
+
+async def test_who_has_no_consumer_cannot_ask_for_work(redis: RedisSettings) -> None:
+    async with open_store(redis, consumer=None) as visitor:
+        with pytest.raises(Defect, match="takes none"):
+            await work.unfinished(visitor, ["station-1"])
 
 
 async def test_a_stale_commit_adds_no_work(store: Store, key: Key) -> None:
