@@ -11,11 +11,12 @@ from typing import Any
 import asyncua
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
-from asyncua.server.binary_server_asyncio import BinaryServer, OPCUAProtocol
-from asyncua.server.uaprocessor import UaProcessor
+from asyncua.server.binary_server_asyncio import BinaryServer
 from asyncua.ua import ua_binary
 
 from edge.uaserver.codec import Unreadable, read_length, read_node_id
+from edge.uaserver.framing import Framing
+from edge.uaserver.processor import SessionProcessor
 from edge.uaserver.variant import read_variant
 
 _CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
@@ -23,7 +24,7 @@ _MOST_CALLS = 100
 _asyncua_unpack_array = ua_binary.unpack_uatype_array
 
 
-class Processor(UaProcessor):
+class Processor(SessionProcessor):
     """Answers the requests of one connection."""
 
     async def _process_message(self, typeid: ua.NodeId, requesthdr: Any, seqhdr: Any, body: Buffer) -> bool:
@@ -43,12 +44,12 @@ class Processor(UaProcessor):
         return True
 
 
-class Connection(OPCUAProtocol):
+class Connection(Framing):
     """One connection of a client."""
 
-    processor: UaProcessor | None
+    processor: SessionProcessor | None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Have its messages answered by our processor, unless it is refused."""
         super().connection_made(transport)
         if self.processor is not None:

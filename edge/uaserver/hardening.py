@@ -1,30 +1,26 @@
-"""Holds asyncua 2.1.0 to what we promise: whoever connects may look, and nothing else.
+"""Holds the core of asyncua 2.1.0 to what we promise: its limits, its services, its sessions.
 
-Everything we have to do differently from asyncua stands here, as subclasses of its parts; nothing is patched
-into its modules. `tests/uaserver/test_hardening.py` notices when asyncua mends one of them itself.
+What has to be different about one connection stands in `framing`, `channel`, `processor` and `session`, all as
+subclasses of asyncua's parts. `tests/uaserver/test_hardening.py` notices when asyncua mends one of them itself.
 """
 
-from typing import Never
+from collections.abc import Iterable
+from typing import Any, Never
 
 from asyncua import ua
-from asyncua.common.connection import TransportLimits
 from asyncua.common.utils import ServiceError
 from asyncua.crypto.permission_rules import USER_TYPES, PermissionRuleset, User, UserRole
 from asyncua.server.address_space import AttributeService
 from asyncua.server.internal_server import InternalServer
-from asyncua.server.user_managers import UserManager
 
+from edge.uaserver import limits
+from edge.uaserver.admission import Admission
+from edge.uaserver.session import Session
 from edge.uaserver.type_cache import TypeNodes
 
-# asyncua would gather 100 MiB of chunks for anybody, before it knows who that is
-# (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
-_CHUNK_BYTES = 65_535
-_MAX_CHUNKS = 64
-_MAX_CONNECTIONS = 20
 
-
-class LookOnly(PermissionRuleset):
-    """Which services clients may ask for: those that change nothing; Write and Call, to hear no in their way.
+class OpenServices(PermissionRuleset):
+    """Which services clients may ask for: those that add and delete no nodes; Write and Call have their own rules.
 
     asyncua's SimpleRoleRuleset opens AddNodes and its like to whoever is called "admin".
     """
@@ -35,24 +31,6 @@ class LookOnly(PermissionRuleset):
         """Tell whether the service may run."""
         del user, body
         return action_type_id in self._allowed
-
-
-class Anonymous(UserManager):
-    """Takes everybody for an ordinary user: no name and no password makes an administrator.
-
-    asyncua's PermissiveUserManager makes "admin" with any password one.
-    """
-
-    def get_user(
-        self,
-        iserver: InternalServer,
-        username: str | None = None,
-        password: str | None = None,
-        certificate: object = None,
-    ) -> User:
-        """Answer who is at the other end."""
-        del iserver, username, password, certificate
-        return User(role=UserRole.User)
 
 
 class ReadOnlyAttributes(AttributeService):
@@ -66,19 +44,45 @@ class ReadOnlyAttributes(AttributeService):
         return [ua.StatusCode(ua.StatusCodes.BadUserAccessDenied) for _ in params.NodesToWrite]
 
 
-class LookOnlyServer(InternalServer):
+class ServerCore(InternalServer):
     """asyncua's server core under the rules of this module; without `types` it makes namespace 0 itself."""
 
-    def __init__(self, types: TypeNodes | None) -> None:
-        super().__init__(user_manager=Anonymous())
+    def __init__(self, types: TypeNodes | None, admission: Admission) -> None:
+        super().__init__()
+        # Sessions are activated by `processor`, which knows the channel: asyncua's managers do not.
+        self.user_manager = None
+        self.admission = admission
         self._types = types
         self.attribute_service = ReadOnlyAttributes(self.aspace)
         self.allow_remote_admin = False
-        self.supported_tokens = (ua.AnonymousIdentityToken,)
-        self.max_connections = _MAX_CONNECTIONS
+        self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken)
+        self.max_connections = limits.CONNECTIONS
+        self.max_subscriptions = limits.SUBSCRIPTIONS
+        self.max_monitored_item_queue_size = limits.QUEUED_EVENTS
+        self.max_unacked_messages_per_subscription = limits.UNACKNOWLEDGED
         # asyncua's clock only looks every second whether it should stop, which stopping would wait for. We
         # run our own.
         self.disabled_clock = True
+
+    async def setup_nodes(self) -> None:
+        """Say what one request may ask for, as it is."""
+        await super().setup_nodes()
+        for name, most in limits.OPERATIONS.items():
+            node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
+            value = ua.DataValue(ua.Variant(most, ua.VariantType.UInt32))
+            await self.write_attribute_value(ua.NodeId(node), value)
+
+    def create_session(self, name: Any, user: User | None = None, external: bool = False) -> Session:  # noqa: FBT001, FBT002 - asyncua's signature
+        """Make a session of a client. Raises BadTooManySessions."""
+        del user, external
+        if len(self._external_sessions) >= limits.SESSIONS:
+            raise ServiceError(ua.StatusCodes.BadTooManySessions)
+        return Session(self, name)
+
+    def session_of(self, session_id: ua.NodeId) -> Session | None:
+        """Give the session of this id."""
+        sessions: Iterable[Session] = self._external_sessions.values()
+        return next((session for session in sessions if session.session_id == session_id), None)
 
     async def load_standard_address_space(self, shelf_file: object = None) -> None:
         """Take the prepared types whole; asyncua's own cache has namespace 0 only, and is never found."""
@@ -96,13 +100,3 @@ class LookOnlyServer(InternalServer):
     def register_server(self, *_: object) -> Never:
         """Refuse: asyncua lets anybody, without a session, add to what we answer about other servers."""
         raise ServiceError(ua.StatusCodes.BadServiceUnsupported)
-
-
-def limits() -> TransportLimits:
-    """Bound what one message may cost us."""
-    return TransportLimits(
-        max_recv_buffer=_CHUNK_BYTES,
-        max_send_buffer=_CHUNK_BYTES,
-        max_chunk_count=_MAX_CHUNKS,
-        max_message_size=_MAX_CHUNKS * _CHUNK_BYTES,
-    )

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import os
+import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -19,9 +19,12 @@ import edge
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
-from edge.uaserver import hardening, nodesets, type_cache
+from edge.uaserver import certificates, nodesets, security, type_cache
+from edge.uaserver.admission import Admission
+from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.connection import Server
 from edge.uaserver.events import JobEvents
+from edge.uaserver.hardening import ServerCore
 from edge.uaserver.lists import LiveList, tell_subscribers
 from edge.uaserver.methods import Methods, Services, Target
 from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, machines_uri
@@ -93,13 +96,15 @@ async def open_server(
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the block is left; the server's own tasks run in `tasks`.
 
-    Raises SettingsError when the node sets are not there or the endpoint cannot be, Unavailable when its port
-    is taken.
+    Raises SettingsError when the node sets are not there, the endpoint cannot be or our certificate not be kept,
+    Unavailable when the port is taken.
     """
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
+    uri = application_uri(gateway)
+    own = certificates.load_or_make(Path(settings.pki), uri, certificates.own_hosts(host))
     with _prepared_types(directory) as (content, types):
-        iserver = hardening.LookOnlyServer(types)
+        iserver = ServerCore(types, Admission(settings))
         server = Server(iserver=iserver)
         await server.init()
         if types is None:
@@ -109,13 +114,14 @@ async def open_server(
         iserver.method_service = Methods(iserver.aspace, _targets(nodes).get, services)
         changed = asyncio.Event()
         shown = {scope: _machine(server, scope, found, changed) for scope, found in nodes.items()}
-        endpoint = await _listen(server, host, port)
+        endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listens", endpoint=endpoint, machines=list(nodes))
         everything = tuple(
             live for each in shown.values() for live in (each.job_orders, each.job_responses, each.work_masters)
         )
         running = (
             tasks.create_task(_keep_clock(server), name="opcua clock"),
+            tasks.create_task(security.watch_certificate(own.certificate, uri), name="opcua certificate"),
             tasks.create_task(tell_subscribers(everything, changed), name="opcua notifications"),
         )
         try:
@@ -141,17 +147,10 @@ def _prepared_types(directory: Path) -> Iterator[tuple[nodesets.Content, type_ca
 
 
 def _where_to_listen(endpoint: str) -> tuple[str, int]:
-    # Whoever connects is anonymous. Until there are users and certificates, nobody from outside may.
     parts = urlsplit(endpoint)
     host = parts.hostname or _LOOPBACK
     port = _PORT if parts.port is None else parts.port
-    if host == "localhost":
-        return _LOOPBACK, port
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host).is_loopback:
-            return host, port
-    logger.warning("OPC UA is served to this host only: it has no users yet", endpoint=endpoint, instead=_LOOPBACK)
-    return _LOOPBACK, port
+    return (_LOOPBACK if host == "localhost" else host), port
 
 
 async def _introduce(server: Server, settings: OpcuaSettings, gateway: str) -> None:
@@ -198,22 +197,19 @@ def _machine(server: Server, scope: str, nodes: MachineNodes, changed: asyncio.E
     )
 
 
-async def _listen(server: Server, host: str, port: int) -> str:
-    server.limits = hardening.limits()
+async def _listen(server: Server, settings: OpcuaSettings, own: OwnCertificate, host: str, port: int) -> str:
     server.set_endpoint(_url(host, port))
-    server.set_security_policy([ua.SecurityPolicyType.NoSecurity], permission_ruleset=hardening.LookOnly())
+    security.offer(server, settings, own)
     try:
         await server.start()
     except OSError as error:
-        problem = f"opcua.endpoint: cannot listen on {_url(host, port)}: {os.strerror(error.errno or 0)}"
+        reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        problem = f"opcua.endpoint: cannot listen on {_url(host, port)}: {reason}"
         if error.errno == errno.EADDRINUSE:
             raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
         raise SettingsError([problem]) from error
     endpoint = _url(host, server.bserver.port)
-    for description in server.iserver.endpoints:
-        # asyncua described them before it knew its port, when it was asked for any that is free.
-        description.EndpointUrl = endpoint
-        description.Server.DiscoveryUrls = [endpoint]
+    security.describe(server.iserver.endpoints, endpoint, takes_anonymous=settings.anonymous != "nobody")
     return endpoint
 
 

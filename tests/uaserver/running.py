@@ -1,10 +1,13 @@
 """How the tests of this room run a server, find their way in it, and what they let it show."""
 
 import asyncio
+import atexit
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import msgspec
 from asyncua import Client, Node, ua
 
 from edge.config import OpcuaSettings
@@ -14,14 +17,21 @@ from edge.station.jobs import CallAnswer, JobCall
 from edge.station.responses import Found
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
-from edge.uaserver.roles import CALLER, Caller, Role
+from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer, open_server
 from edge.uaserver.space import MachineDescription
 
 UA = "http://opcfoundation.org/UA/"
 
+_directory = tempfile.TemporaryDirectory(prefix="uaserver-")
+atexit.register(_directory.cleanup)
+
 SETTINGS = OpcuaSettings(
     endpoint="opc.tcp://127.0.0.1:0",
+    security="none",
+    users_file=f"{_directory.name}/users",
+    trusted=f"{_directory.name}/trusted",
+    pki=f"{_directory.name}/pki",  # one for all tests: making a key takes time
     manufacturer="Tightening Works",
     serial_number="4711",
     product_instance_uri="https://example.com/4711",
@@ -62,19 +72,18 @@ async def served(
     settings: OpcuaSettings = SETTINGS,
     machines: Sequence[MachineDescription] = MACHINES,
     station: Station | None = None,
-    role: Role | None = None,
+    role: Role = Role.OBSERVER,
 ) -> AsyncIterator[UaServer]:
     """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones.
 
-    Every client is of that role; without one, methods are refused.
+    Every client without a name is of that role.
     """
+    settings = msgspec.structs.replace(settings, anonymous=role.name.lower())
     behind = station or Station()
     opened: asyncio.Future[UaServer] = asyncio.get_running_loop().create_future()
     enough = asyncio.Event()
 
     async def hold() -> None:
-        if role:
-            CALLER.set(Caller("somebody", role))  # what serves a connection runs in a copy of this context
         services = Services(behind, behind)
         async with (
             asyncio.TaskGroup() as tasks,

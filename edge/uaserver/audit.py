@@ -1,0 +1,108 @@
+"""The audit record: who called what over OPC UA, who logged in, who was turned away, and how it ended.
+
+Records go to the log, whatever level the settings give it; under systemd that is the journal, which signs, rotates and
+forwards. The field names stay: `journalctl AUDIT=opcua.call USER=alice`.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+import structlog
+from asyncua import ua
+from structlog.stdlib import BoundLogger
+
+from edge.model.isa95 import JobOrder
+from edge.uaserver.codec import Unreadable
+from edge.uaserver.encoding import structure_of
+from edge.uaserver.roles import Caller
+
+_LONGEST_TEXT = 1000
+
+_stdlib_logger = logging.getLogger("edge.audit")
+_stdlib_logger.setLevel(logging.INFO)
+_logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
+
+
+def called(caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult) -> None:
+    """Record a method call."""
+    _logger.info(
+        "OPC UA call",
+        audit="opcua.call",
+        **_who(caller),
+        method=method,
+        object=str(request.ObjectId.Identifier),
+        **_bounded({"job_order_id": _job_order_id(request), "comment": _comment(request)}),
+        status=result.StatusCode.name,
+        return_status=_return_status(result),
+    )
+
+
+def logged_in(caller: Caller) -> None:
+    """Record that a session belongs to somebody from now on."""
+    _logger.info("OPC UA login", audit="opcua.login", **_who(caller))
+
+
+class Refusals:
+    """Records who was turned away; a flood of them leaves a drop in the log, and a count of what it holds back."""
+
+    MOST = 20
+    WITHIN_S = 60.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since = clock()
+        self._told = 0
+
+    def tell(self, what: str, address: str, **fields: object) -> None:
+        """Record a refusal, unless there have been too many just now."""
+        now = self._clock()
+        if now - self._since > self.WITHIN_S:
+            if self._told > self.MOST:
+                _logger.warning("more OPC UA refusals", audit="opcua.refused", untold=self._told - self.MOST)
+            self._since, self._told = now, 0
+        self._told += 1
+        if self._told <= self.MOST:
+            _logger.warning(what, audit="opcua.refused", address=address, **_bounded(fields))
+
+
+def _who(caller: Caller) -> dict[str, object]:
+    return {
+        "user": caller.name or "anonymous",
+        "role": caller.role.name.lower(),
+        "application": caller.application,
+        "address": caller.address,
+    }
+
+
+def _job_order_id(request: ua.CallMethodRequest) -> str:
+    """Give the job order a call is about: its first argument is the order or its identifier."""
+    match request.InputArguments:
+        case [ua.Variant(Value=str(job_order_id)), *_]:
+            return job_order_id
+        case [ua.Variant(Value=ua.ExtensionObject() as order), *_]:
+            with contextlib.suppress(Unreadable):
+                return structure_of(JobOrder, order).job_order_id
+        case _:
+            pass
+    return ""
+
+
+def _comment(request: ua.CallMethodRequest) -> str:
+    """Give the comment of a call: an array of localized texts (OPC 10031-4, 6.2.2)."""
+    arrays = (each.Value for each in request.InputArguments or () if each.VariantType is ua.VariantType.LocalizedText)
+    return " / ".join(text.Text or "" for array in arrays if isinstance(array, list) for text in array)
+
+
+def _return_status(result: ua.CallMethodResult) -> int | None:
+    """Give the ReturnStatus, which is the last that a method answers."""
+    match result.OutputArguments:
+        case [*_, ua.Variant(Value=int(status), VariantType=ua.VariantType.UInt64)]:
+            return status
+        case _:
+            return None
+
+
+def _bounded(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value[:_LONGEST_TEXT] if isinstance(value, str) else value for name, value in fields.items()}

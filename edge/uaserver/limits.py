@@ -1,0 +1,59 @@
+"""What clients may cost us: connections, sessions, bytes, operations, news that wait."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from asyncua.common.connection import TransportLimits
+
+# asyncua would gather 100 MiB of chunks for anybody, before it knows who that is
+# (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
+CHUNK_BYTES = 65_535
+CHUNKS = 64
+MESSAGE_BYTES = CHUNKS * CHUNK_BYTES
+
+CONNECTIONS = 20
+SESSIONS = 50
+"""More than connections: a session with subscriptions waits for its client to come back."""
+
+SUBSCRIPTIONS = 200
+SUBSCRIPTIONS_OF_SESSION = 20
+MONITORED_ITEMS_OF_SESSION = 2000
+
+SHORTEST_INTERVAL_MS = 50.0
+LONGEST_INTERVAL_MS = 3_600_000.0
+LONGEST_SILENCE_MS = 3_600_000.0
+"""After this a subscription ends that nobody has asked for its news."""
+
+QUEUED_EVENTS = 1000
+QUEUED_VALUES = 10
+"""What is monitored here is state: the last value counts, and lists are long."""
+UNACKNOWLEDGED = 100
+"""News of one subscription that were sent, and are kept until the client says it has them."""
+
+OPERATIONS: Mapping[str, int] = MappingProxyType(
+    {
+        "MaxNodesPerRead": 1000,
+        "MaxNodesPerHistoryReadData": 100,
+        "MaxNodesPerHistoryReadEvents": 100,
+        "MaxNodesPerWrite": 1000,
+        "MaxNodesPerHistoryUpdateData": 100,
+        "MaxNodesPerHistoryUpdateEvents": 100,
+        "MaxNodesPerMethodCall": 100,
+        "MaxNodesPerBrowse": 500,
+        "MaxNodesPerRegisterNodes": 1000,
+        "MaxNodesPerTranslateBrowsePathsToNodeIds": 500,
+        "MaxNodesPerNodeManagement": 100,
+        "MaxMonitoredItemsPerCall": 1000,
+    }
+)
+"""What one request may ask for, by the name of the property of OperationLimits (OPC 10000-5, 6.3.11)."""
+
+
+def transport() -> TransportLimits:
+    """Bound what one message may cost us."""
+    return TransportLimits(
+        max_recv_buffer=CHUNK_BYTES,
+        max_send_buffer=CHUNK_BYTES,
+        max_chunk_count=CHUNKS,
+        max_message_size=MESSAGE_BYTES,
+    )

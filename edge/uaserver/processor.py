@@ -1,0 +1,246 @@
+"""Answers the requests of one connection, once it is clear who asks.
+
+asyncua ties a session to the connection that made it and believes every request that comes over it; anybody who knows
+a session's token, a small number, may take it over. Here a request belongs to a session by its token and its channel
+(OPC 10000-4, 5.6), sessions are activated by us, and what cannot be read is answered and told in one line.
+"""
+
+import asyncio
+import hmac
+import struct
+from typing import Any
+
+import structlog
+from asyncua import ua
+from asyncua.common.connection import TransportLimits
+from asyncua.common.utils import Buffer, ServiceError
+from asyncua.crypto.security_policies import SecurityPolicy
+from asyncua.crypto.uacrypto import InvalidSignature as UaInvalidSignature
+from asyncua.server.uaprocessor import UaProcessor
+from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, uatcp_to_binary
+from cryptography.exceptions import InvalidSignature
+
+from edge.uaserver import audit
+from edge.uaserver.admission import Peer
+from edge.uaserver.channel import Channel
+from edge.uaserver.roles import Caller
+from edge.uaserver.session import Session
+
+logger = structlog.get_logger(__name__)
+
+_CREATE = ua.NodeId(ua.ObjectIds.CreateSessionRequest_Encoding_DefaultBinary)
+_ACTIVATE = ua.NodeId(ua.ObjectIds.ActivateSessionRequest_Encoding_DefaultBinary)
+_WITHOUT_SESSION = frozenset(
+    ua.NodeId(service)
+    for service in (
+        ua.ObjectIds.FindServersRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.GetEndpointsRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.RegisterServerRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.RegisterServer2Request_Encoding_DefaultBinary,
+        ua.ObjectIds.CloseSecureChannelRequest_Encoding_DefaultBinary,
+    )
+)
+
+_LENGTH = struct.Struct("<I")
+_FAULTS_TOLD = 10  # of one connection; a broken client would fill the log
+
+
+class SessionProcessor(UaProcessor):
+    """The state of one connection: its channel, and the session that is used over it."""
+
+    def __init__(self, internal_server: Any, transport: asyncio.Transport, limits: TransportLimits) -> None:
+        self._session: Session | None = None
+        super().__init__(internal_server, transport, limits)
+        self._admission = internal_server.admission
+        self._address = str(self.name[0]) if self.name else ""
+        self._connection = Channel(self._limits, self._admission, self._address)
+        self._faults = 0
+
+    @property
+    def session(self) -> Session | None:
+        """Give the session used over this connection."""
+        return self._session
+
+    @session.setter
+    def session(self, session: Session | None) -> None:
+        # asyncua assigns it when it has made one; from then on the session knows its channel.
+        self._session = session
+        if session is not None:
+            session.processor = self
+
+    @property
+    def channel(self) -> Channel:
+        """Give the secure channel of this connection."""
+        return self._connection
+
+    async def process(self, header: ua.Header, body: Buffer) -> bool:
+        """Take a chunk; tell whether the connection goes on. What breaks the protocol ends it, as it has to."""
+        try:
+            self._check_length(header)
+            goes_on: bool = await super().process(header, body)
+        except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
+            status = ua.StatusCode(_code(error, ua.StatusCodes.BadSecurityChecksFailed))
+            self._admission.refusals.tell(
+                "OPC UA connection ended", self._address, reason=status.name, detail=type(error).__name__
+            )
+            self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
+            return False
+        return goes_on
+
+    async def process_message(self, seqhdr: ua.SequenceHeader, body: Buffer) -> bool:
+        """Answer a request, be it with a fault."""
+        typeid = nodeid_from_binary(body)
+        header = struct_from_binary(ua.RequestHeader, body)
+        try:
+            if typeid == _CREATE:
+                return await self._create(typeid, header, seqhdr, body)
+            if typeid == _ACTIVATE:
+                return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
+            if typeid not in _WITHOUT_SESSION:
+                self._check_session(header.AuthenticationToken)
+            return await self._process_message(typeid, header, seqhdr, body)
+        except (ServiceError, ua.UaStatusCodeError) as error:
+            code = error.code
+        except NotImplementedError:
+            code = ua.StatusCodes.BadServiceUnsupported
+        except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
+            code = ua.StatusCodes.BadDecodingError
+            self._tell_fault(typeid, error)
+        fault = ua.ServiceFault()
+        fault.ResponseHeader.ServiceResult = ua.StatusCode(code)
+        self.send_response(header.RequestHandle, seqhdr, fault)
+        return True
+
+    async def close(self) -> None:
+        """Leave a session alone that has moved to another connection."""
+        if self._session is not None and self._session.processor is not self:
+            self._session = None
+        await super().close()
+
+    def _check_length(self, header: ua.Header) -> None:
+        session = self._session
+        is_known = session is not None and session.is_activated() and session.processor is self
+        if header.ChunkType == ua.ChunkType.Intermediate and not is_known:
+            # Nothing a stranger has to say takes more than one chunk.
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTooLarge)
+
+    def _check_session(self, token: ua.NodeId) -> None:
+        session = self._session
+        if session is None or session.auth_token != token or session.is_closed():
+            raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
+        if session.processor is not self:
+            raise ServiceError(ua.StatusCodes.BadSecureChannelIdInvalid)
+
+    async def _create(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
+        if not (self.channel.is_encrypted or self._admission.takes_plain):
+            self._admission.refusals.tell(
+                "OPC UA session refused", self._address, reason="the channel is not encrypted"
+            )
+            raise ServiceError(ua.StatusCodes.BadSecurityPolicyRejected)
+        if self._session is not None and not self._session.is_closed():
+            # asyncua knows one session a connection, and would forget the one before without ending it.
+            raise ServiceError(ua.StatusCodes.BadTooManySessions)
+        self._session = None
+        try:
+            goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
+        except BaseException:
+            if self._session is not None:
+                await self._session.close_session()
+                self._session = None
+            raise
+        return goes_on
+
+    async def _activate(self, header: Any, seqhdr: Any, params: ua.ActivateSessionParameters) -> bool:
+        session: Session | None = self._session
+        if session is None or session.auth_token != header.AuthenticationToken:
+            session = self.iserver.lookup_external_session(header.AuthenticationToken)
+        has_moved = session is not self._session
+        if session is None or not session.may_be_used_over(self.channel, has_moved=has_moved):
+            raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
+        self._check_signature(session, params.ClientSignature)
+        caller = await self._identify(session, params.UserIdentityToken, self.channel.peer)
+        if has_moved:
+            if session.caller is None or session.caller.name != caller.name:
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenRejected)
+            await self._move_here(session)
+        response = ua.ActivateSessionResponse()
+        response.Parameters = session.activate(caller)
+        audit.logged_in(caller)
+        self.send_response(header.RequestHandle, seqhdr, response)
+        return True
+
+    def _check_signature(self, session: Session, signature: ua.SignatureData) -> None:
+        """See that the other end holds the key of its certificate (OPC 10000-4, 5.6.3)."""
+        policy = self._connection.security_policy
+        if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
+            raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
+        data = (policy.host_certificate or b"") + session.nonce
+        policy.asymmetric_cryptography.use_prev_key = False
+        try:
+            policy.asymmetric_cryptography.verify(data, signature.Signature)
+        except (InvalidSignature, UaInvalidSignature, TypeError) as error:
+            raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid) from error
+
+    async def _identify(self, session: Session, token: Any, peer: Peer) -> Caller:
+        caller: Caller | None
+        match token:
+            case ua.UserNameIdentityToken():
+                policy = self._connection.security_policy
+                name, password = read_password(policy, session.nonce, token)
+                caller = await self._admission.user(name, password, peer)
+                refusal = ua.StatusCodes.BadUserAccessDenied
+            case ua.AnonymousIdentityToken() | ua.ExtensionObject(TypeId=ua.NodeId(Identifier=0)) | None:
+                caller = self._admission.anonymous(peer)
+                refusal = ua.StatusCodes.BadIdentityTokenRejected
+            case _:
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+        if caller is None:
+            raise ServiceError(refusal)
+        return caller
+
+    async def _move_here(self, session: Session) -> None:
+        """Take over a session of the same client from a connection it has lost."""
+        if self._session is not None:
+            await self._session.close_session()
+        self.session = session
+        self._closing = False
+        self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
+        for subscription in session.own_subscriptions():
+            subscription.pub_result_callback = self.forward_publish_response
+            subscription.pub_request_callback = self.get_publish_request
+
+    def _tell_fault(self, typeid: ua.NodeId, error: Exception) -> None:
+        self._faults += 1
+        if self._faults <= _FAULTS_TOLD:
+            logger.warning(
+                "an OPC UA request cannot be answered",
+                address=self._address,
+                request=typeid.Identifier,
+                reason=f"{type(error).__name__}: {error}"[:200],
+            )
+
+
+def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdentityToken) -> tuple[str, str]:
+    """Give name and password of a token (OPC 10000-4, 7.40.2.2). Raises BadIdentityTokenInvalid.
+
+    A password may come as it is, as the channel is encrypted (`Admission` sees to that); or encrypted for us once more,
+    by the algorithm of the channel and with our last nonce, so that nobody plays an old one again.
+    """
+    try:
+        secret = token.Password or b""
+        if token.EncryptionAlgorithm:
+            if token.EncryptionAlgorithm != policy.AsymmetricEncryptionURI:
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+            plain = policy.asymmetric_cryptography.Decryptor.decrypt(secret)
+            (length,) = _LENGTH.unpack_from(plain)
+            password, answered = plain[4 : 4 + length - len(nonce)], plain[4 + length - len(nonce) : 4 + length]
+            if not hmac.compare_digest(answered, nonce):
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+            secret = password
+        return token.UserName or "", secret.decode()
+    except (ValueError, struct.error) as error:
+        raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid) from error
+
+
+def _code(error: Exception, otherwise: int) -> int:
+    return int(error.code) if isinstance(error, ServiceError | ua.UaStatusCodeError) else otherwise
