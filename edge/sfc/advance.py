@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from edge.sfc.action import complete, duration_passed, overdue, refuse
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
-from edge.sfc.evolve import activate, end, settle
+from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.run import ActionState, KeptEvent, Outcome, Run
 from edge.sfc.signal import (
     Abort,
@@ -44,29 +44,39 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
     if run.started_at is None and not isinstance(signal, (Start, Event, Abort, Stop)):
         return Ignored(IgnoredKind.NOT_STARTED, "the run has not started yet")
     draft = Draft(net, run, now)
-    ignored = None
+    try:
+        ignored = _take(draft, signal)
+    except LivelockError as error:
+        # Nothing of such a decision may be sent: decide again, and only that the run fails.
+        draft, ignored = Draft(net, run, now), None
+        draft.started_at = draft.started_at if draft.started_at is not None else now
+        end(draft, Outcome.FAILED, str(error))
+    if ignored is not None:
+        return ignored
+    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes))
+
+
+def _take(draft: Draft, signal: Signal) -> Ignored | None:
     match signal:
         case Start():
-            ignored = _start(draft)
+            return _start(draft)
         case Answer():
-            ignored = _answer(draft, signal)
+            return _answer(draft, signal)
         case Event():
-            ignored = _event(draft, signal)
+            return _event(draft, signal)
         case Tick():
-            ignored = _tick(draft)
+            return _tick(draft)
         case Pause():
-            ignored = _pause(draft)
+            return _pause(draft)
         case Resume():
-            ignored = _resume(draft)
+            return _resume(draft)
         case Abort(reason=reason):
             end(draft, Outcome.ABORTED, reason or "aborted")
         case Stop(reason=reason):
             end(draft, Outcome.STOPPED, reason or "stopped")
         case _:
             assert_never(signal)
-    if ignored is not None:
-        return ignored
-    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes))
+    return None
 
 
 def _start(draft: Draft) -> Ignored | None:

@@ -115,6 +115,13 @@ class Draft(RunView):
         if running and not action.pull and not action.rule.resets:
             self.send(action, Phase.STOP, each)
 
+    def forgive(self) -> None:
+        """Forget the failures that are judged, and the commands left behind that ended with one."""
+        for key in self.faults:
+            if "/" in key:
+                self.drop(key)
+        self.faults.clear()
+
     def action_of(self, key: str) -> NetAction:
         """Give the association of a key, also of one that was left behind (`key/attempt`)."""
         return self.net.actions[key.partition("/")[0]]

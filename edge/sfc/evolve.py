@@ -24,45 +24,48 @@ MOST_SWEEPS: Final = 10_000
 
 
 def settle(draft: Draft) -> None:
-    """Bring the run to rest: clear what can be cleared, judge what failed, see whether it is completed."""
+    """Bring the run to rest: clear what can be cleared, judge what failed, see whether it is completed.
+
+    Raises LivelockError when the run does not come to rest.
+    """
     error = _unattended(draft)
     if error is None:
         try:
-            error = _run_to_completion(draft)
+            _run_to_completion(draft)
+            error = _unhandled(draft)
         except _EvaluationError as fault:
             error = str(fault)
-    if error is None:
-        error = _unhandled(draft)
-    draft.faults.clear()
+    draft.forgive()
     if error is not None:
         end(draft, Outcome.FAILED, error)
     elif _is_completed(draft):
         _complete(draft)
 
 
+class LivelockError(Exception):
+    """A chart whose conditions let it turn for ever at one instant: between which steps."""
+
+
 class _EvaluationError(Exception):
     """A condition that cannot be evaluated: which, where and why."""
 
 
-def _run_to_completion(draft: Draft) -> str | None:
-    """Clear transitions sweep by sweep; within a sweep all conditions see the same state (IEC 61131-3, 6.7.5).
-
-    Gives the error of a chart that does not come to rest.
-    """
+def _run_to_completion(draft: Draft) -> None:
+    """Clear transitions sweep by sweep; within a sweep all conditions see the same state (IEC 61131-3, 6.7.5)."""
     sensitive = draft.net.sensitive
     for _ in range(MOST_SWEEPS):
         looked_at = (draft.fresh & draft.active) | (draft.active & sensitive)
         draft.fresh.clear()
         clearing = _clearing(draft, looked_at)
         if not clearing:
-            return None
+            return
         for transition in clearing:
             for source in transition.sources:
                 deactivate(draft, source)
         for transition in clearing:
             for target in transition.targets:
                 activate(draft, target)
-    return f"livelock: transitions clear for ever at one instant, last {', '.join(sorted(draft.active))}"
+    raise LivelockError(f"livelock: transitions clear for ever at one instant, last {', '.join(sorted(draft.active))}")
 
 
 def _clearing(draft: Draft, steps: set[str]) -> list[NetTransition]:

@@ -85,6 +85,34 @@ def test_s_starts_at_once_though_an_sd_of_the_same_action_is_still_delayed() -> 
     assert driven.run.associations["s@A"].state is ActionState.COMPLETED
 
 
+def test_a_shared_start_keeps_the_limit_of_the_sl_that_set_it() -> None:
+    data = recipe(
+        "A B C",
+        [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C", "x")],
+        [action("s", "B", "S"), action("s", "A", "SL", duration_seconds=5)],
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.answer("s", 2000)
+    states = {key: (each.state.value, each.due) for key, each in driven.run.associations.items()}
+    assert states == {"s@A": ("completed", 5000), "s@B": ("completed", None)}
+    driven.signal(Tick(), 5000)
+    assert driven.sent == ["stop J1/R1/s/1"]
+
+
+def test_a_pulse_left_behind_that_fails_is_forgotten() -> None:
+    data = recipe(
+        "A B",
+        [transition("A", "B", "steps.A.T >= 1s"), transition("B", "A")],
+        [action("p", "A", "P", timeout_seconds=0)],
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.answer("p", 1100, attempt=1, error="broken")
+    assert set(driven.run.associations) == {"p@A"}
+    assert driven.run.outcome is Outcome.RUNNING
+
+
 def test_a_stored_wait_outlives_its_step_and_r_ends_it() -> None:
     data = recipe(
         "A B C",

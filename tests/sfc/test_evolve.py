@@ -1,5 +1,7 @@
 """Clearing, judging and ending: what the cases do not show from outside."""
 
+from msgspec.structs import replace
+
 from edge.sfc.condition import View
 from edge.sfc.evolve import MOST_SWEEPS
 from edge.sfc.run import ActionState, Outcome
@@ -30,6 +32,21 @@ def test_a_long_row_of_empty_steps_is_no_livelock() -> None:
     driven = Driven(net_of(chain(" ".join(f"S{n}" for n in range(3000)))))
     assert driven.run.outcome is Outcome.COMPLETED
     assert MOST_SWEEPS > 3000
+
+
+def test_nothing_is_sent_by_a_decision_that_never_comes_to_rest() -> None:
+    loop = [transition("A", "B", "steps.A.X and go"), transition("B", "A", "steps.B.X")]
+    driven = Driven(net_of(recipe("A B", loop, [action("p", "A", "P0"), action("q", "A", "SD", duration_seconds=9)])))
+    assert driven.run.outcome is Outcome.RUNNING
+    driven.run = replace(driven.run, variables={"go": True})
+    driven.signal(Tick(), 5)
+    assert driven.run.outcome is Outcome.FAILED
+    assert not driven.sent
+    assert not driven.steps
+    assert driven.run.active == {"A"}
+    started = Driven(net_of(recipe("A B", loop)), {"go": True})
+    assert started.run.error == "livelock: transitions clear for ever at one instant, last A"
+    assert (started.run.started_at, started.run.ended_at) == (0, 0)
 
 
 def test_a_condition_that_cannot_be_evaluated_fails_the_run_and_names_itself() -> None:
