@@ -14,7 +14,7 @@ from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_c
 from edge.sfc.grammar import ConditionSyntaxError
 from edge.sfc.qualifier import RULES, Rule
 from edge.sfc.signal import CommandRequest, Phase
-from edge.sfc.structure import MOST_WAYS, Structure, TooManyWaysError
+from edge.sfc.structure import Structure, TooManyWaysError
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejec
     try:
         transitions = _transitions(structure, actions, registry)
     except TooManyWaysError as error:
-        faults.append(f"branch {str(error)!r}: nested selections give more than {MOST_WAYS} ways through it")
+        faults.append(f"{error}: its selections multiply to more ways than can be followed")
         return Rejected(tuple(faults))
     faults += evolution_faults(structure, transitions)
     if faults:

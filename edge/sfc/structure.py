@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING, Final
 
 from edge.model.recipe import Branch, BranchType, Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MOST_WAYS: Final = 1000
+MOST_ARCS: Final = 20_000
 DEEPEST_NESTING: Final = 32
 
 
 class TooManyWaysError(Exception):
-    """A branch whose nested selections multiply beyond reason; carries its name."""
+    """A branch or transition where selections multiply beyond reason; carries its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +146,21 @@ class Structure:
     @cached_property
     def arcs(self) -> tuple[Arc, ...]:
         """Every arc of the recipe, best rank first."""
-        arcs = [*self._written(), *self._implied()]
+        arcs: list[Arc] = []
+        for arc in chain(self._written(), self._implied()):
+            if len(arcs) == MOST_ARCS:
+                raise TooManyWaysError(arc.place)
+            arcs.append(arc)
         arcs.sort(key=lambda arc: arc.rank)
         return tuple(arcs)
 
-    def _written(self) -> list[Arc]:
-        arcs = []
+    def _written(self) -> Iterator[Arc]:
         for number, transition in enumerate(self.recipe.transitions):
             if self.is_entry(number):
                 continue
             place = f"transitions[{number}] ({transition.source} → {transition.target})"
             inward = self.ways_in(transition.target)
-            arcs += [
+            yield from (
                 Arc(
                     sources=sources,
                     targets=way.steps,
@@ -166,12 +170,10 @@ class Structure:
                 )
                 for sources in self.ways_out(transition.source)
                 for way in inward
-            ]
-        return arcs
+            )
 
-    def _implied(self) -> list[Arc]:
+    def _implied(self) -> Iterator[Arc]:
         """Join consecutive blocks of a path by `always` where nothing is written between them."""
-        arcs = []
         order = len(self.recipe.transitions)
         for branch in self.recipe.branches:
             for path in branch.branches:
@@ -179,7 +181,7 @@ class Structure:
                     order += 1
                     if self._is_written(source, target):
                         continue
-                    arcs += [
+                    yield from (
                         Arc(
                             sources=sources,
                             targets=way.steps,
@@ -190,8 +192,7 @@ class Structure:
                         for sources in self.ways_out(source)
                         if not (len(sources) == 1 and self._is_written(sources[0], target))
                         for way in self.ways_in(target)
-                    ]
-        return arcs
+                    )
 
     def _is_written(self, source: str, target: str) -> bool:
         heads = self.heads(target)
@@ -211,4 +212,4 @@ def _bound(branch: Branch, factors: list[list[Way]] | list[list[tuple[str, ...]]
     for factor in factors:
         ways *= len(factor)
     if ways > MOST_WAYS:
-        raise TooManyWaysError(branch.name)
+        raise TooManyWaysError(f"branch {branch.name!r}")

@@ -140,6 +140,19 @@ def test_chains_name_the_simultaneous_paths_around_a_block_outermost_first() -> 
     assert found.steps_of(["out"]) == {"A", "B", "C"}
 
 
+def test_too_many_arcs_between_two_selections_are_told() -> None:
+    left, right = (" ".join(f"{side}{n}" for n in range(200)) for side in "LR")
+    data = recipe(
+        f"I {left} {right}",
+        [transition("I", "left"), transition("left", "right")],
+        [],
+        branch("left", "selection", *left.split()),
+        branch("right", "selection", *right.split()),
+    )
+    with pytest.raises(TooManyWaysError, match="left → right"):
+        assert structure(data).arcs
+
+
 def test_too_many_ways_are_told_not_computed() -> None:
     paths = [f"s{n}" for n in range(12)]
     steps = "I " + " ".join(f"{path}a {path}b" for path in paths)
