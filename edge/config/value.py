@@ -111,7 +111,8 @@ def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
         return
     try:
         parts = urlsplit(url)
-        has_host = parts.port != 0 and bool(parts.hostname)
+        # Port 0 names nobody to connect to, but lets a server listen on any port that is free.
+        has_host = bool(parts.hostname) and (parts.port != 0 or scheme == "opc.tcp")
     except ValueError as error:
         yield f"not a URL: {error}"
         return

@@ -1,0 +1,201 @@
+"""The engine without a broker: the floor, one job after the other, many jobs side by side."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
+from edge.model.job_state import NEW, Cause
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.signal import Phase
+from edge.station.answers import Answers
+from edge.station.dispatch import Dispatch
+from edge.station.equipment import Command, EquipmentAnswer
+from edge.station.jobs import JobCall, JobService
+from edge.station.runs import Progress, Runs
+from edge.station.settings import Operation, StationSettings
+from edge.station.start import Starter
+from edge.station.timers import Timers
+from edge.station.worker import Worker
+from edge.store import jobs, work
+from edge.store.client import Store, open_store
+from edge.store.commit import Commit, Committed, join, operation
+from edge.store.jobs import Job
+from edge.store.work import WorkKind
+from tests.bench.measure import Meter, Row, rss_kb, spread
+
+SCOPE = "bench"
+TYPE_ID = "com.example.bench.work.v1"
+DAY_MS = 86_400_000
+
+
+def linear_recipe(steps: int) -> dict[str, object]:
+    """Give a recipe of steps in a row, each with one command that is supervised."""
+    return {
+        "steps": [{"name": f"Step{n}", "initial": n == 0} for n in range(steps)],
+        "transitions": [
+            {"source": f"Step{n}", "target": f"Step{n + 1}", "condition": "always"} for n in range(steps - 1)
+        ],
+        "branches": [],
+        "actions": [
+            {
+                "name": f"work{n}",
+                "step": f"Step{n}",
+                "qualifier": "N",
+                "interaction": "push_command",
+                "type_id": TYPE_ID,
+                "timeout_seconds": 30,
+            }
+            for n in range(steps)
+        ],
+    }
+
+
+@dataclass(slots=True)
+class PromptEquipment:
+    """Equipment in this process that answers at once; keeps how long each job waited from answer to next command."""
+
+    name: str = "prompt"
+    latencies: list[float] = field(default_factory=list)
+    _answered: dict[str, float] = field(default_factory=dict)
+    _commands: asyncio.Queue[Command] = field(default_factory=asyncio.Queue)
+
+    async def send(self, command: Command) -> None:
+        """Take a command."""
+        if answered := self._answered.pop(command.job_id, None):
+            self.latencies.append(time.perf_counter() - answered)
+        self._commands.put_nowait(command)
+
+    async def stop(self, command: Command) -> None:
+        """Nothing is ever stopped here."""
+        assert command.phase is Phase.STOP
+
+    async def run(self, answers: Answers) -> None:
+        """Answer each command as it comes, those of different jobs side by side."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                command = await self._commands.get()
+                self._answered[command.job_id] = time.perf_counter()
+                answer = EquipmentAnswer(command.command_id, {"torque": 85.2, "angle": 31.4})
+                tasks.create_task(answers.answer(answer))
+
+
+@asynccontextmanager
+async def engine(store: Store, equipment: PromptEquipment) -> AsyncIterator[tuple[Runs, JobService]]:
+    """Run the station over a store, without any adapter."""
+    runs = Runs(store, lambda: time.time_ns() // 1_000_000, DAY_MS)
+    answers = Answers(store, runs, DAY_MS)
+    dispatch = Dispatch(runs, {TYPE_ID: equipment})
+    worker = Worker(store, (SCOPE,), runs, dispatch, Starter(store, runs, dispatch))
+    timers = Timers(store, runs)
+    async with (
+        beside(worker.run(), "worker"),
+        beside(timers.run(), "timers"),
+        beside(equipment.run(answers), "equipment"),
+    ):
+        yield runs, JobService(store, runs, 65535, DAY_MS)
+
+
+async def floor(aof: str, commits: int) -> Row:
+    """Measure one durable commit of a step's size over the Unix socket, and nothing else."""
+    async with open_store(RedisSettings(url="embedded:"), "bench") as store:
+        await store.execute("CONFIG SET", "appendfsync", aof)
+        step = join(
+            (
+                operation(
+                    "HSET", "bench:run", "rev", "7", "step:A", "x" * 60, "step:B", "x" * 60, "action:a@A", "x" * 160
+                ),
+                work.add(store.keys, SCOPE, WorkKind.DISPATCH, "J1", [(Phase.START, "J1/run/work/1", "Step1")]),
+            )
+        )
+        meter = Meter(store)
+        await meter.start()
+        seconds = []
+        done: list[str] = []
+        for _ in range(commits):
+            began = time.perf_counter()
+            result = await store.commit(join((step, work.acknowledge(store.keys, SCOPE, done))))
+            seconds.append(time.perf_counter() - began)
+            assert isinstance(result, Committed)
+            done = [entry.entry_id for entry in result.taken]
+        spent = await meter.since_start()
+    return Row(
+        "floor",
+        aof=aof,
+        latency_ms=spread(seconds),
+        step_ms=round(spent["wall"] / commits * 1000, 4),
+        cpu_s_per_1000_steps=round(spent["cpu"] / commits * 1000, 4),
+        aof_bytes_per_step=round(spent["aof"] / commits),
+    )
+
+
+async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: int) -> Row:
+    """Measure `conc` jobs of `steps` steps side by side, from their call to their end."""
+    async with open_store(RedisSettings(url="embedded:"), "bench") as store:
+        await store.execute("CONFIG SET", "appendfsync", aof)
+        await _fill(store, stored_jobs)
+        master = {"ID": "WM", "data": linear_recipe(steps), "dataschema": RECIPE_DATASCHEMA}
+        await StationSettings(store).apply(SCOPE, "workmaster", Operation.PUT, master)
+        equipment = PromptEquipment()
+        async with engine(store, equipment) as (runs, service):
+            # The first job compiles the recipe and warms every path: it does not count.
+            await _do(runs, service, ["warm"])
+            equipment.latencies.clear()
+            meter = Meter(store)
+            await meter.start()
+            await _do(runs, service, [f"job-{n}" for n in range(conc)])
+            spent = await meter.since_start()
+    total = steps * conc
+    return Row(
+        scenario,
+        steps=steps,
+        conc=conc,
+        stored_jobs=stored_jobs,
+        aof=aof,
+        latency_ms=spread(equipment.latencies),
+        step_ms=round(spent["wall"] / total * 1000, 4),
+        jobs_per_s=round(conc / spent["wall"], 1),
+        steps_per_s=round(total / spent["wall"]),
+        cpu_s_per_1000_steps=round(spent["cpu"] / total * 1000, 4),
+        round_trips_per_step=round(spent["trips"] / total, 2),
+        aof_bytes_per_step=round(spent["aof"] / total),
+        rss_kb=rss_kb(),
+    )
+
+
+async def _do(runs: Runs, service: JobService, job_ids: list[str]) -> None:
+    """Store and start jobs, and wait until all have ended."""
+    left = set(job_ids)
+    ended = asyncio.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.job.ended_at is not None:
+            assert progress.job.error is None, progress.job.error
+            left.discard(progress.job.job_id)
+            if not left:
+                ended.set()
+
+    runs.watchers.append(watch)
+    for job_id in job_ids:
+        order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),))
+        call = JobCall(SCOPE, Cause.STORE_AND_START, OrderCall(job_order=order), "/bench", job_id)
+        answer = await service.call(call)
+        assert answer.status is ReturnStatus.NO_ERROR, answer
+    async with asyncio.timeout(300):
+        await ended.wait()
+    runs.watchers.remove(watch)
+
+
+async def _fill(store: Store, stored_jobs: int) -> None:
+    """Store jobs that nobody has started."""
+    status = NEW[Cause.STORE]
+    now = time.time_ns() // 1_000_000
+    for number in range(stored_jobs):
+        order = JobOrder(job_order_id=f"stored-{number}", work_master_id=(WorkMaster(id="WM"),), priority=number % 100)
+        job = Job(order=order, scope=SCOPE, status=status, correlation_id=f"c-{number}", stored_at=now)
+        commit: Commit = jobs.save(store.keys, None, job, ((Cause.STORE, status),), now)
+        await store.commit(commit)
