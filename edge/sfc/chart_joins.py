@@ -102,6 +102,7 @@ class Joins:
         joined = self._join(block, set(targets), free)
         if joined is not None:
             return joined
+        ahead = list(filter(self.stands_inline, ahead)) or ahead
         longest = max(ahead, key=self._size)
         beside = sum(map(self._size, ahead)) - self._size(longest)
         if depth >= _DEEPEST or (self._size(longest) >= _LONG and beside <= _SHORT):

@@ -47,6 +47,7 @@ class Layout:
         self._arrivals = arrivals
         self._limits = limits
         self._marks = marks
+        self._measured: dict[int, tuple[Laid, Block]] = {}
 
     def sequence(self, items: tuple[Laid, ...]) -> Block:
         """Measure items one below the other, joined by a line along their common spine."""
@@ -77,7 +78,14 @@ class Layout:
         )
 
     def item(self, item: Laid) -> Block:
-        """Measure one item."""
+        """Measure one item; of the same item the second time it is remembered."""
+        known = self._measured.get(id(item))
+        if known is None:
+            # The item is kept with its measure, so that no other can take its place in memory.
+            known = self._measured[id(item)] = (item, self._measure(item))
+        return known[1]
+
+    def _measure(self, item: Laid) -> Block:
         match item:
             case StepBlock():
                 return self._arriving(item.name, step_block(item, self._limits, self._marks))

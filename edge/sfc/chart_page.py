@@ -9,7 +9,7 @@ from edge.sfc.chart import Chart, Fork, Leg, Sequence
 from edge.sfc.chart_layout import Folded, Laid, Layout
 from edge.sfc.chart_marks import Marks
 from edge.sfc.chart_shapes import WIDEST, Block, Drawing, Limits, Line, Role, Shape, Text
-from edge.sfc.chart_words import columns, wrap
+from edge.sfc.chart_words import clean, columns, wrap
 
 LEAST_WIDTH: Final = 60
 _READABLE: Final = 72
@@ -33,10 +33,16 @@ def draw(chart: Chart, title: str, marks: Marks | None) -> Drawing:
 
 def draw_within(chart: Chart, title: str, marks: Marks | None, width: int) -> Drawing:
     """Lay a chart out within a width of at least `LEAST_WIDTH` columns."""
-    for limits in _NARROWING[:_UNFOLDED]:
-        block = _whole(chart, Layout(chart.arrivals, limits, marks))
-        if block.width <= width:
-            return _page(title, [block], marks, width)
+    widest, *between, narrowest = (Layout(chart.arrivals, limits, marks) for limits in _NARROWING[:_UNFOLDED])
+    block = _whole(chart, widest)
+    if block.width > width:
+        # Only when its narrowest form fits is it worth while to look for the widest that does.
+        least = _whole(chart, narrowest)
+        fitting = between if least.width <= width else ()
+        blocks = (_whole(chart, layout) for layout in fitting)
+        block = next((each for each in blocks if each.width <= width), least)
+    if block.width <= width:
+        return _page(title, [block], marks, width)
     sections: list[Block] = []
     for limits in _NARROWING[_UNFOLDED - 1 :]:
         sections = _Folding(Layout(chart.arrivals, limits, marks), width).sections(chart)
@@ -66,8 +72,8 @@ def _page(title: str, blocks: list[Block], marks: Marks | None, width: int) -> D
     """Set blocks one below the other between the title and the notes."""
     shapes: list[Shape] = []
     y = 0
-    headings = [title, marks.title] if marks else [title]
-    for heading in filter(None, headings):
+    headings = [clean(text) for text in (title, marks.title if marks else "") if text]
+    for heading in headings:
         for text in wrap(heading, width, 2):
             shapes.append(Text(0, y, text, Role.TITLE))
             y += 1
@@ -83,7 +89,7 @@ def _page(title: str, blocks: list[Block], marks: Marks | None, width: int) -> D
                 y += 1
         y += 1
     texts = [shape.x + columns(shape.text) for shape in shapes if isinstance(shape, Text)]
-    return Drawing(" – ".join(filter(None, headings)), max(widest, *texts, 1), y - 1, tuple(shapes))
+    return Drawing(" – ".join(headings), max(widest, *texts, 1), y - 1, tuple(shapes))
 
 
 class _Folding:

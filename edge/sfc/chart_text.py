@@ -67,7 +67,8 @@ def chart_text(drawing: Drawing, colours: Mapping[Role | Look, str]) -> list[str
                 _draw_frame(rows, shape)
             case Text() | Arrow():
                 pass
-    lines = [list(row.decode("latin-1").translate(_DRAWN)) for row in rows]
+    drawn = {row: row.decode("latin-1").translate(_DRAWN) for row in map(bytes, rows)}
+    lines = [list(drawn[bytes(row)]) for row in rows]
     for shape in drawing.shapes:
         match shape:
             case Text():

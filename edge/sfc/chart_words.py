@@ -21,6 +21,8 @@ def columns(text: str) -> int:
 
 def cells(text: str) -> list[str]:
     """Give what stands in each column; the second column of a wide character stays empty."""
+    if text.isascii():
+        return list(text)
     found: list[str] = []
     for character in text:
         width = _column(character)
@@ -40,6 +42,8 @@ def clean(text: str) -> str:
 
 def wrap(text: str, width: int, most: int) -> tuple[str, ...]:
     """Cut a text to at most `most` lines, at spaces or within names where it can; what is left out shows as `…`."""
+    if len(text) <= width and text.isascii() and text.isprintable():
+        return (text.strip(),)
     rest = clean(text).strip()
     lines: list[str] = []
     while columns(rest) > width and len(lines) < most:
@@ -57,7 +61,7 @@ def _last_break(text: str, end: int) -> int:
     if text[end] == " ":
         return end
     marks = max((at + 1 for at in range(end) if text[at] in _BREAKS), default=0)
-    camel = max((at for at in range(1, end) if text[at].isupper() and text[at - 1].islower()), default=0)
+    camel = max((at for at in range(1, end + 1) if text[at].isupper() and text[at - 1].islower()), default=0)
     earliest = end // 3
     spaces = text.rfind(" ", 0, end) + 1
     return next((at for at in (spaces, max(marks, camel)) if at > earliest), end)

@@ -1,0 +1,242 @@
+"""A chart shows every step, transition and action of its recipe, and says what the net does."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from edge.model.recipe import BranchType, Recipe, parse_recipe
+from edge.sfc.chart import Bar, Fork, Jump, StepBlock, read_chart
+from edge.sfc.net import Net, compile_recipe
+from edge.sfc.structure import Structure
+from tests.sfc.charts import recipes
+from tests.sfc.drawn import Says, items_of, says, telling
+
+Json = dict[str, Any]
+
+
+def recipe_of(transitions: list[tuple[str, str, str]], branches: list[Json] | None = None) -> Recipe:
+    """A recipe of these transitions, with the steps they name; the first source is initial."""
+    inside = [name for branch in branches or [] for path in branch["branches"] for name in path]
+    named = dict.fromkeys([name for source, target, _ in transitions for name in (source, target)] + inside)
+    steps = [name for name in named if name not in {branch["name"] for branch in branches or []}]
+    recipe, faults = parse_recipe(
+        {
+            "steps": [{"name": name, "initial": number == 0} for number, name in enumerate(steps)],
+            "transitions": [
+                {"source": source, "target": target, "condition": condition, "priority": number}
+                for number, (source, target, condition) in enumerate(transitions)
+            ],
+            "branches": branches or [],
+        }
+    )
+    assert recipe is not None
+    assert not faults
+    return recipe
+
+
+def selection(*paths: list[str], name: str = "B") -> Json:
+    return {"name": name, "type": "selection", "branches": list(paths)}
+
+
+def simultaneous(*paths: list[str], name: str = "B") -> Json:
+    return {"name": name, "type": "simultaneous", "branches": list(paths)}
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Json:
+    """Steps without branches whose transitions go anywhere."""
+    size = draw(st.integers(2, 9))
+    pairs = [(draw(st.integers(0, target - 1)), target) for target in range(1, size)]
+    pairs += draw(st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=6))
+    return {
+        "steps": [{"name": f"S{number}", "initial": number == 0} for number in range(size)],
+        "transitions": [
+            {
+                "source": f"S{source}",
+                "target": f"S{target}",
+                "condition": f"c{number}",
+                "priority": draw(st.integers(0, 3)),
+            }
+            for number, (source, target) in enumerate(pairs)
+        ],
+    }
+
+
+@st.composite
+def with_jumps(draw: st.DrawFn) -> Json:
+    """Nested branches, and jumps from anywhere to anywhere that the checks let pass."""
+    recipe: Json = draw(recipes())
+    names = [each["name"] for each in (*recipe["steps"], *recipe["branches"])]
+    jumps = draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names)), min_size=1, max_size=4))
+    for number, (source, target) in enumerate(jumps):
+        more = {"source": source, "target": target, "condition": f"jump{number}", "priority": number - 2}
+        longer = recipe | {"transitions": [*recipe["transitions"], more]}
+        if isinstance(compile_recipe(longer), Net):
+            recipe = longer
+    return recipe
+
+
+any_recipe = st.one_of(recipes(), graphs(), with_jumps())
+
+
+def sound(data: Json) -> Recipe:
+    net = compile_recipe(data)
+    assume(isinstance(net, Net))
+    assert isinstance(net, Net)
+    return net.recipe
+
+
+def arcs(recipe: Recipe) -> set[Says]:
+    """What the net does, from the same unfolding the net is compiled from."""
+    return {(frozenset(arc.sources), frozenset(arc.targets), telling(arc.conditions)) for arc in Structure(recipe).arcs}
+
+
+def entered_by_a_door(recipe: Recipe) -> set[str]:
+    """Name the selections whose own choice is passed by when a transition names the first block of a path."""
+    choosing = {
+        path[0]: branch.name
+        for branch in recipe.branches
+        if branch.type is BranchType.SELECTION
+        for path in branch.branches
+    }
+    found = set()
+    for transition in recipe.transitions:
+        name = transition.target
+        while name in choosing and choosing[name] != transition.source:
+            name = choosing[name]
+            found.add(name)
+    return found
+
+
+@given(any_recipe)
+def test_every_step_stands_in_the_chart_once_with_all_its_actions(data: Json) -> None:
+    recipe = sound(data)
+    steps = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, StepBlock)]
+    assert sorted(step.name for step in steps) == sorted(step.name for step in recipe.steps)
+    actions = sorted(number for step in steps for number, action in step.actions if action.step == step.name)
+    assert actions == list(range(len(recipe.actions)))
+
+
+@given(any_recipe)
+def test_every_branch_stands_in_the_chart_once_with_all_its_paths(data: Json) -> None:
+    recipe = sound(data)
+    forks = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, Fork) and item.name]
+    assert sorted(fork.name for fork in forks) == sorted(branch.name for branch in recipe.branches)
+    paths = {branch.name: len(branch.branches) for branch in recipe.branches}
+    # A selection may show jumps beside its paths.
+    assert all(len(fork.legs) >= paths[fork.name] for fork in forks)
+
+
+@given(any_recipe)
+def test_every_transition_stands_in_the_chart_and_only_those_of_selections_more_than_once(data: Json) -> None:
+    recipe = sound(data)
+    bars = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, Bar)]
+    times = Counter(number for bar in bars for number in bar.numbers)
+    selections = {branch.name for branch in recipe.branches if branch.type is BranchType.SELECTION}
+    passed_by = entered_by_a_door(recipe)
+    for number, transition in enumerate(recipe.transitions):
+        assert times[number] >= 1 or transition.source in passed_by
+        if not selections & {transition.source, transition.target}:
+            assert times[number] == 1
+
+
+@given(any_recipe)
+def test_the_chart_says_what_the_net_does(data: Json) -> None:
+    recipe = sound(data)
+    assert says(read_chart(recipe), recipe) == arcs(recipe)
+
+
+@given(any_recipe)
+def test_every_jump_leads_to_a_block_that_names_where_it_comes_from(data: Json) -> None:
+    chart = read_chart(sound(data))
+    jumps = Counter(item.target for item in items_of(chart.pieces) if isinstance(item, Jump))
+    assert jumps == {target: len(sources) for target, sources in chart.arrivals.items()}
+    drawn = {item.name for item in items_of(chart.pieces) if isinstance(item, StepBlock | Fork)}
+    assert jumps.keys() <= drawn
+
+
+@given(any_recipe)
+def test_alternatives_are_numbered_in_the_order_in_which_they_are_tested(data: Json) -> None:
+    recipe = sound(data)
+    for item in items_of(read_chart(recipe).pieces):
+        if isinstance(item, Fork) and item.type is BranchType.SELECTION:
+            orders = [leg.items[0].order for leg in item.legs if leg.items and isinstance(leg.items[0], Bar)]
+            assert orders == sorted(orders)
+
+
+def test_paths_that_meet_again_converge_without_a_jump() -> None:
+    chart = read_chart(recipe_of([("A", "B", "b"), ("A", "C", "c"), ("B", "D", "x"), ("C", "D", "y")]))
+    assert not chart.arrivals
+    (piece,) = chart.pieces
+    assert [type(item) for item in piece] == [StepBlock, Fork, StepBlock]
+
+
+def test_a_way_back_is_a_jump() -> None:
+    chart = read_chart(recipe_of([("A", "B", "go"), ("B", "A", "again"), ("B", "C", "good")]))
+    assert chart.arrivals == {"A": ("B",)}
+    (piece,) = chart.pieces
+    assert [item.name for item in piece if isinstance(item, StepBlock)] == ["A", "B", "C"]
+
+
+def test_a_step_that_many_steps_lead_to_stands_by_itself() -> None:
+    transitions = [("A", "B", "1"), ("A", "X", "f"), ("B", "C", "1"), ("B", "X", "f"), ("C", "D", "1"), ("C", "X", "f")]
+    chart = read_chart(recipe_of(transitions))
+    assert len(chart.pieces) == 2
+    assert chart.arrivals == {"X": ("A", "B", "C")}
+
+
+def test_a_selection_has_a_transition_at_the_head_and_at_the_end_of_each_path() -> None:
+    recipe = recipe_of(
+        [("A", "B", "always"), ("B", "P", "p"), ("B", "Q", "q"), ("B", "Z", "over")], [selection(["P"], ["Q"])]
+    )
+    (piece,) = read_chart(recipe).pieces
+    assert [type(item) for item in piece] == [StepBlock, Fork, StepBlock]
+    fork = piece[1]
+    assert isinstance(fork, Fork)
+    texts = [[item.condition for item in leg.items if isinstance(item, Bar)] for leg in fork.legs]
+    assert texts == [["p", "over"], ["q", "over"]]
+
+
+def test_a_condition_before_a_selection_is_drawn_with_those_that_choose_its_path() -> None:
+    recipe = recipe_of(
+        [("A", "B", "ready"), ("B", "P", "a < 1"), ("B", "Q", "q"), ("B", "Z", "always")], [selection(["P"], ["Q"])]
+    )
+    fork = read_chart(recipe).pieces[0][1]
+    assert isinstance(fork, Fork)
+    heads = [leg.items[0] for leg in fork.legs]
+    assert [head.condition for head in heads if isinstance(head, Bar)] == ["ready and (a < 1)", "ready and q"]
+
+
+def test_a_jump_out_of_a_selection_names_its_target() -> None:
+    recipe = recipe_of([("A", "B", "always"), ("P", "X", "broken"), ("B", "Z", "always")], [selection(["P"], ["Q"])])
+    chart = read_chart(recipe)
+    assert chart.arrivals == {"X": ("P",)}
+    assert len(chart.pieces) == 2
+
+
+def test_the_last_steps_of_simultaneous_paths_wait_at_the_double_line() -> None:
+    recipe = recipe_of([("A", "B", "always"), ("B", "Z", "both")], [simultaneous(["P", "P2"], ["Q"])])
+    (piece,) = read_chart(recipe).pieces
+    fork = piece[2]
+    assert isinstance(fork, Fork)
+    assert [[type(item) for item in leg.items] for leg in fork.legs] == [[StepBlock, Bar, StepBlock], [StepBlock]]
+    assert all(leg.open for leg in fork.legs)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [("always", "TRUE"), ("true", "TRUE"), (" never ", "FALSE"), ("false", "FALSE"), ("torque_ok", "torque_ok")],
+)
+def test_constant_conditions_are_the_literals_of_the_standard(written: str, shown: str) -> None:
+    bar = read_chart(recipe_of([("A", "B", written)])).pieces[0][1]
+    assert isinstance(bar, Bar)
+    assert bar.condition == shown
+
+
+def test_a_long_chain_of_alternatives_is_not_too_deep() -> None:
+    transitions = [(f"S{n}", f"{way}{n + 1}", way) for n in range(600) for way in ("S", "T")]
+    chart = read_chart(recipe_of(transitions))
+    assert sum(isinstance(item, StepBlock) for item in items_of(chart.pieces)) == 1201

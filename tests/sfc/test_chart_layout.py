@@ -1,0 +1,120 @@
+"""What is laid out has a place of its own."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.model.recipe import BranchType
+from edge.sfc.chart import Bar, Chart, Fork, Jump, Leg, StepBlock, read_chart
+from edge.sfc.chart_layout import Layout
+from edge.sfc.chart_page import LEAST_WIDTH, draw, draw_within
+from edge.sfc.chart_shapes import WIDEST, Arrow, Drawing, Frame, Line, Role, Shape, Stroke, Text
+from edge.sfc.chart_words import columns
+from tests.sfc.drawn import items_of
+from tests.sfc.test_chart import Json, any_recipe, sound
+
+STEPS = {Role.STEP, Role.INITIAL}
+NAMED = {"A": StepBlock("A", initial=True, actions=()), "B": StepBlock("B", initial=False, actions=())}
+
+
+def inside(shape: Shape) -> Iterator[tuple[int, int]]:
+    """Give the cells a shape has for itself: those of texts, arrows and lines, and what a frame encloses."""
+    match shape:
+        case Frame():
+            for y in range(shape.y + 1, shape.y + shape.height - 1):
+                for x in range(shape.x + 1, shape.x + shape.width - 1):
+                    yield x, y
+        case Text():
+            indent = max(0, shape.room - columns(shape.text)) // 2
+            for x in range(shape.x + indent, shape.x + indent + columns(shape.text)):
+                yield x, shape.y
+        case Arrow():
+            yield shape.x, shape.y
+        case Line():
+            for y in range(min(shape.y0, shape.y1), max(shape.y0, shape.y1) + 1):
+                for x in range(min(shape.x0, shape.x1), max(shape.x0, shape.x1) + 1):
+                    yield x, y
+
+
+def border(frame: Frame) -> set[tuple[int, int]]:
+    columns_, rows = range(frame.x, frame.x + frame.width), range(frame.y, frame.y + frame.height)
+    return {(x, y) for x in columns_ for y in rows} - set(inside(frame))
+
+
+def overlaps(drawing: Drawing) -> list[str]:
+    """Tell which cells belong to two shapes that have nothing to do with each other."""
+    texts = Counter(cell for shape in drawing.shapes if isinstance(shape, Text) for cell in inside(shape))
+    frames = Counter(cell for shape in drawing.shapes if isinstance(shape, Frame) for cell in inside(shape))
+    lines = {cell for shape in drawing.shapes if isinstance(shape, Line) for cell in inside(shape)}
+    borders = set().union(*(border(shape) for shape in drawing.shapes if isinstance(shape, Frame)))
+    told = [f"two texts at {cell}" for cell, times in texts.items() if times > 1]
+    told += [f"two frames around {cell}" for cell, times in frames.items() if times > 1]
+    told += [f"a line through a frame at {cell}" for cell in lines & frames.keys()]
+    told += [f"a line through a text at {cell}" for cell in lines & texts.keys()]
+    told += [f"a border through a text at {cell}" for cell in borders & texts.keys()]
+    told += [f"a frame around a border at {cell}" for cell in borders & frames.keys()]
+    everywhere = {*texts, *lines, *borders}
+    told += [
+        f"{x}, {y} lies outside" for x, y in everywhere if not (0 <= x < drawing.width and 0 <= y < drawing.height)
+    ]
+    return told
+
+
+@given(any_recipe, st.sampled_from([None, LEAST_WIDTH, 80, 130]))
+def test_nothing_overlaps_however_wide_the_page(data: Json, width: int | None) -> None:
+    chart = read_chart(sound(data))
+    drawing = draw(chart, "title", None) if width is None else draw_within(chart, "title", None, width)
+    assert overlaps(drawing) == []
+
+
+@given(any_recipe, st.sampled_from([None, LEAST_WIDTH, 80, 130]))
+def test_every_step_action_and_transition_is_drawn_once(data: Json, width: int | None) -> None:
+    recipe = sound(data)
+    chart = read_chart(recipe)
+    drawing = draw(chart, "", None) if width is None else draw_within(chart, "", None, width)
+    frames = Counter(shape.role for shape in drawing.shapes if isinstance(shape, Frame))
+    bars = sum(isinstance(shape, Line) and shape.stroke is Stroke.HEAVY for shape in drawing.shapes)
+    assert frames[Role.INITIAL] == 1
+    assert frames[Role.STEP] == len(recipe.steps) - 1
+    assert frames[Role.ACTION] == len(recipe.actions)
+    assert bars == sum(isinstance(item, Bar) for item in items_of(chart.pieces))
+
+
+def test_items_of_a_sequence_hang_on_one_spine() -> None:
+    block = Layout({}, WIDEST, None).sequence((NAMED["A"], Bar("go", (0,)), NAMED["B"]))
+    out: list[Shape] = []
+    block.put(20, 0, out)
+    upright = [shape for shape in out if isinstance(shape, Line) and shape.x0 == shape.x1]
+    assert {line.x0 for line in upright} == {20}
+    assert min(line.y0 for line in upright) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "stroke"), [(BranchType.SELECTION, Stroke.LIGHT), (BranchType.SIMULTANEOUS, Stroke.DOUBLE)]
+)
+def test_a_simultaneous_branch_has_double_lines_and_a_selection_single_ones(kind: BranchType, stroke: Stroke) -> None:
+    fork = Fork("Both", kind, (Leg((NAMED["A"],), open=True), Leg((NAMED["B"],), open=True)))
+    block = Layout({}, WIDEST, None).item(fork)
+    out: list[Shape] = []
+    block.put(40, 0, out)
+    level = [shape for shape in out if isinstance(shape, Line) and shape.x0 != shape.x1]
+    assert [line.stroke for line in level] == [stroke, stroke]
+    assert [line.y0 for line in level] == [block.top, block.bottom]
+
+
+def test_legs_that_end_do_not_reach_the_convergence() -> None:
+    legs = (Leg((Bar("a", (0,), 1),), open=True), Leg((Bar("b", (1,), 2), Jump("A")), open=False))
+    block = Layout({"A": ("B",)}, WIDEST, None).item(Fork("", BranchType.SELECTION, legs))
+    out: list[Shape] = []
+    block.put(40, 0, out)
+    assert sum(isinstance(shape, Line) and shape.y0 == shape.y1 and shape.stroke is Stroke.LIGHT for shape in out) == 1
+
+
+def test_where_jumps_arrive_the_sources_are_named() -> None:
+    chart = Chart(((NAMED["A"], Bar("go", (0,)), NAMED["B"], Bar("again", (1,)), Jump("A")),), {"A": ("B",)})
+    texts = {(shape.text, shape.role) for shape in draw(chart, "", None).shapes if isinstance(shape, Text)}
+    assert ("B", Role.ARRIVAL) in texts
+    assert ("A", Role.JUMP) in texts

@@ -1,0 +1,78 @@
+"""A step with its action blocks takes the room its texts need."""
+
+from typing import Any
+
+import pytest
+
+from edge.model.recipe import Action, Interaction, Qualifier
+from edge.sfc.chart import StepBlock
+from edge.sfc.chart_marks import ActionMark, Marks, StepMark
+from edge.sfc.chart_shapes import WIDEST, Block, Frame, Limits, Look, Role, Shape, Text
+from edge.sfc.chart_step import step_block
+from edge.sfc.run import ActionState
+
+
+def action(qualifier: Qualifier = Qualifier.N, **more: Any) -> Action:
+    return Action("tighten", "Tighten", qualifier, Interaction.PUSH_COMMAND, "com.example.tighten.v1", **more)
+
+
+def shapes(block: Block) -> list[Shape]:
+    out: list[Shape] = []
+    block.put(50, 10, out)
+    return out
+
+
+def texts(block: Block) -> list[str]:
+    return [shape.text for shape in shapes(block) if isinstance(shape, Text)]
+
+
+@pytest.mark.parametrize("qualifier", Qualifier)
+def test_an_action_block_shows_its_qualifier_and_the_timed_ones_their_duration(qualifier: Qualifier) -> None:
+    block = step_block(StepBlock("Tighten", False, ((0, action(qualifier, duration_seconds=5)),)), WIDEST, None)
+    said = texts(block)
+    assert said[1] == qualifier
+    assert ("T#5s" in said) == (qualifier in {"L", "D", "SD", "DS", "SL"})
+
+
+@pytest.mark.parametrize("name", ["A", "AB", "x" * 23, "x" * 300])
+def test_the_spine_is_the_middle_of_the_frame(name: str) -> None:
+    block = step_block(StepBlock(name, True, ()), WIDEST, None)
+    (frame,) = (shape for shape in shapes(block) if isinstance(shape, Frame))
+    assert frame.x + frame.width // 2 == 50
+    assert frame.width % 2 == 1
+    assert (block.left, block.right) == (frame.width // 2, frame.width // 2 + 1)
+
+
+def test_a_step_without_timeout_has_no_third_column() -> None:
+    with_timeout = step_block(StepBlock("A", False, ((0, action(timeout_seconds=30)),)), WIDEST, None)
+    without = step_block(StepBlock("A", False, ((0, action()),)), WIDEST, None)
+    assert "≤ 30 s" in texts(with_timeout)
+    assert without.width < with_timeout.width
+
+
+def test_where_room_is_scarce_the_timeout_stands_below_the_name() -> None:
+    step = StepBlock("A", False, ((0, action(timeout_seconds=30)),))
+    narrow = step_block(step, Limits(8, 10, 10, stacked=True), None)
+    assert "≤ 30 s" in texts(narrow)
+    assert narrow.width < 40
+
+
+def test_many_actions_stand_one_below_the_other() -> None:
+    block = step_block(StepBlock("A", False, tuple((number, action()) for number in range(12))), WIDEST, None)
+    rows = [shape.y for shape in shapes(block) if isinstance(shape, Frame) and shape.role is Role.ACTION]
+    assert rows == list(range(10, 46, 3))
+    assert block.height == 37
+    assert block.bottom == 2
+
+
+def test_marks_show_the_step_and_each_action() -> None:
+    marks = Marks(
+        "",
+        {"A": StepMark(active=True, elapsed_ms=1200, count=3)},
+        {7: ActionMark(ActionState.FAILED, 2, 900, False)},
+        (),
+    )
+    block = step_block(StepBlock("A", False, ((7, action()),)), WIDEST, marks)
+    assert {"● 1.2 s ×3", "✗ failed", "0.9 s, #2"} <= set(texts(block))
+    looks = [shape.look for shape in shapes(block) if isinstance(shape, Frame)]
+    assert looks == [Look.ACTIVE, Look.FAILED, Look.FAILED, Look.FAILED]

@@ -1,0 +1,100 @@
+"""Charts as pictures: well-formed whatever the recipe says."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.sfc.chart import read_chart
+from edge.sfc.chart_marks import ActionMark, Marks, StepMark
+from edge.sfc.chart_page import draw
+from edge.sfc.chart_svg import chart_svg
+from edge.sfc.run import ActionState
+from tests.sfc.test_chart import Json, any_recipe, recipe_of, sound
+from tests.sfc.test_chart_text import one_action
+
+SVG = "{http://www.w3.org/2000/svg}"
+DRAWN = {f"{SVG}{tag}" for tag in ("svg", "title", "style", "rect", "path", "text")}
+
+
+def parsed(document: str) -> ET.Element:
+    return ET.fromstring(document)  # noqa: S314  our own document, and that it parses is the point
+
+
+def texts(root: ET.Element) -> list[str]:
+    return [element.text or "" for element in root.iter(f"{SVG}text")]
+
+
+@given(any_recipe)
+def test_every_chart_is_a_well_formed_picture(data: Json) -> None:
+    recipe = sound(data)
+    root = parsed(chart_svg(draw(read_chart(recipe), "title", None)))
+    assert {element.tag for element in root.iter()} <= DRAWN
+    said = texts(root)
+    assert all(step.name in said for step in recipe.steps)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>",
+        "</text></svg>",
+        "\"' onload='x' \"",
+        "]]>",
+        "&lt;&#0;&x;",
+        "\x00\x1b\ud800\uffff",
+        "<!--",
+        "検査🌀",
+        "n" * 300,
+    ],
+)
+def test_no_name_breaks_out_of_the_picture(name: str) -> None:
+    recipe = recipe_of([(name, f"{name}2", f"x == '{name}'")])
+    document = chart_svg(draw(read_chart(recipe), name, None))
+    document.encode()
+    assert {element.tag for element in parsed(document).iter()} <= DRAWN
+
+
+@given(st.text(min_size=1))
+def test_no_text_breaks_out_of_the_picture(name: str) -> None:
+    root = parsed(chart_svg(draw(read_chart(recipe_of([(name, f"{name}2", name)])), name, None)))
+    assert {element.tag for element in root.iter()} <= DRAWN
+
+
+def test_a_text_is_shown_as_it_was_written() -> None:
+    root = parsed(chart_svg(draw(read_chart(recipe_of([("A & B", "<End>", 'x < 3 && y == "z"')])), "", None)))
+    assert {"A & B", "<End>", 'x < 3 && y == "z"'} <= set(texts(root))
+
+
+def test_an_initial_step_has_two_frames() -> None:
+    root = parsed(chart_svg(draw(read_chart(recipe_of([("A", "B", "go")])), "", None)))
+    frames = [element.get("class") for element in root.iter(f"{SVG}rect")]
+    assert frames == ["page", "initial", "initial", "step"]
+
+
+def test_the_states_of_a_running_job_can_be_told_by_colour_and_by_word() -> None:
+    marks = Marks(
+        "job J1",
+        {"Tighten": StepMark(active=True, elapsed_ms=1500, count=1)},
+        {
+            0: ActionMark(ActionState.TIMED_OUT, 1, 1500, stored=False),
+            1: ActionMark(ActionState.WAITING, 1, 1500, stored=True),
+        },
+        (),
+    )
+    root = parsed(chart_svg(draw(read_chart(one_action()), "", marks)))
+    looks = {(element.get("class") or "").partition(" ")[2] for element in root.iter(f"{SVG}rect")}
+    assert {"active", "failed", "busy"} <= looks
+    assert {"● 1.5 s", "⊗ timed out", "◔ waiting", "is set"} <= set(texts(root))
+
+
+def test_the_picture_is_as_large_as_its_content() -> None:
+    root = parsed(chart_svg(draw(read_chart(recipe_of([("A", "B", "go")])), "", None)))
+    width, height = (int(root.get(side) or 0) for side in ("width", "height"))
+    assert root.get("viewBox") == f"0 0 {width} {height}"
+    corners = [
+        (float(element.get("x") or 0) + float(element.get("width") or 0), float(element.get("y") or 0))
+        for element in root.iter(f"{SVG}rect")
+    ]
+    assert all(x <= width and y <= height for x, y in corners)
