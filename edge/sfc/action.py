@@ -172,7 +172,7 @@ def overdue(draft: Draft, key: str) -> None:
 
 def complete(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
     """The answer or event of an association is here and good."""
-    key = _origin(draft, key)
+    key = origin_of(draft, key)
     action, each = draft.action_of(key), draft.associations[key]
     draft.learn(result)
     due = each.due if action.rule.stored else None
@@ -196,13 +196,13 @@ def complete(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
 
 def refuse(draft: Draft, key: str, error: str) -> None:
     """The answer to a command is here and says that it failed."""
-    key = _origin(draft, key)
+    key = origin_of(draft, key)
     _close(draft, key, draft.associations[key], ActionState.FAILED, error)
     _share(draft, key)
     _blame(draft, key)
 
 
-def _origin(draft: Draft, key: str) -> str:
+def origin_of(draft: Draft, key: str) -> str:
     """Give the association that set an action in place of one that shares its start."""
     each = draft.associations[key]
     origin = draft.stored.get(each.action)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from edge.sfc.action import UNSUCCESSFUL, begin, fall, rise
+from edge.sfc.action import UNSUCCESSFUL, begin, fall, origin_of, rise
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
@@ -183,7 +183,8 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
         each, action = draft.associations[key], draft.action_of(key)
         if action.rule.resets and each.state is ActionState.DISPATCHED:
             continue
-        if each.state is ActionState.DISPATCHED or action.name not in draft.net.resetting:
+        limited = each.state is ActionState.COMPLETED and action.name in draft.net.resetting
+        if not limited and origin_of(draft, key) == key:
             draft.stop(action, each)
         if each.state is ActionState.COMPLETED:
             draft.put(key, replace(each, due=None))

@@ -87,6 +87,18 @@ def test_the_last_step_stays_active_so_that_one_sees_where_the_run_ended() -> No
     assert driven.run.associations["b@B"].state is ActionState.STOPPED
 
 
+def test_a_shared_start_is_stopped_once() -> None:
+    data = recipe(
+        "A B C",
+        [transition("A", "B", "steps.A.T >= 1s"), transition("B", "C")],
+        [action("s", "A", "S"), action("s", "B", "S")],
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 1000)
+    driven.signal(Abort(), 2000)
+    assert driven.sent == ["stop J1/R1/s/1"]
+
+
 def test_sl_without_r_is_stopped_at_abort() -> None:
     data = recipe("A B", [transition("A", "B", "x")], [action("s", "A", "SL", duration_seconds=9)])
     driven = Driven(net_of(data))
