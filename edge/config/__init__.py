@@ -11,6 +11,7 @@ from edge.config.sections import (
     OpcuaSettings,
     RedisSettings,
     RetentionSettings,
+    RpcSettings,
     Settings,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "OpcuaSettings",
     "RedisSettings",
     "RetentionSettings",
+    "RpcSettings",
     "Settings",
     "load_settings",
 ]

@@ -9,13 +9,15 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 
 from edge.config import value
-from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, MqttEquipmentSettings, Settings
+from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, MqttEquipmentSettings, RpcSettings, Settings
 from edge.errors import SettingsError
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
@@ -180,6 +182,37 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
                 yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
+    yield from _rpc_contradictions(settings.rpc)
+
+
+def _rpc_contradictions(rpc: RpcSettings) -> Iterator[str]:
+    try:
+        parts = urlsplit(rpc.listen)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # it was told when the key was read
+        return
+    files = {"cert_file": rpc.cert_file, "key_file": rpc.key_file, "ca_file": rpc.ca_file}
+    match parts.scheme:
+        case "tls":
+            yield from (f"rpc.{key}: needed, because rpc.listen is tls:" for key, file in files.items() if not file)
+        case "tcp" if host and not _is_loopback(host):
+            yield (
+                "rpc.listen: with tcp: whoever reaches this host could start jobs, and everybody could listen; "
+                "expected a loopback address, or tls: with certificates"
+            )
+        case _:
+            pass
+    if parts.scheme != "tls" and any(files.values()):
+        yield "rpc.listen: certificates are given, but only tls: uses them"
+    if parts.scheme in {"tcp", "tls"} and host and not port:
+        yield f"rpc.listen: expected a port, as in {parts.scheme}://127.0.0.1:5005"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _near(word: str, known: Iterable[str]) -> str:

@@ -139,6 +139,22 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     ] = ""
 
 
+class RpcSettings(Struct, frozen=True, kw_only=True):
+    """`[rpc]`: MessagePack-RPC for sidecars."""
+
+    listen: Annotated[
+        str,
+        Meta(
+            description="Where it listens: `tcp://127.0.0.1:5005` for this host only, `tls://0.0.0.0:5005` for clients "
+            "with a certificate, `unix:///run/microdcs-edge/rpc.sock` for users of its group; empty switches it off.",
+            extra={"schemes": ("tcp", "tls", "unix")},
+        ),
+    ] = ""
+    cert_file: Annotated[_File, Meta(description="Our certificate, for `tls:`.")] = ""
+    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+    ca_file: Annotated[_File, Meta(description="Certificates that vouch for clients.")] = ""
+
+
 class RetentionSettings(Struct, frozen=True, kw_only=True):
     """`[retention]`: how long what has ended is kept, in seconds."""
 
@@ -171,6 +187,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     northbound: NorthboundSettings = NorthboundSettings()
     southbound: dict[str, MqttEquipmentSettings] = msgspec.field(default_factory=dict)
     opcua: OpcuaSettings = OpcuaSettings()
+    rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
     logging: LoggingSettings = LoggingSettings()
 
@@ -182,6 +199,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "northbound": NorthboundSettings,
     "southbound": MqttEquipmentSettings,
     "opcua": OpcuaSettings,
+    "rpc": RpcSettings,
     "retention": RetentionSettings,
     "logging": LoggingSettings,
 }

@@ -185,6 +185,49 @@ def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[st
     assert told in problems(write(tmp_path, f"[mqtt]\n{lines}"), {})
 
 
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("listen = 'tcp://0.0.0.0:5005'", ["rpc.listen: with tcp: whoever reaches this host could start jobs"]),
+        ("listen = 'tcp://station.plant:5005'", ["rpc.listen: with tcp: whoever reaches this host"]),
+        ("listen = 'tcp://[::]:5005'", ["rpc.listen: with tcp: whoever reaches this host"]),
+        ("listen = 'tcp://127.0.0.1'", ["rpc.listen: expected a port, as in tcp://127.0.0.1:5005"]),
+        ("listen = 'tcp://127.0.0.1:x'", ["rpc.listen: not a URL"]),
+        ("listen = 'tcp://'", ["rpc.listen: expected a host"]),
+        ("listen = 'http://127.0.0.1:80'", ["rpc.listen: expected a URL that begins with tcp: or tls: or unix:"]),
+        ("listen = 'unix://rpc.sock'", ["rpc.listen: expected the path of a socket"]),
+        (
+            "listen = 'tls://0.0.0.0:5005'\ncert_file = '{file}'",
+            ["rpc.key_file: needed, because rpc.listen is tls:", "rpc.ca_file: needed, because rpc.listen is tls:"],
+        ),
+        ("listen = 'tcp://[::1]:5005'\nca_file = '{file}'", ["rpc.listen: certificates are given, but only tls: uses"]),
+        ("cert_file = '{file}'", ["rpc.listen: certificates are given, but only tls: uses them"]),
+    ],
+)
+def test_calls_from_elsewhere_are_taken_only_from_clients_with_a_certificate(
+    tmp_path: Path, keys: str, told: list[str]
+) -> None:
+    certificate = write(tmp_path, "", "certificate.pem")
+    found = problems(write(tmp_path, f"[rpc]\n{keys.format(file=certificate)}"), {})
+    assert len(found) == len(told)
+    assert all(expected in problem for expected, problem in zip(told, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        "",
+        "tcp://127.0.0.1:5005",
+        "tcp://127.8.0.1:1",
+        "tcp://[::1]:5005",
+        "tcp://localhost:5005",
+        "unix:///run/rpc.sock",
+    ],
+)
+def test_calls_from_this_host_need_no_certificate(tmp_path: Path, listen: str) -> None:
+    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}).rpc.listen == listen
+
+
 def test_the_password_is_given_once(tmp_path: Path) -> None:
     secret = write(tmp_path, "x", "secret")
     file = write(tmp_path, f"[redis]\npassword = 'x'\npassword_file = '{secret}'")
