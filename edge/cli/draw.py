@@ -90,9 +90,9 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
 
 def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:
     from edge.errors import Unavailable
-    from edge.sfc.chart import read_chart
     from edge.sfc.chart_page import draw as lay_out
     from edge.sfc.chart_page import draw_within
+    from edge.sfc.chart_reading import read_chart
     from edge.sfc.chart_svg import chart_svg
     from edge.sfc.chart_text import ANSI, PLAIN, chart_text
 

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.model.recipe import BranchType
-from edge.sfc.chart import Bar, Chart, Fork, Jump, Leg, StepBlock, read_chart
+from edge.sfc.chart import Bar, Chart, Fork, Jump, Leg, StepBlock
 from edge.sfc.chart_layout import Layout
 from edge.sfc.chart_page import LEAST_WIDTH, draw, draw_within
+from edge.sfc.chart_reading import read_chart
 from edge.sfc.chart_shapes import WIDEST, Arrow, Drawing, Frame, Line, Role, Shape, Stroke, Text
 from edge.sfc.chart_words import columns
 from tests.sfc.drawn import items_of
-from tests.sfc.test_chart import Json, any_recipe, sound
+from tests.sfc.sketches import Json, any_recipe, sound
 
 STEPS = {Role.STEP, Role.INITIAL}
 NAMED = {"A": StepBlock("A", initial=True, actions=()), "B": StepBlock("B", initial=False, actions=())}

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sfc.chart import read_chart
 from edge.sfc.chart_marks import ActionMark, Marks, StepMark
 from edge.sfc.chart_page import draw
+from edge.sfc.chart_reading import read_chart
 from edge.sfc.chart_svg import chart_svg
 from edge.sfc.run import ActionState
-from tests.sfc.test_chart import Json, any_recipe, recipe_of, sound
+from tests.sfc.sketches import Json, any_recipe, recipe_of, sound
 from tests.sfc.test_chart_text import one_action
 
 SVG = "{http://www.w3.org/2000/svg}"

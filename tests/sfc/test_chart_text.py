@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.model.recipe import Recipe, parse_recipe
-from edge.sfc.chart import read_chart
 from edge.sfc.chart_marks import ActionMark, Marks, StepMark
 from edge.sfc.chart_page import LEAST_WIDTH, draw_within
+from edge.sfc.chart_reading import read_chart
 from edge.sfc.chart_text import ANSI, PLAIN, chart_text
 from edge.sfc.chart_words import columns
 from edge.sfc.run import ActionState
-from tests.sfc.test_chart import Json, any_recipe, recipe_of, selection, simultaneous, sound
+from tests.sfc.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
 
 
 def drawn(recipe: Recipe, marks: Marks | None = None) -> str:
