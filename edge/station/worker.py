@@ -36,6 +36,8 @@ class Worker:
         self._starter = starter
         self._lanes: dict[str, deque[Work]] = {}
         self._in_hand: set[tuple[str, str]] = set()
+        self._over: set[tuple[str, str]] = set()
+        self._books = asyncio.Lock()
         self._room = asyncio.Event()
         self._finished = asyncio.Event()
 
@@ -50,7 +52,7 @@ class Worker:
         finally:
             # What was sent is acknowledged before we go, or the next start would send it again.
             with contextlib.suppress(Unavailable):
-                await self._runs.flush()
+                await self._acknowledge()
 
     async def _take_own(self, tasks: asyncio.TaskGroup) -> None:
         while True:
@@ -85,10 +87,13 @@ class Worker:
 
     async def _take_up(self, tasks: asyncio.TaskGroup) -> None:
         """Take up the work that is ours by the books of the store and that we do not know of."""
-        await self._runs.flush()
-        for each in await work.unfinished(self._store, self._scopes):
-            if (each.scope, each.entry_id) not in self._in_hand:
-                self._enter_lane(tasks, each)
+        async with self._books:
+            unfinished = await work.unfinished(self._store, self._scopes)
+            while not self._runs.taken.empty():
+                self._enter_lane(tasks, self._runs.taken.get_nowait())
+            for each in unfinished:
+                if (each.scope, each.entry_id) not in self._in_hand:
+                    self._enter_lane(tasks, each)
 
     async def _flush(self) -> None:
         """Acknowledge what no later commit did; a moment after the work, so that a busy job needs no trip for it."""
@@ -97,10 +102,18 @@ class Worker:
             await asyncio.sleep(_FLUSH_S)
             self._finished.clear()
             try:
-                await self._runs.flush()
+                await self._acknowledge()
             except Unavailable as error:
                 logger.warning("acknowledgement waits for the store", reason=error.message)
                 self._finished.set()
+
+    async def _acknowledge(self) -> None:
+        """Acknowledge what is done, and only then let go of it: the books of the store show it as ours until then."""
+        async with self._books:
+            over = tuple(self._over)
+            await self._runs.flush()
+            self._in_hand.difference_update(over)
+            self._over.difference_update(over)
 
     def _enter_lane(self, tasks: asyncio.TaskGroup, asked: Work) -> None:
         self._in_hand.add((asked.scope, asked.entry_id))
@@ -126,7 +139,6 @@ class Worker:
         while True:
             try:
                 await self._perform(asked, unsent)
-                break
             except Unavailable as error:
                 logger.warning("work is tried again", job=asked.job_id, kind=asked.kind, reason=error.message)
                 await asyncio.sleep(delay)
@@ -136,8 +148,11 @@ class Worker:
             except Exception:
                 # A defect in one job must not stop the others. The work stays unacknowledged: the next start tries it.
                 logger.exception("work failed", job=asked.job_id, kind=asked.kind)
-                break
-        self._in_hand.discard((asked.scope, asked.entry_id))
+                return
+            else:
+                self._over.add((asked.scope, asked.entry_id))
+                self._finished.set()
+                return
 
     async def _perform(self, asked: Work, unsent: list[tuple[str, str, str]]) -> None:
         match asked.kind:
@@ -146,7 +161,6 @@ class Worker:
             case WorkKind.DISPATCH:
                 await self._send(asked.job_id, unsent)
                 self._runs.done(asked)
-                self._finished.set()
             case _:
                 assert_never(asked.kind)
 

@@ -25,6 +25,7 @@ from edge.station.worker import Worker
 from edge.store import jobs, resources
 from edge.store.client import Store, open_store
 from edge.store.jobs import Job
+from edge.store.keys import GROUP
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_000
@@ -176,6 +177,29 @@ async def until(condition: Callable[[], Awaitable[bool]], deadline: float = 8.0)
     while not await condition():
         assert time.monotonic() < end, "the condition did not come true in time"
         await asyncio.sleep(0.005)
+
+
+async def until_true(condition: Callable[[], object]) -> None:
+    """Wait for a condition that can be looked at."""
+
+    async def met() -> bool:
+        return bool(condition())
+
+    await until(met)
+
+
+async def unacknowledged(plant: Plant) -> int:
+    """Count the entries of the work stream that are taken and not acknowledged."""
+    return int((await plant.store.execute("XPENDING", plant.store.keys.sfc_work(SCOPE), GROUP))["pending"])
+
+
+async def until_all_is_acknowledged(plant: Plant) -> None:
+    """Wait until the work stream is empty."""
+
+    async def none_left() -> bool:
+        return int(await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE))) == 0
+
+    await until(none_left)
 
 
 @contextlib.asynccontextmanager

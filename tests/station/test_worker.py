@@ -1,17 +1,43 @@
-"""Work is done by whoever has it, in the order of each job, and acknowledged last."""
+"""Work is done by whoever has it, the work of a job in its order, and acknowledged last."""
 
+import asyncio
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.links.background import beside
 from edge.model.job_state import Cause, JobState, SubState
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command
 from edge.store import jobs, runs
-from edge.store.keys import GROUP
 from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,
+    PHOTO,
     SCOPE,
+    TIGHTEN,
+    Clock,
     FakeEquipment,
     Plant,
+    action,
+    instance,
+    linear,
     obliging,
     order,
+    unacknowledged,
+    until_all_is_acknowledged,
+    until_true,
 )
+
+PARALLEL = {
+    "steps": [{"name": name, "initial": name == "begin"} for name in ("begin", "left", "right", "end")],
+    "branches": [{"name": "both", "type": "simultaneous", "branches": [["left"], ["right"]]}],
+    "transitions": [
+        {"source": "begin", "target": "both", "condition": "true"},
+        {"source": "both", "target": "end", "condition": "true"},
+    ],
+    "actions": [action("l", "left"), action("r", "right", PHOTO)],
+}
 
 
 async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant: Plant, tool: FakeEquipment) -> None:
@@ -19,21 +45,168 @@ async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         job = await plant.until_state("J1", JobState.ENDED, SubState.COMPLETED)
-    store, keys = plant.store, plant.store.keys
-    assert tool.told() == ["a", "b"]
-    assert (job.started_at, job.ended_at, job.error) == (NOW, NOW, None)
-    response = await jobs.load_response(store, job)
+        store, keys = plant.store, plant.store.keys
+        assert tool.told() == ["a", "b"]
+        assert (job.started_at, job.ended_at, job.error) == (NOW, NOW, None)
+        response = await jobs.load_response(store, job)
+        assert response
+        assert response.job_response_id == job.correlation_id
+        assert [state.state_number for state in response.job_state] == [5, 1]
+        assert [each.id for each in response.job_response_data or ()] == ["a", "b"]
+        run = await runs.load(store, "J1")
+        assert run
+        assert run.run.ended
+        assert await store.execute("ZRANGE", keys.joborder_list(SCOPE), 0, -1) == ["J1"]
+        assert await store.execute("ZRANGE", keys.joborder_open(SCOPE), 0, -1) == []
+        assert await store.execute("ZRANGE", keys.jobresponse_list(SCOPE), 0, -1) == [job.correlation_id]
+        assert await store.execute("SCARD", keys.sfc_active_jobs()) == 0
+        assert float(await store.execute("ZSCORE", keys.sfc_timers(), "J1")) == NOW + KEEP_ENDED_MS
+        await until_all_is_acknowledged(plant)
+        assert await unacknowledged(plant) == 0
+
+
+async def test_many_jobs_run_side_by_side(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order(f"J{number}")) for number in range(60)))
+        for number in range(60):
+            await plant.until_state(f"J{number}", JobState.ENDED)
+    assert len(tool.commands) == 120
+    assert len({command.command_id for command in tool.commands}) == 120
+
+
+async def test_a_job_that_fails_is_aborted_with_the_reason_and_its_equipment_is_stopped(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    await plant.teach("parallel", PARALLEL)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "parallel"))
+        await until_true(lambda: len(tool.commands) == 2)
+        await plant.answer(tool.commands[0], error="says \"no\" to 'it'")
+        job = await plant.until_state("J1", JobState.ABORTED)
+        await until_true(lambda: tool.told(Phase.STOP) == ["r"])
+    assert job.error == "action 'l' of step 'left' failed: says \"no\" to 'it'"
+    response = await jobs.load_response(plant.store, job)
     assert response
-    assert response.job_response_id == job.correlation_id
-    assert [state.state_number for state in response.job_state] == [5, 1]
-    assert [each.id for each in response.job_response_data or ()] == ["a", "b"]
-    run = await runs.load(store, "J1")
-    assert run
-    assert run.run.ended
-    assert await store.execute("ZRANGE", keys.joborder_list(SCOPE), 0, -1) == ["J1"]
-    assert await store.execute("ZRANGE", keys.joborder_open(SCOPE), 0, -1) == []
-    assert await store.execute("ZRANGE", keys.jobresponse_list(SCOPE), 0, -1) == [job.correlation_id]
-    assert await store.execute("SCARD", keys.sfc_active_jobs()) == 0
-    assert float(await store.execute("ZSCORE", keys.sfc_timers(), "J1")) == NOW + KEEP_ENDED_MS
-    assert await store.execute("XLEN", keys.sfc_work(SCOPE)) == 0
-    assert (await store.execute("XPENDING", keys.sfc_work(SCOPE), GROUP))["pending"] == 0
+    assert response.description
+    assert response.description.text == job.error
+    assert await plant.store.execute("SCARD", plant.store.keys.sfc_active_jobs()) == 0
+
+
+async def test_equipment_that_is_away_is_tried_again_until_it_is_there(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.refused >= 2)
+        assert await unacknowledged(plant) == 1
+        tool.reachable = True
+        await plant.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_equipment_that_is_away_delays_no_other_job(plant: Plant, equipment: dict[str, FakeEquipment]) -> None:
+    camera = FakeEquipment("camera")
+    equipment[PHOTO] = camera
+    both = Plant(plant.store, equipment, plant.runs.clock)
+    tool = equipment[TIGHTEN]
+    tool.reachable = False
+    camera.replies = obliging
+    await both.teach("photo", linear(action("p", "one", PHOTO)))
+    async with both.at_work():
+        await both.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.refused > 0)
+        await both.order(Cause.STORE_AND_START, order("J2", "photo"))
+        await both.until_state("J2", JobState.ENDED)
+        assert (await both.job("J1")).status.state is JobState.RUNNING
+
+
+async def test_equipment_that_is_away_keeps_no_stop_from_other_equipment(
+    plant: Plant, equipment: dict[str, FakeEquipment]
+) -> None:
+    camera = equipment[PHOTO] = FakeEquipment("camera")
+    tool = equipment[TIGHTEN]
+    both = Plant(plant.store, equipment, plant.runs.clock)
+    await both.teach("parallel", PARALLEL)
+    async with both.at_work():
+        await both.order(Cause.STORE_AND_START, order("J1", "parallel"))
+        await until_true(lambda: bool(tool.commands and camera.commands))
+        tool.reachable = False
+        await both.ask(Cause.ABORT, "J1")
+        await until_true(lambda: camera.told(Phase.STOP) == ["r"])
+        tool.reachable = True
+        await until_true(lambda: tool.told(Phase.STOP) == ["l"])
+    assert camera.told(Phase.STOP) == ["r"]
+
+
+async def test_a_command_whose_job_was_aborted_while_its_equipment_was_away_is_never_started(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.refused > 0)
+        async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
+            await other.ask(Cause.ABORT, "J1")
+            tool.reachable = True
+            async with other.at_work():
+                await until_all_is_acknowledged(plant)
+    assert tool.told(Phase.START) == []
+    assert tool.told(Phase.STOP) == ["a"]
+
+
+async def test_a_defect_in_the_work_of_one_job_stops_no_other(plant: Plant, tool: FakeEquipment) -> None:
+    def reply(command: Command) -> None:
+        if command.job_id == "J1":
+            raise ZeroDivisionError
+
+    tool.replies = reply
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await until_true(lambda: len(tool.commands) == 2)
+        tool.replies = obliging
+        await plant.answer(next(command for command in tool.commands if command.job_id == "J2"))
+        await plant.until_state("J2", JobState.ENDED)
+    assert await unacknowledged(plant) == 1
+
+
+@pytest.mark.parametrize("name", ["torque.one", "a b", "'quoted' \"twice\"", "größe 螺丝", "a/b%2F", "a:b@c#1"])
+async def test_an_action_may_bear_any_name(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock, name: str
+) -> None:
+    await plant.teach("named", linear(action(name, "one"), action("then", f"step {name}")))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "named"))
+        await until_true(lambda: tool.told() == [name])
+    tool.replies = obliging
+    async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
+        await other.answer(tool.commands[0], {"value": 1})
+        job = await other.until_state("J1", JobState.ENDED)
+    response = await jobs.load_response(plant.store, job)
+    assert response
+    assert [each.id for each in response.job_response_data or ()] == [name, "then"]
+
+
+async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        for number, method in enumerate((Cause.STOP, Cause.ABORT)):
+            job_id = f"J{number}"
+            await plant.order(Cause.STORE_AND_START, order(job_id))
+            await until_true(lambda: len(tool.told()) == number + 1)  # noqa: B023
+            await plant.ask(Cause.PAUSE, job_id)
+            assert (await runs.load(plant.store, job_id)).run.paused  # type: ignore[union-attr]
+            await plant.ask(Cause.RESUME, job_id)
+            assert not (await runs.load(plant.store, job_id)).run.paused  # type: ignore[union-attr]
+            await plant.ask(method, job_id)
+            assert (await runs.load(plant.store, job_id)).run.ended  # type: ignore[union-attr]
+            await until_true(lambda: len(tool.told(Phase.STOP)) == number + 1)  # noqa: B023
+    stops = [command for command in tool.commands if command.phase is Phase.STOP]
+    starts = [command for command in tool.commands if command.phase is Phase.START]
+    assert [each.command_id for each in stops] == [each.command_id for each in starts]
+
+
+async def test_the_worker_ends_when_it_is_cancelled_however_often(plant: Plant) -> None:
+    for _ in range(50):
+        async with asyncio.timeout(5), beside(plant.worker.run(), "worker"):
+            await plant.store.execute("PING")

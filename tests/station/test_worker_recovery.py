@@ -1,0 +1,260 @@
+"""Work that a process, a connection or a server left half done is done once they are back."""
+
+import asyncio
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command
+from edge.store import work
+from edge.store.client import Store
+from edge.store.commit import Commit, CommitResult, operation
+from tests.station.plant import (
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    obliging,
+    order,
+    unacknowledged,
+    until_all_is_acknowledged,
+    until_true,
+)
+from tests.store.servers import own_server
+
+
+async def begin(plant: Plant, job_id: str, master: str = "linear") -> None:
+    """Begin a job and commit its first decision, yet send nothing: as a process that dies there."""
+    await plant.order(Cause.STORE_AND_START, order(job_id, master))
+    await plant.starter.start(plant.runs.taken.get_nowait())
+
+
+async def test_a_process_that_dies_between_commit_and_sending_sends_once_it_is_back(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await begin(plant, "J1")
+    decided = next(iter((await plant.runs.held("J1")).stored.run.associations.values()))  # type: ignore[union-attr]
+    tool.replies = obliging
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
+        await back.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+    assert tool.commands[0].command_id == decided.command_id
+
+
+async def test_a_process_that_dies_before_it_starts_a_job_starts_it_once_it_is_back(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    tool.replies = obliging
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
+        await back.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_a_command_that_was_answered_is_not_sent_again(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await begin(plant, "J1")
+    asked = plant.runs.taken.get_nowait()
+    ((_, command_id, _),) = asked.commands
+    held = await plant.runs.held("J1")
+    assert held
+    await plant.dispatch.perform(held, Phase.START, command_id, "one")
+    await plant.answer(tool.commands[0])
+    tool.replies = obliging
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
+        await back.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_a_clean_stop_acknowledges_what_was_sent_and_the_next_start_sends_nothing_again(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+    assert await unacknowledged(plant) == 0
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
+        await back.order(Cause.STORE_AND_START, order("J2"))
+        await until_true(lambda: len(tool.commands) == 2)
+    assert [command.job_id for command in tool.commands] == ["J1", "J2"]
+
+
+async def test_a_stop_in_the_middle_of_a_send_leaves_the_command_to_the_next_start(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    sending = asyncio.Event()
+
+    class Slow(FakeEquipment):
+        async def send(self, command: Command) -> None:
+            sending.set()
+            await asyncio.Event().wait()
+
+    async with instance(redis, {TIGHTEN: Slow()}, clock) as slow, slow.at_work():
+        await slow.order(Cause.STORE_AND_START, order("J1"))
+        await sending.wait()
+    assert await unacknowledged(plant) == 1
+    tool.replies = obliging
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
+        await back.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_work_is_shared_among_instances_and_each_job_is_done_once(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, plant.at_work(), other.at_work():
+        callers = (plant, other)
+        await asyncio.gather(
+            *(callers[number % 2].order(Cause.STORE_AND_START, order(f"J{number}")) for number in range(40))
+        )
+        for number in range(40):
+            await plant.until_state(f"J{number}", JobState.ENDED)
+    assert len({command.command_id for command in tool.commands}) == len(tool.commands) == 80
+
+
+async def test_work_that_came_from_outside_a_commit_is_taken(plant: Plant, tool: FakeEquipment) -> None:
+    """As from another instance of whose commit somebody else's entry was taken."""
+    tool.replies = obliging
+    async with plant.at_work():
+        await plant.order(Cause.STORE, order("J1"))
+        await plant.ask(Cause.START, "J1")
+        entry = ("job_id", "J1", "action", "start_recipe", "scope", SCOPE)
+        await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", *entry)
+        await plant.until_state("J1", JobState.ENDED)
+        await until_all_is_acknowledged(plant)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_work_whose_reply_was_lost_with_the_connection_is_found_again(
+    plant: Plant, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool.replies = obliging
+    commit = Store.commit
+    lost = 0
+
+    async def commit_and_lose(store: Store, changes: Commit) -> CommitResult:
+        nonlocal lost
+        result = await commit(store, changes)
+        if changes.work and lost < 3:
+            lost += 1
+            raise Unavailable("the connection broke before the reply")
+        return result
+
+    monkeypatch.setattr(Store, "commit", commit_and_lose)
+    async with plant.at_work():
+        with pytest.raises(Unavailable):
+            await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
+        assert (await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")).status == 1
+        await plant.until_state("J1", JobState.ENDED)
+    assert lost == 3
+    assert tool.told() == ["a", "b"]
+
+
+async def test_scripts_that_the_server_forgets_while_jobs_run_stop_none(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await plant.store.execute("SCRIPT", "FLUSH")
+        tool.replies = obliging
+        await plant.answer(tool.commands[0])
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_a_store_that_was_emptied_is_worked_on_again(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    async with (
+        own_server(tmp_path_factory.mktemp("s")) as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+    ):
+        for job_id in ("J1", "J2"):
+            await plant.teach("linear", linear(action("a", "one")))
+            await plant.order(Cause.STORE_AND_START, order(job_id))
+            await plant.until_state(job_id, JobState.ENDED)
+            await plant.store.execute("FLUSHALL")
+        await plant.teach("linear", linear(action("a", "one")))
+        # Not by a commit that takes its own work, but by the loop that has to make its group again.
+        await plant.order(Cause.STORE, order("J3"))
+        await plant.store.commit(operation("HSET", plant.store.keys.joborder("J3"), "state", "ALLOWED_TO_START"))
+        entry = ("job_id", "J3", "action", "start_recipe", "scope", SCOPE)
+        await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", *entry)
+        await plant.until_state("J3", JobState.ENDED)
+
+
+async def test_a_server_killed_while_jobs_run_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
+) -> None:
+    async with (
+        own_server(tmp_path_factory.mktemp("s"), "--appendfsync", "always") as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+    ):
+        await plant.teach("linear", linear(*(action(f"a{number}", f"s{number}") for number in range(6))))
+        for number in range(10):
+            await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
+        await until_true(lambda: len(tool.commands) == 10)
+        await server.kill()
+        with pytest.raises(Unavailable):
+            await plant.answer(tool.commands[0])
+        await server.start()
+        tool.replies = obliging
+        for command in tool.commands[:10]:
+            await plant.answer(command)
+        for number in range(10):
+            await plant.until_state(f"J{number}", JobState.ENDED)
+    assert len({command.command_id for command in tool.commands}) == 60
+
+
+async def test_a_server_frozen_for_a_while_is_waited_for(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    async with (
+        own_server(tmp_path_factory.mktemp("s")) as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+    ):
+        await plant.teach("linear", linear(action("a", "one")))
+        server.freeze()
+        asked = asyncio.create_task(plant.order(Cause.STORE_AND_START, order("J1")))
+        await asyncio.wait([asked], timeout=0.2)
+        assert not asked.done()
+        server.thaw()
+        assert (await asked).status == 1
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_work_that_cannot_be_read_is_left_aside_and_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    stream = plant.store.keys.sfc_work(SCOPE)
+    await work.create_groups(plant.store, [SCOPE])
+    for entry in (("job_id", "J9"), ("job_id", "J9", "action", "dance", "scope", SCOPE), ("commands", "{")):
+        await plant.store.execute("XADD", stream, "*", *entry)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.ENDED)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.ENDED)
+    assert await plant.store.execute("XLEN", stream) == 3
+
+
+async def test_work_dropped_from_the_stream_by_somebody_else_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    stream = plant.store.keys.sfc_work(SCOPE)
+    await plant.store.execute("XTRIM", stream, "MAXLEN", "0")
+    tool.replies = obliging
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.ENDED)
