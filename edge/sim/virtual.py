@@ -117,6 +117,7 @@ class _World:
             rank = _SET if entry.set is not None else _TIMELINE
             self._plan(_milliseconds(entry.at), rank, self._entry(entry))
         horizon = _milliseconds(self.script.horizon)
+        clock = 0
         while not all(job.run.ended for job in self.jobs.values()):
             deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
             due = min((at for at in deadlines if at is not None), default=None)
@@ -124,9 +125,12 @@ class _World:
                 now, _, _, happen = heapq.heappop(self.calendar)
                 if now > horizon:
                     break
+                clock = now
                 happen(now)
             elif due is not None and due <= horizon:
-                self._tick(due)
+                # A run that was just loaded wants to be tested again for what was due before.
+                clock = max(clock, due)
+                self._tick(clock)
             else:
                 break
 
