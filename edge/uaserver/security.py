@@ -1,7 +1,7 @@
 """What the server offers to clients: its certificate, the security policies, the ways to say who one is."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import structlog
@@ -48,10 +48,16 @@ def describe(endpoints: Iterable[ua.EndpointDescription], url: str, *, takes_ano
                 token.SecurityPolicyUri = endpoint.SecurityPolicyUri
 
 
-async def watch_certificate(certificate: x509.Certificate, application_uri: str) -> None:
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def watch_certificate(
+    certificate: x509.Certificate, application_uri: str, now: Callable[[], datetime] = _utc_now
+) -> None:
     """Warn every day of what will make clients turn away from our certificate, until cancelled."""
     while True:
-        for warning in certificates.warnings(certificate, application_uri, datetime.now(UTC)):
+        for warning in certificates.warnings(certificate, application_uri, now()):
             logger.warning(
                 "our OPC UA certificate has to be renewed", reason=warning, advice="edge opcua renew, then restart"
             )

@@ -7,9 +7,11 @@ import pytest
 import pytest_asyncio
 from asyncua import Client
 
+from edge.config import OpcuaSettings
 from edge.uaserver import nodesets
 from edge.uaserver.server import UaServer
-from tests.uaserver.running import Space, served
+from tests.uaserver.clients import Application, make_application, make_settings, with_users
+from tests.uaserver.running import MACHINES, Space, served
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -38,6 +40,32 @@ async def jobs(server: UaServer) -> AsyncIterator[UaServer]:
         for number in range(10):
             server.hide(scope, f"job-{number}")
         server.work_masters(scope, [])
+
+
+@pytest.fixture(scope="session")
+def secure_settings(tmp_path_factory: pytest.TempPathFactory) -> OpcuaSettings:
+    """Settings as delivered: encryption only. Who logs in by the name of a role has it."""
+    return with_users(make_settings(tmp_path_factory.mktemp("secure")))
+
+
+@pytest.fixture(scope="session")
+def friend(tmp_path_factory: pytest.TempPathFactory, secure_settings: OpcuaSettings) -> Application:
+    """An application that is trusted under these settings."""
+    application = make_application(tmp_path_factory.mktemp("friend"))
+    application.trusted_by(secure_settings)
+    return application
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Application:
+    """An application that nobody trusts."""
+    return make_application(tmp_path_factory.mktemp("stranger"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def secure(secure_settings: OpcuaSettings) -> AsyncIterator[UaServer]:
+    async with served(secure_settings, MACHINES[:1]) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -72,13 +72,14 @@ async def served(
     settings: OpcuaSettings = SETTINGS,
     machines: Sequence[MachineDescription] = MACHINES,
     station: Station | None = None,
-    role: Role = Role.OBSERVER,
+    role: Role | None = None,
 ) -> AsyncIterator[UaServer]:
     """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones.
 
-    Every client without a name is of that role.
+    Every client without a name is of that role, if one is given.
     """
-    settings = msgspec.structs.replace(settings, anonymous=role.name.lower())
+    if role:
+        settings = msgspec.structs.replace(settings, anonymous=role.name.lower())
     behind = station or Station()
     opened: asyncio.Future[UaServer] = asyncio.get_running_loop().create_future()
     enough = asyncio.Event()

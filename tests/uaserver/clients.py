@@ -1,0 +1,116 @@
+"""Clients for the tests of security: applications with certificates, and connections taken step by step."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from asyncua import Client, ua
+from asyncua.crypto.security_policies import SecurityPolicy, SecurityPolicyBasic256Sha256
+
+from edge.config import OpcuaSettings
+from edge.uaserver import certificates
+from edge.uaserver.roles import Role
+from edge.uaserver.users import User, hash_password, write_user
+from tests.uaserver.running import SETTINGS
+
+PASSWORD = "correct horse"
+_HASH = hash_password(PASSWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A client application as its certificate names it."""
+
+    uri: str
+    directory: Path
+
+    @property
+    def certificate(self) -> bytes:
+        return (self.directory / "own.der").read_bytes()
+
+    def trusted_by(self, settings: OpcuaSettings) -> None:
+        directory = Path(settings.trusted)
+        directory.mkdir(exist_ok=True)
+        (directory / f"{self.directory.name}.der").write_bytes(self.certificate)
+
+    def trusted_by_nobody(self, settings: OpcuaSettings) -> None:
+        Path(settings.trusted, f"{self.directory.name}.der").unlink()
+
+
+def make_application(directory: Path) -> Application:
+    uri = f"urn:test:{directory.name}"
+    certificates.load_or_make(directory, uri, ("localhost",))
+    return Application(uri, directory)
+
+
+def make_settings(directory: Path, **others: str) -> OpcuaSettings:
+    """Settings as delivered, but for places and port; the certificate is shared with the other tests."""
+    return OpcuaSettings(
+        endpoint=SETTINGS.endpoint,
+        pki=SETTINGS.pki,
+        trusted=str(directory / "trusted"),
+        users_file=str(directory / "users"),
+        **others,  # type: ignore[arg-type]
+    )
+
+
+def with_users(settings: OpcuaSettings) -> OpcuaSettings:
+    """Let everybody log in by the name of their role."""
+    for role in Role:
+        write_user(Path(settings.users_file), User(role.name.lower(), role, _HASH))
+    return msgspec.structs.replace(settings)
+
+
+def own_certificate() -> bytes:
+    """Give the certificate of every server here."""
+    return Path(SETTINGS.pki, "own.der").read_bytes()
+
+
+async def prepared(
+    endpoint: str,
+    application: Application,
+    policy: type[SecurityPolicy] = SecurityPolicyBasic256Sha256,
+    mode: ua.MessageSecurityMode = ua.MessageSecurityMode.SignAndEncrypt,
+) -> Client:
+    """A client that has yet to connect."""
+    client = Client(endpoint, timeout=5)
+    client.application_uri = application.uri
+    files = application.directory / "own.der", application.directory / "own.pem"
+    await client.set_security(policy, *files, server_certificate=own_certificate(), mode=mode)
+    return client
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    endpoint: str,
+    application: Application,
+    policy: type[SecurityPolicy] = SecurityPolicyBasic256Sha256,
+    user: str = "",
+    password: str = PASSWORD,
+) -> AsyncIterator[Client]:
+    client = await prepared(endpoint, application, policy)
+    if user:
+        client.set_user(user)
+        client.set_password(password)
+    async with client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def channel(client: Client) -> AsyncIterator[Client]:
+    """A client with a secure channel and no session."""
+    await client.connect_socket()
+    try:
+        await client.send_hello()
+        await client.open_secure_channel()
+        yield client
+    finally:
+        client.disconnect_socket()
+
+
+async def serves(client: Client) -> bool:
+    """Tell whether the server answers this client."""
+    state = await client.get_node(ua.ObjectIds.Server_ServerStatus_State).read_value()
+    return bool(state == ua.ServerState.Running)

@@ -1,0 +1,187 @@
+"""What a fresh installation offers: encryption, our certificate, and nothing to those we do not know."""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+from asyncua import Client, ua
+from asyncua.crypto import security_policies as policies
+from asyncua.crypto.uacrypto import x509_from_der
+
+from edge.config import OpcuaSettings
+from edge.uaserver import certificates, security
+from edge.uaserver.roles import Role
+from edge.uaserver.server import UaServer
+from tests.uaserver.clients import (
+    PASSWORD,
+    Application,
+    connected,
+    make_application,
+    make_settings,
+    prepared,
+    serves,
+    with_users,
+)
+from tests.uaserver.running import MACHINES, SETTINGS, Space, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OFFERED = (
+    policies.SecurityPolicyBasic256Sha256,
+    policies.SecurityPolicyAes128Sha256RsaOaep,
+    policies.SecurityPolicyAes256Sha256RsaPss,
+)
+
+
+async def offered(secure: UaServer) -> list[ua.EndpointDescription]:
+    """Ask without encryption, as every client does first."""
+    endpoints: list[ua.EndpointDescription] = await Client(secure.endpoint).connect_and_get_server_endpoints()
+    return endpoints
+
+
+async def test_everybody_may_ask_what_is_offered_and_nothing_is_offered_without_encryption(secure: UaServer) -> None:
+    endpoints = await offered(secure)
+    assert {endpoint.SecurityPolicyUri for endpoint in endpoints} == {policy.URI for policy in OFFERED}
+    assert {endpoint.SecurityMode for endpoint in endpoints} == {ua.MessageSecurityMode.SignAndEncrypt}
+
+
+async def test_the_certificate_offered_is_ours(secure: UaServer) -> None:
+    for endpoint in await offered(secure):
+        certificate = x509_from_der(endpoint.ServerCertificate)
+        assert certificates.application_uris(certificate) == [endpoint.Server.ApplicationUri]
+
+
+async def test_passwords_are_asked_for_encrypted_once_more(secure: UaServer) -> None:
+    for endpoint in await offered(secure):
+        tokens = {token.TokenType: token for token in endpoint.UserIdentityTokens}
+        assert tokens.keys() == {ua.UserTokenType.Anonymous, ua.UserTokenType.UserName}
+        assert tokens[ua.UserTokenType.UserName].SecurityPolicyUri == endpoint.SecurityPolicyUri
+
+
+@pytest.mark.parametrize("policy", OFFERED)
+async def test_an_application_we_trust_comes_in_by_every_policy(
+    secure: UaServer, friend: Application, policy: type[policies.SecurityPolicy]
+) -> None:
+    for user in ("", "operator"):
+        async with connected(secure.endpoint, friend, policy, user) as client:
+            assert await serves(client)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode"),
+    [
+        (policies.SecurityPolicyBasic256Sha256, ua.MessageSecurityMode.Sign),
+        (policies.SecurityPolicyBasic128Rsa15, ua.MessageSecurityMode.SignAndEncrypt),
+        (policies.SecurityPolicyBasic256, ua.MessageSecurityMode.SignAndEncrypt),
+    ],
+)
+async def test_what_is_not_offered_is_not_taken(
+    secure: UaServer, friend: Application, policy: type[policies.SecurityPolicy], mode: ua.MessageSecurityMode
+) -> None:
+    client = await prepared(secure.endpoint, friend, policy, mode)
+    with pytest.raises((ua.UaError, ConnectionError)):
+        await client.connect()
+
+
+async def test_an_unknown_application_comes_in_from_the_moment_it_is_trusted(
+    secure: UaServer, secure_settings: OpcuaSettings, tmp_path: Path
+) -> None:
+    stranger = make_application(tmp_path)
+    with pytest.raises((ua.UaError, ConnectionError)) as caught:
+        async with connected(secure.endpoint, stranger):
+            pass
+    assert isinstance(caught.value, ua.uaerrors.BadSecurityChecksFailed | ConnectionError)
+    thumbprint = certificates.thumbprint(x509_from_der(stranger.certificate))
+    kept = Path(secure_settings.pki, "rejected", f"{thumbprint}.der")
+    assert kept.read_bytes() == stranger.certificate  # noqa: ASYNC240 - a moment
+    stranger.trusted_by(secure_settings)
+    async with connected(secure.endpoint, stranger) as client:
+        assert await serves(client)
+
+
+async def test_nobody_writes_or_calls_on_a_fresh_installation(secure: UaServer, friend: Application) -> None:
+    async with connected(secure.endpoint, friend) as client:
+        space = Space(client, await client.get_namespace_array())
+        with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+            await (await space.response_list()).write_value(ua.Variant([], ua.VariantType.ExtensionObject))
+        assert await may_call(client, space, "Store") is False
+        assert await may_call(client, space, "Start") is False
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_a_user_may_what_their_role_may(secure: UaServer, friend: Application, role: Role) -> None:
+    async with connected(secure.endpoint, friend, user=role.name.lower()) as client:
+        space = Space(client, await client.get_namespace_array())
+        assert await may_call(client, space, "Start") is (role >= Role.OPERATOR)
+        assert await may_call(client, space, "Store") is (role >= Role.ENGINEER)
+
+
+async def may_call(client: Client, space: Space, name: str) -> bool:
+    """Ask by calling with no arguments; and see that the attribute UserExecutable says the same."""
+    method = await space.member("JobOrderControl", name)
+    parent = await method.get_parent()
+    (result,) = await client.uaclient.call([ua.CallMethodRequest(parent.nodeid, method.nodeid, [])])
+    told = (await method.read_attribute(ua.AttributeIds.UserExecutable)).Value.Value
+    assert told is (result.StatusCode.value != ua.StatusCodes.BadUserAccessDenied)
+    return bool(told)
+
+
+@pytest.mark.parametrize(("user", "password"), [("operator", "wrong"), ("nobody", PASSWORD), ("operator", "")])
+async def test_a_wrong_name_and_a_wrong_password_hear_the_same(
+    secure: UaServer, friend: Application, user: str, password: str
+) -> None:
+    with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+        async with connected(secure.endpoint, friend, user=user, password=password):
+            pass
+
+
+async def test_anonymous_can_be_kept_out(tmp_path: Path, friend: Application) -> None:
+    settings = with_users(make_settings(tmp_path, anonymous="nobody"))
+    friend.trusted_by(settings)
+    async with served(settings, MACHINES[:1]) as closed:
+        for endpoint in await offered(closed):
+            assert [token.TokenType for token in endpoint.UserIdentityTokens] == [ua.UserTokenType.UserName]
+        async with connected(closed.endpoint, friend, user="operator") as client:
+            assert await serves(client)
+        client = await prepared(closed.endpoint, friend)
+        with pytest.raises(ua.uaerrors.BadIdentityTokenRejected):
+            await anonymously(client)
+
+
+async def anonymously(client: Client) -> None:
+    await client.connect_socket()
+    with contextlib.ExitStack() as stack:
+        stack.callback(client.disconnect_socket)
+        await client.send_hello()
+        await client.open_secure_channel()
+        await client.create_session()
+        parameters = ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken(PolicyId="anonymous"))
+        parameters.ClientSignature = signature_of(client)
+        await client.uaclient.activate_session(parameters)
+
+
+def signature_of(client: Client) -> ua.SignatureData:
+    policy = client.security_policy
+    signed = policy.asymmetric_cryptography.signature(policy.peer_certificate + client._server_nonce)  # noqa: SLF001
+    return ua.SignatureData(policy.AsymmetricSignatureURI, signed)
+
+
+async def test_without_encryption_one_comes_in_only_where_the_settings_say_so() -> None:
+    async with served(SETTINGS, MACHINES[:1]) as plain, Client(plain.endpoint) as client:
+        assert await serves(client)
+        modes = {endpoint.SecurityMode for endpoint in await client.get_endpoints()}
+        assert modes == {ua.MessageSecurityMode.None_, ua.MessageSecurityMode.SignAndEncrypt}
+
+
+async def test_a_certificate_that_is_about_to_expire_is_told() -> None:
+    own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
+    (uri,) = certificates.application_uris(own.certificate)
+    late = own.certificate.not_valid_after_utc - timedelta(days=3)
+    with structlog.testing.capture_logs() as told:
+        task = asyncio.create_task(security.watch_certificate(own.certificate, uri, lambda: late))
+        await asyncio.sleep(0)
+        task.cancel()
+    assert [record["reason"] for record in told] == ["it expires in 3 days"]
