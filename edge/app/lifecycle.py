@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import structlog
 
+from edge import __version__
 from edge.app.systemd import keep_watchdog, notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
@@ -29,6 +30,7 @@ async def serve(settings: Settings) -> None:
     try:
         async with limit:
             with _signals(stop, limit), _told_by_name():
+                logger.info("starting", gateway=settings.gateway.name, version=__version__)
                 async with open_gateway(settings) as summary, beside(keep_watchdog(notify), "watchdog"):
                     notify(f"READY=1\nSTATUS={summary}")
                     logger.info("ready", gateway=settings.gateway.name, serving=summary)
@@ -48,13 +50,13 @@ def _signals(stop: asyncio.Event, limit: asyncio.Timeout) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def begin_to_stop(number: signal.Signals) -> None:
+        for each in before:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
         logger.info("stopping", signal=number.name)
         stop.set()
         # From the signal on, so that a start that hangs cannot hold up the stop.
         limit.reschedule(loop.time() + _STOP_WITHIN_S)
-        for each in before:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
 
     for number in before:
         loop.add_signal_handler(number, begin_to_stop, number)

@@ -1,0 +1,160 @@
+"""`edge run` as people and systemd call it: what it says when it cannot run, and how it stops."""
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.config import MqttSettings, RedisSettings
+from edge.sim.broker import open_broker
+from tests.app.running import NO_OPCUA, Gateway, edge_run, opcua_in, settings_of, written
+
+OFF: Mapping[str, str] = {"EDGE_MQTT__URL": "", "EDGE_OPCUA__ENDPOINT": ""}
+"""The least gateway: a store and nothing else."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(redis: RedisSettings) -> dict[str, str]:
+    return {**OFF, "EDGE_REDIS__URL": redis.url, "EDGE_REDIS__PREFIX": redis.prefix}
+
+
+@asynccontextmanager
+async def silent() -> AsyncIterator[int]:
+    """Listen on a port where nobody ever answers."""
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(swallow, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def failure(gateway: Gateway) -> tuple[int, str]:
+    """Wait for its end; give its exit status and what it told people."""
+    status = await gateway.ended()
+    told = [line for line in gateway.log if line.startswith("edge: ")]
+    assert not [line for line in gateway.log if "Traceback" in line], gateway.log
+    return status, "\n".join(told)
+
+
+async def test_without_a_redis_server_it_says_which_and_ends(tmp_path: Path) -> None:
+    url = f"redis://127.0.0.1:{free_port()}"
+    async with edge_run(**OFF, EDGE_REDIS__URL=url, CONFIGURATION_DIRECTORY=str(tmp_path)) as gateway:
+        status, told = await failure(gateway)
+    assert status == 1
+    assert url in told
+    assert "Start the Redis server, or correct [redis] url." in told
+
+
+async def test_without_a_broker_it_says_which_and_ends(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
+    port = free_port()
+    settings = settings_of(redis, MqttSettings(url=f"mqtt://127.0.0.1:{port}"), unique, NO_OPCUA)
+    async with edge_run("--settings", written(settings, tmp_path)) as gateway:
+        status, told = await failure(gateway)
+    assert status == 1
+    assert f"cannot connect to the MQTT broker at 127.0.0.1:{port}" in told
+    assert "Is the broker running" in told
+
+
+async def test_a_wrong_password_of_the_broker_is_told(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
+    passwords = tmp_path / "passwords"
+    # No password has this hash.
+    passwords.write_text("edge:$6$not-a-salt$not-a-hash\n")
+    passwords.chmod(0o600)
+    async with open_broker("allow_anonymous false", f"password_file {passwords}") as broker:
+        file = written(settings_of(redis, MqttSettings(url=broker.url), unique, NO_OPCUA), tmp_path)
+        login = {"EDGE_MQTT__USERNAME": "edge", "EDGE_MQTT__PASSWORD": "wrong-and-secret"}
+        async with edge_run("--settings", file, **login) as gateway:
+            status, told = await failure(gateway)
+    assert status == 1
+    assert "Not authorized" in told
+    assert "are mqtt.url, username and password right?" in told
+    assert "wrong-and-secret" not in "".join(gateway.log)
+
+
+async def test_a_taken_port_of_opc_ua_is_told(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        endpoint = f"opc.tcp://127.0.0.1:{other.getsockname()[1]}"
+        opcua = msgspec.structs.replace(opcua_in(tmp_path), endpoint=endpoint)
+        file = written(settings_of(redis, mqtt, unique, opcua), tmp_path)
+        async with edge_run("--settings", file) as gateway:
+            status, told = await failure(gateway)
+    assert status == 1
+    assert f"cannot listen on {endpoint}" in told
+    assert "Stop the other program" in told
+
+
+async def test_missing_node_sets_are_told_with_what_to_do(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    async with edge_run("--settings", file, EDGE_OPCUA__NODESETS=str(tmp_path / "empty")) as gateway:
+        status, told = await failure(gateway)
+    assert status == 2
+    assert str(tmp_path / "empty") in told
+
+
+async def test_all_that_is_wrong_with_the_settings_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text('[redis]\nulr = "redis://x"\n[mqtt]\nurl = "http://x"\n[opcua]\nendpoint = 7\n')
+    async with edge_run("--settings", file) as gateway:
+        status = await gateway.ended()
+    told = "\n".join(gateway.log)
+    assert status == 2
+    assert all(key in told for key in ("redis.ulr", "mqtt.url", "opcua.endpoint"))
+    async with edge_run("--settings", tmp_path / "nowhere.toml") as gateway:
+        assert await gateway.ended() == 2
+    assert "nowhere.toml: there is no such file" in "\n".join(gateway.log)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_stops_in_order_when_told(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    async with edge_run("--settings", file) as gateway:
+        ready = await gateway.until("ready")
+        gateway.send(number)
+        assert await gateway.ended(deadline=5.0) == 0
+    assert "OPC UA opc.tcp://127.0.0.1:" in ready["serving"]
+    assert [record["event"] for record in gateway.records()][-2:] == ["stopping", "stopped"]
+    assert not [line for line in gateway.log if not line.startswith("{")]
+    assert {record["level"] for record in gateway.records()} <= {"info", "warning"}
+
+
+async def test_a_second_signal_ends_it_at_once(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
+    async with silent() as port:
+        settings = settings_of(redis, MqttSettings(url=f"mqtt://127.0.0.1:{port}"), unique, NO_OPCUA)
+        # It is held up: the broker does not answer.
+        async with edge_run("--settings", written(settings, tmp_path)) as gateway:
+            await gateway.until("starting")
+            gateway.send(signal.SIGTERM)
+            await gateway.until("stopping")
+            gateway.send(signal.SIGINT)
+            assert await gateway.ended(deadline=1.0) == -signal.SIGINT
+
+
+async def test_its_log_is_json_line_by_line(redis: RedisSettings, tmp_path: Path) -> None:
+    async with edge_run(**environment(redis), CONFIGURATION_DIRECTORY=str(tmp_path)) as gateway:
+        await gateway.until("ready")
+        await gateway.stop()
+    for line in gateway.log:
+        assert {"event", "level", "logger", "timestamp"} <= json.loads(line).keys()
