@@ -20,10 +20,10 @@ def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
-async def greeting(url: str, **files: str) -> bytes:
-    """Give what the server says to who connects."""
+async def greeting(url: str, said: bytes = b"", **files: str) -> bytes:
+    """Give what the server says to who connects, and says something itself."""
     reader, writer = await connect(url, **files)
-    writer.write(b"hello?")
+    writer.write(said)
     try:
         async with asyncio.timeout(5):
             return await reader.read()
@@ -53,7 +53,7 @@ async def test_tls_is_spoken_with_who_has_a_certificate_of_our_authority(tmp_pat
         with pytest.raises(Unavailable, match="certificate verify failed"):
             await greeting(url, **client | {"ca_file": str(other.file)})
         with suppress(OSError):
-            assert b"hello" not in await greeting(url.replace("tls", "tcp"))
+            assert b"hello" not in await greeting(url.replace("tls", "tcp"), b"hello?")
 
 
 async def test_certificates_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
