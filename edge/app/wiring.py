@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
 
+from edge.app.charts import show_charts
 from edge.app.feed import show_jobs, show_work_masters
 from edge.config import MqttSettings, Settings
 from edge.errors import SettingsError
@@ -50,7 +51,7 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(store, runs, most, settings.retention.dedupe * 1000)
-        endpoint = await _open_opcua(stack, settings, store, jobs, station_settings)
+        endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
         timers = Timers(store, runs)
         worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
         await enter(beside(worker.run(), "worker"))
@@ -77,6 +78,7 @@ async def _open_opcua(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
     store: Store,
+    runs: Runs,
     jobs: JobService,
     station_settings: StationSettings,
 ) -> str | None:
@@ -99,6 +101,7 @@ async def _open_opcua(
 
     station_settings.watchers.append(refresh)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
+    await stack.enter_async_context(beside(show_charts(store, runs, server, scopes), "OPC UA charts"))
     return server.endpoint
 
 

@@ -36,10 +36,12 @@ class NoRun:
 class Progress:
     """What one decision did, for those who watch; a watcher may miss some, the store misses nothing.
 
-    `due` is the instant at which the job wants attention next, in milliseconds since the epoch.
+    `held` is the job with its run after it; `due` is the instant at which the job wants attention next, in milliseconds
+    since the epoch.
     """
 
     job: Job
+    held: Held
     at: int
     steps: tuple[StepChange, ...]
     requests: tuple[CommandRequest, ...]
@@ -109,7 +111,7 @@ class Runs:
             self._done[job.scope] += done
             return result
         self._hold(decision.held)
-        progress = Progress(job, self.clock(), decision.steps, decision.requests, decision.due)
+        progress = Progress(job, decision.held, self.clock(), decision.steps, decision.requests, decision.due)
         for watch in self.watchers:
             watch(progress)
         return result

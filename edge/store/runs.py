@@ -90,6 +90,12 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
     return StoredRun(run, int(found["rev"]), found["recipe"])
 
 
+async def active_jobs(store: Store) -> list[str]:
+    """Give the jobs whose run has not ended."""
+    jobs = await store.execute("SMEMBERS", store.keys.sfc_active_jobs())
+    return sorted(jobs)
+
+
 async def longest_waiting(store: Store, scope: str, type_id: str) -> str | None:
     """Give the job that has waited longest for an event of a type; None when nobody waits."""
     jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, 0)

@@ -19,6 +19,7 @@ class Namespace(IntEnum):
     JOBS = 6
     TYPES = 7
     MACHINES = 8
+    CHARTS = 9
 
 
 OFFICIAL_URI = {
@@ -38,3 +39,8 @@ def application_uri(gateway: str) -> str:
 def machines_uri(gateway: str) -> str:
     """Name the namespace of this gateway's machines."""
     return f"{application_uri(gateway)}:machines"
+
+
+def charts_uri(gateway: str) -> str:
+    """Name the namespace of this gateway's running charts, whose nodes come and go."""
+    return f"{application_uri(gateway)}:charts"

@@ -22,12 +22,15 @@ from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, Work
 from edge.uaserver import certificates, nodesets, security, type_cache
 from edge.uaserver.admission import Admission
 from edge.uaserver.certificates import OwnCertificate
+from edge.uaserver.chart_types import add_chart_types
+from edge.uaserver.charts import Charts
 from edge.uaserver.connection import Server
 from edge.uaserver.events import JobEvents
 from edge.uaserver.hardening import ServerCore
 from edge.uaserver.lists import LiveList, tell_subscribers
 from edge.uaserver.methods import Methods, Services, Target
-from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, machines_uri
+from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, charts_uri, machines_uri
+from edge.uaserver.picture import Look
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -57,9 +60,10 @@ class _Machine:
 class UaServer:
     """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S."""
 
-    def __init__(self, endpoint: str, machines: Mapping[str, _Machine]) -> None:
+    def __init__(self, endpoint: str, machines: Mapping[str, _Machine], charts: Charts) -> None:
         self.endpoint = endpoint
         self._machines = machines
+        self._charts = charts
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
         """Show a job as it stands now. Without a response it has none to show (OPC 10031-4, 6.2.7.1)."""
@@ -80,6 +84,14 @@ class UaServer:
     async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
         """Tell a change of a job's state that happened at an instant."""
         await self._machines[scope].events.tell(told, at)
+
+    def show_run(self, scope: str, job_order_id: str, look: Look) -> None:
+        """Show the chart of a running job, or that it has moved on; `look` is called when somebody looks."""
+        self._charts.show(scope, job_order_id, look)
+
+    def hide_run(self, scope: str, job_order_id: str) -> None:
+        """Take the chart of a job away: it runs no more."""
+        self._charts.hide(scope, job_order_id)
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show what the machine has recipes for."""
@@ -111,7 +123,11 @@ async def open_server(
             await nodesets.import_types(server, content)
         await _introduce(server, settings, gateway)
         nodes = await _add_machines(server, settings, gateway, machines)
-        iserver.method_service = Methods(iserver.aspace, _targets(nodes).get, services)
+        charts = _add_charts(server, nodes)
+        targets = _targets(nodes)
+        iserver.method_service = Methods(
+            iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services
+        )
         changed = asyncio.Event()
         shown = {scope: _machine(server, scope, found, changed) for scope, found in nodes.items()}
         endpoint = await _listen(server, settings, own, host, port)
@@ -123,9 +139,10 @@ async def open_server(
             tasks.create_task(_keep_clock(server), name="opcua clock"),
             tasks.create_task(security.watch_certificate(own.certificate, uri), name="opcua certificate"),
             tasks.create_task(tell_subscribers(everything, changed), name="opcua notifications"),
+            tasks.create_task(charts.tell_subscribers(), name="opcua chart notifications"),
         )
         try:
-            yield UaServer(endpoint, shown)
+            yield UaServer(endpoint, shown, charts)
         finally:
             for task in running:
                 task.cancel()
@@ -161,6 +178,7 @@ async def _introduce(server: Server, settings: OpcuaSettings, gateway: str) -> N
     await nodesets.register_official(server)
     await nodesets.register(server, Namespace.TYPES, TYPES_URI)
     await nodesets.register(server, Namespace.MACHINES, machines_uri(gateway))
+    await nodesets.register(server, Namespace.CHARTS, charts_uri(gateway))
     version = edge.__version__
     started = datetime.now(UTC)
     await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, started)
@@ -179,6 +197,14 @@ async def _add_machines(
         nameplate = Nameplate(settings.manufacturer, settings.serial_number, unique)
         nodes[machine.scope] = await add_machine(iserver, machine, nameplate)
     return nodes
+
+
+def _add_charts(server: Server, nodes: Mapping[str, MachineNodes]) -> Charts:
+    add_chart_types(server.iserver)
+    charts = Charts(server.iserver)
+    for scope, found in nodes.items():
+        charts.add_machine(scope, found.machine)
+    return charts
 
 
 def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:

@@ -82,6 +82,7 @@ class MachineNodes:
     name for both, by object.
     """
 
+    machine: ua.NodeId
     job_order_list: ua.NodeId
     work_master: ua.NodeId
     job_order_response_list: ua.NodeId
@@ -155,6 +156,7 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     _let_subscribe_to_events(iserver, _node_id(results))
     await _withdraw_current_state(iserver, control)
     return MachineNodes(
+        machine=root,
         job_order_list=_node_id(control, "JobOrderList"),
         work_master=_node_id(control, "WorkMaster"),
         job_order_response_list=_node_id(results, "JobOrderResponseList"),

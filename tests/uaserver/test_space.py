@@ -3,7 +3,7 @@
 import pytest
 from asyncua import Client, Node, ua
 
-from edge.uaserver.namespaces import TYPES_URI, application_uri, machines_uri
+from edge.uaserver.namespaces import TYPES_URI, application_uri, charts_uri, machines_uri
 from tests.uaserver.running import UA, Space
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,6 +77,7 @@ class TestPlace:
             UA + "Machinery/Jobs/",
             TYPES_URI,
             machines_uri("edge"),
+            charts_uri("edge"),
         ]
 
     async def test_offers_a_concrete_type_for_the_events_of_a_job(self, client: Client, space: Space) -> None:

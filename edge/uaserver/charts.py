@@ -1,0 +1,213 @@
+"""Shows running charts: an object for each run, whose nodes are made when somebody first looks at it.
+
+    <machine> / RunningCharts / <JobOrderID> / Recipe, State, ActiveSteps, WhyWaiting, ...
+                                             / Steps / <step> / X, T, Count
+                                             / Actions / <action>@<step> / State, Attempt, Result, ...
+
+A run nobody looks at costs a reference; its picture is drawn when it is read, or told to who has subscribed. NodeIds
+follow from scope, job order and recipe: they are the same after a restart.
+"""
+
+import asyncio
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field
+
+import structlog
+from asyncua import ua
+from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
+from asyncua.server.internal_server import InternalServer
+
+from edge.sfc.command_id import quote
+from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node, reference_to
+from edge.uaserver.chart_types import CHART_TYPE, type_name
+from edge.uaserver.methods import Target
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.picture import ChartPicture, Look
+
+logger = structlog.get_logger(__name__)
+
+BUNDLE_S = 0.05
+_TICK_S = 1.0  # how often who has subscribed hears of the passing of time
+
+
+class _Folder(NodeData):
+    """The object that holds the charts of a machine; its references follow the runs."""
+
+    def __init__(self, made: NodeData) -> None:
+        self.runs: dict[str, ua.ReferenceDescription] = {}
+        super().__init__(made.nodeid)
+        self.attributes = made.attributes
+        self._own = made.references
+
+    @property
+    def references(self) -> list[ua.ReferenceDescription]:
+        """Give what it is and hangs from, then every run."""
+        return [*self._own, *self.runs.values()]
+
+    @references.setter
+    def references(self, own: list[ua.ReferenceDescription]) -> None:
+        self._own = own
+
+
+@dataclass(slots=True)
+class _Chart:
+    """One run: how to look at it, and its nodes once somebody did."""
+
+    look: Look
+    nodes: dict[ua.NodeId, NodeData] = field(default_factory=dict)
+    picture: ChartPicture | None = None
+    drawn_at: float = 0.0
+    has_news: bool = False
+
+    def draw(self) -> ChartPicture:
+        """Give the picture as it stands; many values are read at a time, and need it once."""
+        now = asyncio.get_running_loop().time()
+        if self.picture is None or now - self.drawn_at > BUNDLE_S:
+            self.picture, self.drawn_at = self.look(), now
+        return self.picture
+
+    def watched(self) -> Iterator[tuple[ua.NodeId, AttributeValue]]:
+        """Yield the values that somebody has subscribed to."""
+        for node_id, node in self.nodes.items():
+            held = node.attributes.get(ua.AttributeIds.Value)
+            if held is not None and held.datachange_callbacks:
+                yield node_id, held
+
+
+class Charts:
+    """The charts of all machines, as a part of the address space."""
+
+    def __init__(self, iserver: InternalServer) -> None:
+        self._aspace: AddressSpace = iserver.aspace
+        self._folders: dict[str, _Folder] = {}
+        self._scopes: dict[str, str] = {}
+        self._charts: dict[str, _Chart] = {}
+        self._gone: list[AttributeValue] = []
+        self._changed = asyncio.Event()
+        iserver.aspace._nodes = _WithCharts(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
+
+    def add_machine(self, scope: str, machine: ua.NodeId) -> None:
+        """Give a machine the folder for its charts."""
+        path = quote(scope)
+        parent = self._aspace[machine]
+        folder = _Folder(object_node(chart_node_id(path), type_name("RunningCharts"), FOLDER_TYPE, parent))
+        self._folders[path] = folder
+        self._scopes[path] = scope
+        parent.references.append(reference_to(folder, FOLDER_TYPE))
+
+    def show(self, scope: str, job_order_id: str, look: Look) -> None:
+        """Show a run, or that it has moved on."""
+        path = _path(scope, job_order_id)
+        chart = self._charts.get(path)
+        if chart is None:
+            self._charts[path] = _Chart(look)
+            name = ua.QualifiedName(job_order_id, Namespace.CHARTS)
+            folder = self._folders[quote(scope)]
+            folder.runs[path] = reference_to(object_node(chart_node_id(path), name, CHART_TYPE, folder), CHART_TYPE)
+            return
+        chart.look = look
+        chart.picture = None
+        if chart.nodes:
+            chart.has_news = True
+            self._changed.set()
+
+    def hide(self, scope: str, job_order_id: str) -> None:
+        """Take a run away: it has ended. Who has subscribed to it is told so."""
+        path = _path(scope, job_order_id)
+        self._folders[quote(scope)].runs.pop(path, None)
+        chart = self._charts.pop(path, None)
+        if chart is None:
+            return
+        for _, held in chart.watched():
+            for handle in held.datachange_callbacks:
+                # asyncua would look for the node when the client takes its item back.
+                self._aspace._handle_to_attribute_map.pop(handle, None)  # noqa: SLF001
+            self._gone.append(held)
+            self._changed.set()
+
+    def target_of(self, node_id: ua.NodeId) -> Target | None:
+        """Give what the methods of a chart act on."""
+        if node_id.NamespaceIndex != Namespace.CHARTS or node_id.Identifier not in self._charts:
+            return None
+        name = self._folders[_first(node_id)].runs[node_id.Identifier].BrowseName.Name
+        return Target(self._scopes[_first(node_id)], METHODS, job_order_id=name)
+
+    def node(self, node_id: ua.NodeId) -> NodeData:
+        """Give a node, making those of its chart if need be. Raises KeyError when there is none."""
+        identifier = node_id.Identifier
+        if not isinstance(identifier, str):
+            raise KeyError(node_id)
+        if identifier in self._folders:
+            return self._folders[identifier]
+        scope, _, rest = identifier.partition("/")
+        path = f"{scope}/{rest.partition('/')[0]}"
+        chart = self._charts[path]
+        if not chart.nodes:
+            folder = self._folders[scope]
+            made = nodes_of(path, folder.runs[path].BrowseName.Name, folder, chart.draw)
+            chart.nodes = {node.nodeid: node for node in made}
+        return chart.nodes[node_id]
+
+    async def tell_subscribers(self) -> None:
+        """Tell every change at the latest BUNDLE_S after it happened, the passing of time each second, for ever."""
+        while True:
+            is_watched = any(True for chart in self._charts.values() if chart.nodes for _ in chart.watched())
+            try:
+                async with asyncio.timeout(_TICK_S if is_watched else None):
+                    await self._changed.wait()
+                every = False
+            except TimeoutError:
+                every = True
+            await asyncio.sleep(BUNDLE_S)
+            self._changed.clear()
+            await self._tell(every=every)
+
+    async def _tell(self, *, every: bool) -> None:
+        for chart in [chart for chart in self._charts.values() if chart.has_news or (every and chart.nodes)]:
+            chart.has_news = False
+            for node_id, held in tuple(chart.watched()):
+                await _tell(held, held.value_callback(node_id, ua.AttributeIds.Value))
+        gone, self._gone = self._gone, []
+        for held in gone:
+            await _tell(held, ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown)))
+
+
+async def _tell(held: AttributeValue, value: ua.DataValue) -> None:
+    for handle, callback in tuple(held.datachange_callbacks.items()):
+        try:
+            await callback(handle, value)
+        except Exception:
+            # As in lists.py: what asyncua cannot do for one subscriber is no reason to leave the others without news.
+            logger.exception("an OPC UA subscriber could not be told", monitored_item=handle)
+
+
+class _WithCharts(MutableMapping[ua.NodeId, NodeData]):
+    """All nodes of the address space: those of charts from where they are made, the others from where they were."""
+
+    def __init__(self, others: MutableMapping[ua.NodeId, NodeData], charts: Charts) -> None:
+        self._others = others
+        self._charts = charts
+
+    def __getitem__(self, key: ua.NodeId) -> NodeData:
+        return self._charts.node(key) if key.NamespaceIndex == Namespace.CHARTS else self._others[key]
+
+    def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
+        self._others[key] = value
+
+    def __delitem__(self, key: ua.NodeId) -> None:
+        del self._others[key]
+
+    def __iter__(self) -> Iterator[ua.NodeId]:
+        return iter(self._others)
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+
+def _path(scope: str, job_order_id: str) -> str:
+    return f"{quote(scope)}/{quote(job_order_id)}"
+
+
+def _first(node_id: ua.NodeId) -> str:
+    first: str = node_id.Identifier.partition("/")[0]
+    return first

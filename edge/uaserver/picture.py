@@ -1,0 +1,43 @@
+"""A running chart as it stands at an instant, in plain values; instants and times are milliseconds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class StepPicture:
+    """A step: X, T and how often it was active (IEC 61131-3, 6.7.2)."""
+
+    active: bool = False
+    elapsed_ms: int = 0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPicture:
+    """An action of a step: how its latest activation stands."""
+
+    state: str
+    attempt: int = 0
+    result: Any = None
+    deadline: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPicture:
+    """A run: its recipe with every step and action of it, where it stands, and what it waits for."""
+
+    recipe: str
+    state: str
+    started_at: int | None
+    steps: Mapping[str, StepPicture]
+    actions: Mapping[str, ActionPicture]
+    waiting: tuple[str, ...] = ()
+    error: str = ""
+    deadline: int | None = None
+
+
+Look: TypeAlias = Callable[[], ChartPicture]
+"""Draws the picture of a run as it stands now: called when somebody looks, and only then."""

@@ -1,0 +1,108 @@
+"""What OPC UA clients are shown of runs: those that run already, each move, and the end."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import cast
+
+import pytest
+
+from edge.app.charts import picture, show_charts
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.job_state import Cause, JobState
+from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
+from edge.uaserver.server import UaServer
+from tests.conftest import WaitUntil
+from tests.station.plant import LINEAR, NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, obliging, order
+
+
+class Screen:
+    """Stands where the OPC UA server is: holds what it is told to show."""
+
+    def __init__(self) -> None:
+        self.shown: dict[tuple[str, str], Callable[[], ChartPicture]] = {}
+
+    def show_run(self, scope: str, job_order_id: str, look: Callable[[], ChartPicture]) -> None:
+        self.shown[scope, job_order_id] = look
+
+    def hide_run(self, scope: str, job_order_id: str) -> None:
+        self.shown.pop((scope, job_order_id), None)
+
+
+def showing(plant: Plant, screen: Screen) -> AbstractAsyncContextManager[None]:
+    return beside(show_charts(plant.store, plant.runs, cast("UaServer", screen), (SCOPE,)), "charts")
+
+
+@pytest.fixture
+def tool() -> FakeEquipment:
+    return FakeEquipment()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_a_run_is_shown_from_its_start_to_its_end(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    screen = Screen()
+    async with instance(redis, {TIGHTEN: tool}, clock) as plant, showing(plant, screen), plant.at_work():
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: tool.told() == ["a"])
+        clock.now += 1500
+        drawn = screen.shown[SCOPE, "J1"]()
+        assert (drawn.recipe, drawn.state, drawn.started_at, drawn.error) == ("linear", "running", NOW, "")
+        assert drawn.steps == {"one": StepPicture(active=True, elapsed_ms=1500, count=1), "two": StepPicture()}
+        assert drawn.actions == {"a@one": ActionPicture("dispatched", 1), "b@two": ActionPicture("pending")}
+        assert drawn.waiting == (
+            "one → two [always] waits for steps.one.done: a is dispatched",
+            "action a of one is dispatched, for 1.5 s",
+        )
+        await plant.answer(tool.commands[0], {"torque": 85.2})
+        await wait_until(lambda: tool.told() == ["a", "b"])
+        drawn = screen.shown[SCOPE, "J1"]()
+        assert drawn.steps["two"].active
+        assert drawn.actions["a@one"] == ActionPicture("completed", 1, {"torque": 85.2})
+        await plant.ask(Cause.PAUSE, "J1")
+        assert screen.shown[SCOPE, "J1"]().state == "paused"
+        await plant.ask(Cause.RESUME, "J1")
+        await plant.answer(tool.commands[-1])
+        await plant.until_state("J1", JobState.ENDED)
+        await wait_until(lambda: screen.shown == {})
+
+
+async def test_runs_that_another_process_left_are_shown_at_the_start(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock) as first, first.at_work():
+        await first.teach("linear", LINEAR)
+        await first.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: tool.told() == ["a"])
+    screen = Screen()
+    async with instance(redis, {TIGHTEN: tool}, clock) as second, showing(second, screen):
+        await wait_until(lambda: screen.shown)
+        assert screen.shown[SCOPE, "J1"]().actions["a@one"].state == "dispatched"
+        tool.replies = obliging
+        async with second.at_work():
+            await second.ask(Cause.ABORT, "J1")
+            await wait_until(lambda: screen.shown == {})
+
+
+async def test_a_failed_run_says_why_in_its_last_picture(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock) as plant, plant.at_work():
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: tool.told() == ["a"])
+        held = await plant.runs.held("J1")
+        assert held
+        await plant.answer(tool.commands[0], error="no torque")
+        await plant.until_state("J1", JobState.ABORTED)
+        ended = await plant.runs.load("J1")
+        assert ended
+        drawn = picture(ended, clock())
+        assert (drawn.state, "no torque" in drawn.error) == ("failed", True)
+        assert drawn.actions["a@one"].error

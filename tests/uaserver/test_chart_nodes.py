@@ -1,0 +1,48 @@
+"""The nodes of one chart: the references between them, and what they share."""
+
+from asyncua import ua
+from asyncua.server.address_space import AttributeValue, NodeData
+
+from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
+from edge.uaserver.chart_types import type_name
+from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
+
+
+def made(steps: int) -> dict[ua.NodeId, NodeData]:
+    picture = ChartPicture(
+        recipe="r",
+        state="running",
+        started_at=0,
+        steps={f"step-{number}": StepPicture() for number in range(steps)},
+        actions={"a@step-0": ActionPicture("pending")},
+    )
+    machine = NodeData(ua.NodeId("s", 8))
+    machine.attributes = {
+        ua.AttributeIds.BrowseName: AttributeValue(ua.DataValue(ua.Variant(ua.QualifiedName("s", 8)))),
+        ua.AttributeIds.DisplayName: AttributeValue(ua.DataValue(ua.Variant(ua.LocalizedText("s")))),
+    }
+    folder = object_node(chart_node_id("s"), type_name("RunningCharts"), FOLDER_TYPE, machine)
+    return {node.nodeid: node for node in nodes_of("s/job", "job", folder, lambda: picture)}
+
+
+def test_every_reference_within_a_chart_leads_there_and_back() -> None:
+    nodes = made(3)
+    for node in nodes.values():
+        for reference in node.references:
+            if reference.NodeId in nodes:
+                back = [each for each in nodes[reference.NodeId].references if each.NodeId == node.nodeid]
+                assert [each.IsForward for each in back] == [not reference.IsForward]
+    reached = {reference.NodeId for node in nodes.values() for reference in node.references if reference.IsForward}
+    assert nodes.keys() - reached == {chart_node_id("s/job")}
+
+
+def test_the_methods_are_those_of_the_type() -> None:
+    root = made(1)[chart_node_id("s/job")]
+    assert {reference.NodeId for reference in root.references} >= METHODS.keys()
+
+
+def test_variables_of_a_name_share_what_they_have_in_common() -> None:
+    nodes = made(2)
+    one, other = (nodes[chart_node_id(f"s/job/Steps/step-{number}/X")] for number in range(2))
+    assert one.attributes[ua.AttributeIds.DataType] is other.attributes[ua.AttributeIds.DataType]
+    assert one.attributes[ua.AttributeIds.Value] is not other.attributes[ua.AttributeIds.Value]
