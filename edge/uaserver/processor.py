@@ -101,8 +101,6 @@ class SessionProcessor(UaProcessor):
             return await self._process_message(typeid, header, seqhdr, body)
         except (ServiceError, ua.UaStatusCodeError) as error:
             code = error.code
-        except NotImplementedError:
-            code = ua.StatusCodes.BadServiceUnsupported
         except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
             code = ua.StatusCodes.BadDecodingError
             self._tell_fault(typeid, error)

@@ -110,6 +110,13 @@ async def channel(client: Client) -> AsyncIterator[Client]:
         client.disconnect_socket()
 
 
+def signature_of(client: Client) -> ua.SignatureData:
+    """Prove that the client holds the key of its certificate."""
+    policy = client.security_policy
+    signed = policy.asymmetric_cryptography.signature(policy.peer_certificate + client._server_nonce)  # noqa: SLF001
+    return ua.SignatureData(policy.AsymmetricSignatureURI, signed)
+
+
 async def serves(client: Client) -> bool:
     """Tell whether the server answers this client."""
     state = await client.get_node(ua.ObjectIds.Server_ServerStatus_State).read_value()

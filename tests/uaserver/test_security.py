@@ -23,6 +23,7 @@ from tests.uaserver.clients import (
     make_settings,
     prepared,
     serves,
+    signature_of,
     with_users,
 )
 from tests.uaserver.running import MACHINES, SETTINGS, Space, served
@@ -161,12 +162,6 @@ async def anonymously(client: Client) -> None:
         parameters = ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken(PolicyId="anonymous"))
         parameters.ClientSignature = signature_of(client)
         await client.uaclient.activate_session(parameters)
-
-
-def signature_of(client: Client) -> ua.SignatureData:
-    policy = client.security_policy
-    signed = policy.asymmetric_cryptography.signature(policy.peer_certificate + client._server_nonce)  # noqa: SLF001
-    return ua.SignatureData(policy.AsymmetricSignatureURI, signed)
 
 
 async def test_without_encryption_one_comes_in_only_where_the_settings_say_so() -> None:
