@@ -1,0 +1,125 @@
+"""Every call leaves who, from where, what, why and how it ended; whatever the level of the log."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import structlog
+from asyncua import Client, ua
+
+from edge.model.isa95 import JobOrder
+from edge.uaserver import audit
+from edge.uaserver.encoding import extension_object
+from edge.uaserver.roles import Caller, Role
+from tests.uaserver.clients import connected, make_application, make_settings, with_users
+from tests.uaserver.running import MACHINES, Space, Station, served
+
+COMMENT = ua.Variant([ua.LocalizedText("drill is worn"), ua.LocalizedText("sorry")], ua.VariantType.LocalizedText)
+NO_COMMENT = ua.Variant([], ua.VariantType.LocalizedText, is_array=True)
+JOB = ua.Variant("job-1", ua.VariantType.String)
+
+Records = list[Mapping[str, Any]]
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    with structlog.testing.capture_logs() as captured:
+        yield captured  # type: ignore[misc]
+
+
+def told(records: Records, kind: str) -> Records:
+    return [record for record in records if record.get("audit") == kind]
+
+
+async def test_a_call_is_recorded_with_all_there_is_to_know(
+    tmp_path_factory: pytest.TempPathFactory, records: Records
+) -> None:
+    settings = with_users(make_settings(tmp_path_factory.mktemp("audit")))
+    scada = make_application(tmp_path_factory.mktemp("scada"))
+    scada.trusted_by(settings)
+    async with (
+        served(settings, MACHINES[:1], Station()) as server,
+        connected(server.endpoint, scada, user="operator") as client,
+    ):
+        await ask(client, "Abort", JOB, COMMENT)
+        order = extension_object(JobOrder(job_order_id="job-2"))
+        await ask(client, "Store", ua.Variant(order, ua.VariantType.ExtensionObject), NO_COMMENT)
+    who = {"user": "operator", "role": "operator", "application": scada.uri, "address": "127.0.0.1"}
+    (login,) = told(records, "opcua.login")
+    assert login.items() >= who.items()
+    abort, store = told(records, "opcua.call")
+    assert (
+        abort.items()
+        >= {
+            **who,
+            "method": "Abort",
+            "object": "station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl",
+            "job_order_id": "job-1",
+            "comment": "drill is worn / sorry",
+            "status": "Good",
+            "return_status": 1,
+        }.items()
+    )
+    assert (
+        store.items()
+        >= {
+            **who,
+            "method": "Store",
+            "job_order_id": "job-2",
+            "comment": "",
+            "status": "BadUserAccessDenied",
+            "return_status": None,
+        }.items()
+    )
+
+
+async def ask(client: Client, name: str, *arguments: ua.Variant) -> None:
+    space = Space(client, await client.get_namespace_array())
+    method = await space.member("JobOrderControl", name)
+    parent = await method.get_parent()
+    await client.uaclient.call([ua.CallMethodRequest(parent.nodeid, method.nodeid, list(arguments))])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        [ua.Variant()],
+        [ua.Variant(7, ua.VariantType.Int32), ua.Variant(ua.LocalizedText("no array"), ua.VariantType.LocalizedText)],
+        [ua.Variant(ua.ExtensionObject(ua.NodeId(1), b"nonsense"), ua.VariantType.ExtensionObject)],
+    ],
+)
+def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant], records: Records) -> None:
+    request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), arguments)
+    audit.called(Caller("", Role.OBSERVER), "", request, ua.CallMethodResult())
+    (record,) = told(records, "opcua.call")
+    assert (record["user"], record["job_order_id"], record["comment"]) == ("anonymous", "", "")
+
+
+def test_what_a_client_says_at_length_is_cut(records: Records) -> None:
+    request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), [ua.Variant("x" * 10_000, ua.VariantType.String)])
+    audit.called(Caller("", Role.OBSERVER), "Start", request, ua.CallMethodResult())
+    assert len(records[0]["job_order_id"]) == 1000
+
+
+def test_the_record_does_not_depend_on_the_level_of_the_log() -> None:
+    logger = logging.getLogger("edge")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        assert logging.getLogger("edge.audit").isEnabledFor(logging.INFO)
+    finally:
+        logger.setLevel(before)
+
+
+def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None:
+    now = 0.0
+    refusals = audit.Refusals(lambda: now)
+    for _ in range(1000):
+        refusals.tell("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
+    assert len(records) == audit.Refusals.MOST
+    now = 61.0
+    refusals.tell("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
+    assert records[-2]["untold"] == 980
+    assert records[-1]["address"] == "192.0.2.1"
