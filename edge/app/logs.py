@@ -17,7 +17,8 @@ from edge.config import LoggingSettings
 Format = Literal["console", "json", "journal"]
 
 _STDERR = 2
-_SYSLOG_PRIORITY = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
+_SYSLOG_PRIORITY = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
+"""From which level on which priority of syslog(3), the highest first."""
 
 
 def set_up(settings: LoggingSettings) -> None:
@@ -86,7 +87,7 @@ class _JournalHandler(logging.Handler):
         try:
             message, fields = journal_entry(record)
             journal.send(message, **fields)
-        except OSError:
+        except Exception:  # noqa: BLE001 - as in every handler: what cannot be logged must not stop what it tells of
             self.handleError(record)
 
 
@@ -105,4 +106,5 @@ def journal_entry(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
         if isinstance(error, BaseException):
             message = "\n".join((message, *traceback.format_exception(error)))
     fields = {re.sub(r"[^A-Z0-9]", "_", key.upper()).lstrip("_"): str(value) for key, value in told.items()}
-    return message, fields | {"PRIORITY": str(_SYSLOG_PRIORITY[record.levelname]), "LOGGER": record.name}
+    priority = next(priority for least, priority in _SYSLOG_PRIORITY if record.levelno >= least)
+    return message, fields | {"PRIORITY": str(priority), "LOGGER": record.name}

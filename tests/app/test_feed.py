@@ -1,0 +1,115 @@
+"""What OPC UA shows is what the store holds, also when the store has been away."""
+
+import shutil
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.app.feed import show_jobs
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, OrderCall, WorkMaster
+from edge.model.job_state import Cause
+from edge.station.jobs import JobCall, JobService
+from edge.station.runs import Runs
+from edge.station.settings import Operation, StationSettings
+from edge.store.client import Store, open_store
+from edge.uaserver.server import UaServer
+from tests.conftest import WaitUntil
+from tests.store.servers import own_server
+
+SCOPE = "station-1"
+
+
+class Screen:
+    """Stands where the OPC UA server is: what it shows now, and what it has told."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, str] = {}
+        self.responses: dict[str, str] = {}
+        self.masters: list[str] = []
+        self.told: list[str] = []
+
+    def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
+        job_id = entry.job_order.job_order_id
+        self.jobs[job_id] = entry.state[0].state_text.text
+        if response:
+            self.responses[job_id] = response.job_state[0].state_text.text
+
+    def hide(self, scope: str, job_order_id: str) -> None:
+        self.jobs.pop(job_order_id, None)
+        self.responses.pop(job_order_id, None)
+
+    def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
+        self.masters = [each.id for each in work_masters]
+
+    async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
+        self.told.append(told.job_state[0].state_text.text)
+
+
+class Desk:
+    """Calls job methods at a station that may run one Work Master."""
+
+    def __init__(self, store: Store) -> None:
+        self._jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)
+        self._settings = StationSettings(store)
+        self._calls = 0
+
+    async def configure(self) -> None:
+        await self._settings.apply(SCOPE, "workmaster", Operation.PUT, {"ID": "WM-1"})
+
+    async def call(self, method: Cause, job_id: str) -> None:
+        self._calls += 1
+        order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM-1"),))
+        arguments = OrderCall(job_order=order) if method is Cause.STORE else IdCall(job_order_id=job_id)
+        answer = await self._jobs.call(JobCall(SCOPE, method, arguments, "/mes", str(self._calls)))
+        assert answer.reasons == ()
+
+
+def showing(store: Store, screen: Screen) -> AbstractAsyncContextManager[None]:
+    return beside(show_jobs(store, cast(UaServer, screen), (SCOPE,)), "feed")
+
+
+async def test_it_shows_what_is_there_and_follows_what_happens(store: Store, wait_until: WaitUntil) -> None:
+    desk, screen = Desk(store), Screen()
+    await desk.configure()
+    await desk.call(Cause.STORE, "J1")
+    async with showing(store, screen):
+        await wait_until(lambda: screen.jobs == {"J1": "NotAllowedToStart"})
+        assert screen.masters == ["WM-1"]
+        await desk.call(Cause.STORE, "J2")
+        await desk.call(Cause.ABORT, "J1")
+        await wait_until(lambda: screen.jobs == {"J1": "Aborted", "J2": "NotAllowedToStart"})
+        await wait_until(lambda: screen.responses == {"J1": "Aborted"})
+        await desk.call(Cause.CLEAR, "J1")
+        await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
+    assert screen.responses == {}
+    assert screen.told == ["Aborted"]
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["keeping its data", "losing all of it"])
+async def test_a_store_that_was_away_is_shown_as_it_came_back(
+    tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil, *, loses: bool
+) -> None:
+    directory = tmp_path_factory.mktemp("v")
+    screen = Screen()
+    async with own_server(directory) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        desk = Desk(store)
+        await desk.configure()
+        await desk.call(Cause.STORE, "J1")
+        async with showing(store, screen):
+            await wait_until(lambda: screen.jobs)
+            with capture_logs() as logs:
+                await server.kill()
+                if loses:
+                    shutil.rmtree(directory / "appendonlydir")
+                await server.start()
+                await wait_until(lambda: "OPC UA lists wait for the store" in {entry["event"] for entry in logs})
+            await desk.configure()
+            await desk.call(Cause.STORE, "J2")
+            expected = {"J2"} if loses else {"J1", "J2"}
+            await wait_until(lambda: screen.jobs.keys() == expected)

@@ -1,0 +1,62 @@
+"""A life from the first signal to the last: in order, within its deadline, and whose reason people understand."""
+
+import asyncio
+import os
+import signal
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from edge.app.lifecycle import serve
+from edge.config import MqttSettings, RedisSettings, Settings
+from edge.errors import SettingsError, Unavailable
+from tests.app.running import NO_OPCUA, settings_of
+from tests.conftest import WaitUntil
+
+
+def least(redis: RedisSettings) -> Settings:
+    """Give the settings of a gateway that has a store and nothing else."""
+    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_stops_it_and_the_signals_are_as_they_were(
+    redis: RedisSettings, wait_until: WaitUntil, number: signal.Signals
+) -> None:
+    before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+    with capture_logs() as logs:
+        life = asyncio.create_task(serve(least(redis)))
+        async with asyncio.timeout(5):
+            await wait_until(lambda: "ready" in {entry["event"] for entry in logs})
+            os.kill(os.getpid(), number)
+            await life
+    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)] == before
+    ours = [entry["event"] for entry in logs if entry["event"] in {"starting", "ready", "stopping", "stopped"}]
+    assert ours == ["starting", "ready", "stopping", "stopped"]
+
+
+async def test_a_signal_during_the_start_is_heeded(redis: RedisSettings, wait_until: WaitUntil) -> None:
+    with capture_logs() as logs:
+        life = asyncio.create_task(serve(least(redis)))
+        async with asyncio.timeout(5):
+            await wait_until(lambda: "starting" in {entry["event"] for entry in logs})
+            os.kill(os.getpid(), signal.SIGTERM)
+            await life
+    assert logs[-1]["event"] == "stopped"
+
+
+async def test_what_is_missing_comes_out_by_its_name(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> None:
+    settings = msgspec.structs.replace(least(redis), redis=RedisSettings(url="unix:///nowhere/redis.sock"))
+    with pytest.raises(Unavailable, match=r"/nowhere/redis\.sock"):
+        await serve(settings)
+    settings = settings_of(redis, mqtt, unique, NO_OPCUA)
+    twice = {"other": settings.southbound["wrench"], **settings.southbound}
+    with pytest.raises(SettingsError, match=r"\[southbound.wrench\] type_ids"):
+        await serve(msgspec.structs.replace(settings, southbound=twice))
+
+
+async def test_who_is_cancelled_is_cancelled(redis: RedisSettings) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await serve(least(redis))

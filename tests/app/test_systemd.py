@@ -1,0 +1,108 @@
+"""systemd hears that the gateway is ready when it is, that it lives, and that it stops."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from edge.app.systemd import keep_watchdog, notifier
+from edge.config import MqttSettings, RedisSettings
+from edge.links.mqtt import Message, open_session
+from tests.app.running import edge_run, opcua_in, settings_of, written
+
+pytest.importorskip("systemd")
+
+
+class Systemd:
+    """The side of systemd: what it was told, in order."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self.told: list[str] = []
+
+    async def until(self, beginning: str, deadline: float = 15.0) -> str:
+        """Take messages until one begins so; give it."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(deadline):
+            while True:
+                message = (await loop.sock_recv(self._listening, 4096)).decode()
+                self.told.append(message)
+                if message.startswith(beginning):
+                    return message
+
+
+@asynccontextmanager
+async def listening(directory: Path) -> AsyncIterator[Systemd]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
+        opened.setblocking(False)
+        opened.bind(str(directory / "notify"))
+        yield Systemd(opened)
+
+
+async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    answers: asyncio.Queue[Message] = asyncio.Queue()
+    async with listening(tmp_path) as systemd, open_session(mqtt, f"{unique}-mes", session_expiry=0) as mes:
+        await mes.subscribe(f"{unique}/answers", answers.put)
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "150000"}
+        async with edge_run("--settings", file, **environment) as gateway:
+            ready = await systemd.until("READY=1")
+            # At this moment, not a little later: what is listened to and subscribed is there.
+            await mes.publish(f"{unique}/station-1/commands", b"?", response_topic=f"{unique}/answers")
+            _, _, address = ready.partition("opc.tcp://")
+            host, _, port = address.partition(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.close()
+            async with asyncio.timeout(5):
+                assert "mdcserrorkind" in (await answers.get()).user_properties
+            assert ready.splitlines()[1].startswith("STATUS=scopes station-1; 2 pieces of equipment; OPC UA ")
+            for _ in range(3):
+                await systemd.until("WATCHDOG=1", deadline=2.0)
+            await gateway.stop()
+            await systemd.until("STOPPING=1")
+    assert systemd.told[0].startswith("READY=1")
+
+
+async def test_a_gateway_that_cannot_start_is_never_ready(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "EDGE_OPCUA__NODESETS": str(tmp_path)}
+    async with listening(tmp_path) as systemd:
+        async with edge_run("--settings", file, **environment) as gateway:
+            assert await gateway.ended() == 2
+        with pytest.raises(TimeoutError):
+            await systemd.until("", deadline=0.01)
+
+
+async def test_the_watchdog_is_fed_three_times_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "60000")
+    told: list[str] = []
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await keep_watchdog(told.append)
+    intervals = (time.monotonic() - began) / 0.06
+    assert set(told) == {"WATCHDOG=1"}
+    # A busy machine may feed it late, but never more often than that.
+    assert intervals < len(told) <= 3 * intervals + 1
+
+
+async def test_outside_systemd_nobody_is_told_and_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
+        monkeypatch.delenv(name, raising=False)
+    notifier()("READY=1")
+    await keep_watchdog(lambda message: pytest.fail(f"told {message}"))
+
+
+async def test_systemd_hears_what_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async with listening(tmp_path) as systemd:
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        notifier()("READY=1\nSTATUS=well")
+        assert await systemd.until("READY=1") == "READY=1\nSTATUS=well"

@@ -1,0 +1,84 @@
+"""The gateway is opened part by part, and nothing of it is left when it is closed."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.app.wiring import open_gateway
+from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
+from edge.errors import SettingsError
+from edge.sim.broker import open_broker
+from edge.store.client import Store
+from tests.app.running import NO_OPCUA, opcua_in, settings_of
+
+
+async def test_it_says_what_it_serves_and_leaves_nothing_open(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    before = asyncio.all_tasks()
+    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as summary:
+        assert summary.startswith("scopes station-1; 2 pieces of equipment; OPC UA opc.tcp://127.0.0.1:")
+        address = re.search(r"127\.0\.0\.1:(\d+)", summary)
+        assert address
+        _, writer = await asyncio.open_connection("127.0.0.1", int(address[1]))
+        writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", int(address[1]))
+    # What asyncua lets end by itself ends in the next turns of the loop.
+    async with asyncio.timeout(5):
+        while left := asyncio.all_tasks() - before:
+            await asyncio.wait(left)
+
+
+async def test_what_is_switched_off_is_not_there(redis: RedisSettings) -> None:
+    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)) as summary:
+        assert summary == "scopes station-1; 0 pieces of equipment"
+
+
+async def test_equipment_may_have_a_broker_of_its_own(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> None:
+    async with open_broker("log_type all") as cell:
+        wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique, url=cell.url)
+        settings = settings_of(redis, mqtt, unique, NO_OPCUA)
+        async with open_gateway(msgspec.structs.replace(settings, southbound={"wrench": wrench})):
+            log = (cell.directory / "mosquitto.log").read_text()
+    assert f"{unique}/wrench/answers" in log
+    assert f"{unique}/station-1/commands" not in log
+
+
+@pytest.mark.parametrize(
+    ("southbound", "problem"),
+    [
+        ({"wrench": MqttEquipmentSettings(type_ids=("a.v1",))}, "southbound.wrench: has no broker"),
+        (
+            {
+                name: MqttEquipmentSettings(type_ids=("a.v1",), url="mqtt://{broker}", topic_prefix="{unique}")
+                for name in ("one", "two")
+            },
+            "a.v1 belongs to one already",
+        ),
+    ],
+    ids=["equipment without a broker", "two for one type"],
+)
+async def test_equipment_that_cannot_be_is_told(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, southbound: dict[str, MqttEquipmentSettings], problem: str
+) -> None:
+    southbound = {
+        name: msgspec.structs.replace(each, url=each.url and mqtt.url, topic_prefix=unique)
+        for name, each in southbound.items()
+    }
+    nothing = MqttSettings(url="", client_id=unique)
+    with pytest.raises(SettingsError, match=problem):
+        async with open_gateway(Settings(redis=redis, mqtt=nothing, opcua=NO_OPCUA, southbound=southbound)):
+            pytest.fail("it was opened")
+
+
+async def test_a_part_that_fails_while_it_runs_ends_the_whole(redis: RedisSettings, store: Store) -> None:
+    # A key of another type is nothing that waiting mends.
+    await store.execute("SET", store.keys.sfc_timers(), "not a sorted set")
+    with pytest.raises(BaseExceptionGroup) as failure:
+        async with asyncio.timeout(5), open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)):
+            await asyncio.Event().wait()
+    assert "WRONGTYPE" in repr(failure.value.exceptions)
