@@ -1,7 +1,6 @@
 """One MQTT 5 session that outlives its connections: subscribe, publish, acknowledge by hand."""
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +13,7 @@ import structlog
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.links.background import beside
+from edge.links.backoff import delay
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_connection import (
     RECEIVE_MAXIMUM,
@@ -212,7 +212,7 @@ class Session:
             except Unavailable as error:
                 self._note_failure(error)
             attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
-            await asyncio.sleep(_backoff(attempt, *RECONNECT_SECONDS))
+            await asyncio.sleep(delay(attempt, *RECONNECT_SECONDS))
 
     async def _use(self, connection: Connection) -> None:
         self._connection = connection
@@ -326,7 +326,7 @@ async def _handle(subscription: _Subscription, message: Message) -> None:
             if attempt == 0:
                 _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
             attempt += 1
-            await asyncio.sleep(_backoff(attempt, *RETRY_SECONDS))
+            await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
         except Exception as error:  # noqa: BLE001 - a message we cannot digest must not stop those behind it
             _log.exception("mqtt message could not be handled", topic=message.topic)
             if subscription.on_poison is None or act is not subscription.handler:
@@ -338,9 +338,3 @@ async def _handle(subscription: _Subscription, message: Message) -> None:
 
 async def _set_aside(on_poison: PoisonHandler, error: Exception, message: Message) -> None:
     await on_poison(message, error)
-
-
-def _backoff(attempt: int, shortest: float, longest: float) -> float:
-    """Give the delay before an attempt, in seconds: doubling, and jittered lest all clients march in step."""
-    delay = min(longest, shortest * 2.0 ** min(attempt, 16))
-    return delay * random.uniform(0.5, 1.0)  # noqa: S311 - chance, not a secret
