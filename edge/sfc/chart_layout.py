@@ -201,7 +201,7 @@ class _Legs:
         open_spines = [spine for spine, leg in zip(spines, self._legs, strict=True) if leg.open]
         on_line = [spine for spine, leg in zip(spines, self._legs, strict=True) if leg.entered or leg.open]
         self._straight = len(open_spines) == 1 and not margin
-        middle = open_spines[0] if self._straight else (min(on_line) + max(on_line)) // 2 if on_line else spines[0]
+        middle = open_spines[0] if self._straight else _middle(on_line or spines[:1])
         self._offsets = [spine - middle for spine in spines]
         self.left = middle
         self.right = end - middle
@@ -239,6 +239,13 @@ class _Legs:
         first, last = x + min(offsets) - self._margin, x + max(offsets) + self._margin
         if first != last:
             out.append(Line(first, y, last, y, self._stroke))
+
+
+def _middle(spines: list[int]) -> int:
+    """Give the middle of a line; a leg that is nearly there is it, for a small step in a line looks like a fault."""
+    middle = (min(spines) + max(spines)) // 2
+    nearest = min(spines, key=lambda spine: abs(spine - middle))
+    return nearest if abs(nearest - middle) <= _BAR else middle
 
 
 def _stroke(fork: Fork) -> Stroke:

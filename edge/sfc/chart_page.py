@@ -18,11 +18,12 @@ _NARROWING: Final = (
     WIDEST,
     Limits(20, 28, 32),
     Limits(16, 24, 24),
+    Limits(16, 23, 23, stacked=True),
     Limits(14, 18, 18, stacked=True),
     Limits(12, 14, 14, stacked=True),
     Limits(8, 10, 10, stacked=True),
 )
-_UNFOLDED: Final = 4
+_UNFOLDED: Final = 5
 _MOST_NOTE_LINES: Final = 6
 
 

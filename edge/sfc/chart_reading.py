@@ -205,30 +205,44 @@ class _Reader:
             return False
         here = {number for edge in edges for number in edge.numbers}
         alone = self.aimed_at.get(after, set()) <= here
-        constant = all(_text(edge.conditions) == "TRUE" for edge in edges if edge.target == after and not edge.door)
+        # A jump to the selection must find there what concerns it and nothing else.
+        plain = all(edge.target == after and not edge.door and _text(edge.conditions) == "TRUE" for edge in edges)
         others = [edge.target for edge in edges if edge.target != after]
-        return (alone or constant) and all(target in self.placed or target in self.around for target in others)
+        return (alone or plain) and all(target in self.placed or target in self.around for target in others)
 
     def _simultaneous_leg(self, branch: Branch, path: tuple[str, ...]) -> Leg:
         written = [edge for edge in self.entering.get(branch.name, ()) if self._door_of(path, edge.target)]
         entries = _ranked([replace(edge, target=path[0], door=_door(path, edge.target)) for edge in written])
-        head, incoming = self._head(path, entries, _orders(entries))
-        items, led = self._path(path, (), None, incoming)
-        return Leg(head + items, led)
+        if not entries:
+            items, led = self._path(path, (), None, None)
+            return Leg(items, led)
+        return self._entered(path, entries, _orders(entries), ((), None))
 
     def _door_of(self, path: tuple[str, ...], name: str) -> bool:
         return name in self.structure.heads(path[0])
 
-    def _head(
-        self, path: tuple[str, ...], entries: list[_Edge], orders: dict[tuple[int, ...], int]
-    ) -> tuple[Sequence, tuple[_Edge, ...] | None]:
-        """Draw the transitions into a path, or hand them on to the selection it begins with."""
+    def _entered(
+        self,
+        path: tuple[str, ...],
+        entries: list[_Edge],
+        orders: dict[tuple[int, ...], int],
+        ending: tuple[tuple[_Edge, ...], str | None],
+    ) -> Leg:
+        """Read a path below the transitions into it, which the selection it begins with may draw itself."""
+        exits, follow = ending
         if entries and self._meets(path[0], tuple(entries)):
-            return (), tuple(entries)
-        bars = [_bar(edge, orders[edge.rank]) for edge in entries]
-        if len(bars) > 1:
-            return (Fork("", BranchType.SELECTION, tuple(Leg((bar,), open=True) for bar in bars)),), None
-        return tuple(bars), None
+            return Leg(*self._path(path, exits, follow, tuple(entries)))
+        items, led = self._path(path, exits, follow, None)
+        legs = [
+            self._jump(edge, orders[edge.rank]) if edge.door else Leg((_bar(edge, orders[edge.rank]),), open=True)
+            for edge in entries
+        ]
+        if not any(leg.open for leg in legs):
+            # Nothing but jumps: the path stands beside them.
+            beside = Leg(items, led, entered=False)
+            return Leg((Fork("", BranchType.SELECTION, (*legs, beside)),), led) if legs else beside
+        head = legs[0].items if len(legs) == 1 else (Fork("", BranchType.SELECTION, tuple(legs)),)
+        return Leg(head + items, led)
 
     def _selection(
         self, branch: Branch, incoming: tuple[_Edge, ...] | None, exits: tuple[_Edge, ...], follow: str | None
@@ -248,10 +262,8 @@ class _Reader:
         legs = [(edge.rank, self._jump(edge, orders[edge.rank])) for edge in aside]
         for number, path in enumerate(branch.branches):
             edges = _ranked(into[number])
-            head, handed_on = self._head(path, edges, orders)
-            items, led = self._path(path, exits, follow, handed_on)
             rank = edges[0].rank if edges else (len(self.recipe.transitions), number)
-            legs.append((rank, Leg(head + items, led, entered=bool(edges))))
+            legs.append((rank, self._entered(path, edges, orders, (exits, follow))))
         legs.sort(key=lambda leg: leg[0])
         return Fork(branch.name, branch.type, tuple(leg for _, leg in legs))
 

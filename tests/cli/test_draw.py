@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from edge.cli import main
 from edge.config import RedisSettings
 from edge.sfc.advance import advance
+from edge.sfc.chart_marks import SYMBOLS
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Answer, Start
@@ -162,6 +163,13 @@ def test_settings_that_cannot_work_are_told(tmp_path: Path) -> None:
     answer = draw("--job", "J1", "--settings", file)
     assert answer.exit_code == 2
     assert "redis.ulr" in answer.stderr
+
+
+def test_the_page_about_it_shows_what_it_draws_and_every_state() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs/how-to/draw-a-recipe.md").read_text()
+    assert draw(root / "edge/sim/recipes/rear-axle.json", "--width", "100").output in page
+    assert all(f"`{symbol} {state.replace('_', ' ')}`" in page for state, symbol in SYMBOLS.items())
 
 
 def test_help_has_an_example() -> None:

@@ -164,3 +164,23 @@ def test_a_long_chain_of_alternatives_is_not_too_deep() -> None:
     transitions = [(f"S{n}", f"{way}{n + 1}", way) for n in range(600) for way in ("S", "T")]
     chart = read_chart(recipe_of(transitions))
     assert sum(isinstance(item, StepBlock) for item in items_of(chart.pieces)) == 1201
+
+
+@pytest.mark.parametrize(
+    ("aside", "choosing"),
+    [
+        ([("A", "A0", "back")], [("B", "P", "p"), ("B", "Q", "q")]),
+        ([("A", "P", "straight")], [("B", "P", "p"), ("B", "Q", "q")]),
+    ],
+    ids=["a way back beside it", "a way past its choice"],
+)
+def test_a_jump_to_a_selection_finds_there_only_what_concerns_it(
+    aside: list[tuple[str, str, str]], choosing: list[tuple[str, str, str]]
+) -> None:
+    recipe = recipe_of(
+        [("A0", "A", "go"), *aside, ("A", "B", "always"), *choosing, ("B", "Z", "always"), ("Z", "B", "again")],
+        [selection(["P"], ["Q"])],
+    )
+    chart = read_chart(recipe)
+    assert chart.arrivals["B"] == ("Z",)
+    assert says(chart, recipe) == arcs(recipe)
