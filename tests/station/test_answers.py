@@ -1,0 +1,318 @@
+"""Answers and events find the run they belong to, once, at whichever instance they arrive."""
+
+import asyncio
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.model.isa95 import Parameter
+from edge.model.job_state import Cause, JobState
+from edge.sfc.run import ActionState
+from edge.station.equipment import EquipmentAnswer, Task
+from edge.store import jobs, runs
+from tests.station.plant import (
+    DEDUPE_MS,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    obliging,
+    order,
+    pull,
+    until_true,
+)
+
+SCANNING = linear(pull("s", "one", parameters={"bolt": 1}), pull("t", "two"), action("a", "three"))
+
+
+async def started(plant: Plant, *job_ids: str, master: str = "linear") -> None:
+    """Start jobs one after the other, each a second after the one before, and send what they send."""
+    async with plant.at_work():
+        for job_id in job_ids:
+            await plant.order(Cause.STORE_AND_START, order(job_id, master))
+            await plant.until_state(job_id, JobState.RUNNING)
+            assert isinstance(plant.runs.clock, Clock)
+            plant.runs.clock.now += 1000
+
+
+async def scanned(plant: Plant, job_id: str) -> list[str]:
+    """Name the waits of a job that are over."""
+    stored = await runs.load(plant.store, job_id)
+    assert stored
+    each = stored.run.associations.values()
+    return [one.action for one in each if one.event_id and one.state is ActionState.COMPLETED]
+
+
+async def revision(plant: Plant, job_id: str = "J1") -> int:
+    stored = await runs.load(plant.store, job_id)
+    assert stored
+    return stored.revision
+
+
+async def test_an_answer_that_arrives_at_another_instance_moves_the_run(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await started(plant, "J1")
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
+        await other.answer(tool.commands[0])
+        await until_true(lambda: tool.told() == ["a", "b"])
+    async with plant.at_work():
+        await plant.answer(tool.commands[1])
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_two_instances_that_get_the_same_answer_have_one_effect(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await started(plant, "J1")
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
+        await asyncio.gather(*(each.answer(tool.commands[0]) for each in (plant, other) * 5))
+        async with plant.at_work(), other.at_work():
+            await until_true(lambda: len(tool.told()) > 1)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_two_instances_that_get_answers_of_one_run_at_a_time_lose_none(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    paths = [[f"s{number}"] for number in range(8)]
+    wide = {
+        "steps": [{"name": "begin", "initial": True}, *({"name": path[0]} for path in paths), {"name": "end"}],
+        "branches": [{"name": "all", "type": "simultaneous", "branches": paths}],
+        "transitions": [
+            {"source": "begin", "target": "all", "condition": "true"},
+            {"source": "all", "target": "end", "condition": "true"},
+        ],
+        "actions": [action(f"a{number}", f"s{number}") for number in range(8)],
+    }
+    await plant.teach("wide", wide)
+    async with plant.at_work(), instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
+        await plant.order(Cause.STORE_AND_START, order("J1", "wide"))
+        await until_true(lambda: len(tool.commands) == 8)
+        callers = (plant, other)
+        await asyncio.gather(
+            *(callers[number % 2].answer(command, {str(number): 1}) for number, command in enumerate(tool.commands))
+        )
+        job = await plant.until_state("J1", JobState.ENDED)
+    response = await jobs.load_response(plant.store, job)
+    assert response
+    assert len(response.job_response_data or ()) == 8
+
+
+async def test_a_duplicate_answer_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.answer(tool.commands[0], {"torque": 1})
+    before = await revision(plant)
+    await plant.answer(tool.commands[0], {"torque": 2})
+    await plant.answer(tool.commands[0], error="failed after all")
+    assert await revision(plant) == before
+
+
+async def test_a_late_answer_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    before = (await revision(plant), await plant.job("J1"))
+    await plant.answer(tool.commands[0])
+    assert (await revision(plant), await plant.job("J1")) == before
+
+
+@pytest.mark.parametrize(
+    "command_id",
+    [
+        "",
+        "x",
+        "J1",
+        "J1/r/a/1",
+        "J9/r/a/1",
+        "J1/{run}/a/2",
+        "J1/{run}/b/1",
+        "J1/{run}/nothing/1",
+        "list:station-1/r/a/1",
+    ],
+)
+async def test_an_answer_to_a_command_that_was_never_sent_changes_nothing(plant: Plant, command_id: str) -> None:
+    await started(plant, "J1")
+    job = await plant.job("J1")
+    before = await revision(plant)
+    await plant.answers.answer(EquipmentAnswer(command_id.format(run=job.correlation_id)))
+    assert await revision(plant) == before
+
+
+async def test_an_answer_to_a_job_that_is_gone_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.ask(Cause.CLEAR, "J1")
+    await plant.answer(tool.commands[0])
+    assert await jobs.load(plant.store, "J1") is None
+
+
+async def test_what_one_instance_holds_of_a_job_is_never_taken_for_a_later_job_of_the_same_id(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await started(plant, "J1")
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
+        await other.runs.load("J1")
+        await plant.ask(Cause.ABORT, "J1")
+        await plant.ask(Cause.CLEAR, "J1")
+        await plant.teach("linear", linear(action("x", "new")))
+        await started(plant, "J1")
+        assert (await other.ask(Cause.PAUSE, "J1")).status == 1
+    stored = await runs.load(plant.store, "J1")
+    assert stored
+    assert set(stored.run.steps) == {"new"}
+    assert stored.run.paused
+
+
+async def test_the_job_that_has_waited_longest_takes_an_event_that_names_none(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J2", "J1", "J3", master="scan")
+    assert await plant.happens() == Task("J2", "s", {"bolt": 1})
+    assert [await scanned(plant, each) for each in ("J1", "J2", "J3")] == [[], ["s"], []]
+    assert await plant.happens() == Task("J1", "s", {"bolt": 1})
+
+
+async def test_an_event_that_names_its_job_goes_there(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", "J2", master="scan")
+    assert await plant.happens(job_id="J2") == Task("J2", "s", {"bolt": 1})
+    assert await scanned(plant, "J1") == []
+
+
+async def test_an_event_that_names_its_job_by_correlation_id_goes_there(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", "J2", master="scan")
+    job = await plant.job("J2")
+    assert await plant.happens(correlation_id=job.correlation_id) == Task("J2", "s", {"bolt": 1})
+    assert await scanned(plant, "J1") == []
+
+
+async def test_the_order_s_parameters_come_with_the_task(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    async with plant.at_work():
+        given = (Parameter(id="serial", value="S1"), Parameter(id="bolt", value=7))
+        await plant.order(Cause.STORE_AND_START, order("J1", "scan", job_order_parameters=given))
+        await plant.until_state("J1", JobState.RUNNING)
+    assert await plant.happens() == Task("J1", "s", {"serial": "S1", "bolt": 1})
+
+
+async def test_the_same_event_twice_has_one_effect_and_the_same_task(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", master="scan")
+    first = await plant.happens(event_id="e1")
+    assert await plant.happens(event_id="e1") == first == Task("J1", "s", {"bolt": 1})
+    assert await scanned(plant, "J1") == ["s"]
+
+
+async def test_the_same_event_many_times_at_once_has_one_effect_and_the_same_task(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", "J2", master="scan")
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
+        tasks = await asyncio.gather(*(each.happens(event_id="e1") for each in (plant, other) * 10))
+    assert tasks == [Task("J1", "s", {"bolt": 1})] * 20
+    assert [await scanned(plant, each) for each in ("J1", "J2")] == [["s"], []]
+
+
+async def test_an_event_after_its_mark_has_expired_still_has_one_effect(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", master="scan")
+    await plant.happens(event_id="e1")
+    for key in await plant.store.execute("KEYS", f"{plant.store.keys.prefix}:cededupe:*"):
+        await plant.store.execute("DEL", key)
+    assert await plant.happens(event_id="e1") is None
+    assert await scanned(plant, "J1") == ["s"]
+
+
+async def test_events_of_two_sources_may_bear_the_same_id(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", master="scan")
+    assert await plant.happens(event_id="1", source="left") == Task("J1", "s", {"bolt": 1})
+    assert await plant.happens(event_id="1", source="right") == Task("J1", "t", {})
+
+
+async def test_many_events_at_a_time_satisfy_one_wait_each(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, *(f"J{number}" for number in range(6)), master="scan")
+    tasks = await asyncio.gather(*(plant.happens() for _ in range(12)))
+    taken = sorted((task.job_id, task.action) for task in tasks if task)
+    assert taken == sorted((f"J{number}", name) for number in range(6) for name in "st")
+
+
+async def test_nobody_waits_is_said(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", master="scan")
+    assert await plant.happens("other.v1") is None
+    assert await plant.happens(job_id="J9") is None
+    assert await plant.happens(correlation_id="nobody's") is None
+    assert await plant.happens(correlation_id="list:station-1") is None
+    assert await plant.happens(job_id="list:station-1") is None
+    assert await scanned(plant, "J1") == []
+
+
+async def test_an_event_that_nobody_waits_for_is_not_kept_for_the_next_part(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    assert await plant.happens(event_id="early") is None
+    await started(plant, "J1", master="scan")
+    assert await scanned(plant, "J1") == []
+    # It was not used, so it may come again.
+    assert await plant.happens(event_id="early") == Task("J1", "s", {"bolt": 1})
+
+
+async def test_an_early_event_that_names_its_job_is_kept_for_it(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach("scan", linear(action("a", "one"), pull("s", "two")))
+    await started(plant, "J1", master="scan")
+    assert await plant.happens(job_id="J1", data={"code": "X"}) is None
+    async with plant.at_work():
+        await plant.answer(tool.commands[0])
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_waits_of_a_job_that_ended_take_no_event(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", "J2", master="scan")
+    await plant.ask(Cause.ABORT, "J1")
+    assert await plant.happens() == Task("J2", "s", {"bolt": 1})
+
+
+async def test_an_event_during_a_pause_is_recorded(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach("scan", linear(pull("s", "one"), action("a", "two")))
+    await started(plant, "J1", master="scan")
+    await plant.ask(Cause.PAUSE, "J1")
+    assert await plant.happens() == Task("J1", "s", {})
+    assert tool.commands == []
+    tool.replies = obliging
+    async with plant.at_work():
+        await plant.ask(Cause.RESUME, "J1")
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_what_an_answer_holds_is_kept_as_it_will_be_read_back(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    data = {
+        "nan": float("nan"),
+        "raw": b"\x01",
+        "deep": {"list": [1, {"a": None}]},
+        "big": 10**30,
+        "größe": "8\u00a0mm",
+    }
+    await plant.answer(tool.commands[0], data)
+    held = await plant.runs.held("J1")
+    plant.runs.forget("J1")
+    loaded = await plant.runs.load("J1")
+    assert held
+    assert loaded
+    assert held.stored.run.variables == loaded.stored.run.variables
+
+
+async def test_the_mark_of_an_event_expires(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", master="scan")
+    await plant.happens(event_id="e1")
+    keys = await plant.store.execute("KEYS", f"{plant.store.keys.prefix}:cededupe:*")
+    assert keys
+    for key in keys:
+        assert 0 < await plant.store.execute("PTTL", key) <= DEDUPE_MS

@@ -1,0 +1,332 @@
+"""Deadlines live in the store: they fire once, survive a restart, and clear away what has ended."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command
+from edge.store import jobs, runs
+from edge.store.commit import operation
+from tests.station.plant import (
+    KEEP_ENDED_MS,
+    NOW,
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    all_keys,
+    instance,
+    linear,
+    obliging,
+    order,
+    pull,
+    until,
+    until_true,
+    wall_clock,
+)
+from tests.store.servers import relay_to
+
+SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
+
+
+@pytest.fixture
+async def running(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
+    """A plant whose job J1 has sent the command `a`, which is due in five seconds."""
+    await plant.teach("supervised", SUPERVISED)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
+        await until_true(lambda: tool.told() == ["a"])
+        yield plant
+
+
+async def timer(plant: Plant, job_id: str) -> int | None:
+    score = await plant.store.execute("ZSCORE", plant.store.keys.sfc_timers(), job_id)
+    return None if score is None else int(score)
+
+
+async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
+    running: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    assert await timer(running, "J1") == NOW + 5000
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        job = await running.until_state("J1", JobState.ABORTED)
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+    assert job.error == "action 'a' of step 'one' timed out after 5 s"
+    assert job.ended_at == clock.now
+    assert job.revision == 3
+
+
+async def test_a_deadline_that_has_not_come_changes_nothing(running: Plant, clock: Clock) -> None:
+    clock.now += 4999
+    before = await runs.load(running.store, "J1")
+    async with beside(running.timers.run(), "timers"):
+        await running.order(Cause.STORE_AND_START, order("J2"))
+        await running.until_state("J2", JobState.RUNNING)
+    after = await runs.load(running.store, "J1")
+    assert before
+    assert after
+    assert before.revision == after.revision
+
+
+async def test_an_answer_in_time_takes_the_deadline_away(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
+    await running.answer(tool.commands[0])
+    assert await timer(running, "J1") is None
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        await running.answer(tool.commands[-1])
+        await until_true(lambda: len(tool.commands) == 2)
+    assert (await running.job("J1")).status.state is not JobState.ABORTED
+
+
+async def test_two_instances_at_the_same_deadline_have_one_effect(
+    redis: RedisSettings, running: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    clock.now += 6000
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+        beside(running.timers.run(), "timers"),
+        beside(other.timers.run(), "timers of the other"),
+    ):
+        await running.until_state("J1", JobState.ABORTED)
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+    assert (await running.job("J1")).revision == 3
+    assert await running.store.execute("XLEN", running.store.keys.joborder_changes(SCOPE)) == 3
+
+
+async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await plant.teach("supervised", SUPERVISED)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
+        await until_true(lambda: tool.told() == ["a"])
+    clock.now += 3000
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
+        assert await timer(back, "J1") == NOW + 5000
+        clock.now += 2000
+        async with beside(back.timers.run(), "timers"):
+            await back.until_state("J1", JobState.ABORTED)
+
+
+async def test_a_deadline_that_passed_while_nobody_was_there_fires_at_the_start(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await plant.teach("scan", linear(pull("s", "one", timeout_seconds=1)))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "scan"))
+        await plant.until_state("J1", JobState.RUNNING)
+    clock.now += 3_600_000
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, beside(back.timers.run(), "timers"):
+        await back.until_state("J1", JobState.ABORTED)
+
+
+async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Clock) -> None:
+    clock.now += 2000
+    await running.ask(Cause.PAUSE, "J1")
+    assert await timer(running, "J1") is None
+    clock.now += 60_000
+    await running.ask(Cause.RESUME, "J1")
+    assert await timer(running, "J1") == NOW + 65_000
+
+
+async def test_a_condition_on_time_clears_when_its_time_has_come(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    timed = {
+        "steps": [{"name": "one", "initial": True}, {"name": "two"}],
+        "transitions": [{"source": "one", "target": "two", "condition": "steps.one.T > 2s"}],
+        "actions": [action("a", "two")],
+    }
+    tool.replies = obliging
+    await plant.teach("timed", timed)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "timed"))
+        await plant.until_state("J1", JobState.RUNNING)
+        clock.now += 2001
+        async with beside(plant.timers.run(), "timers"):
+            await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_a_real_deadline_wakes_the_sleeper_in_time(redis: RedisSettings, tool: FakeEquipment) -> None:
+    supervised = linear(action("a", "one", timeout_seconds=0.1))
+    async with (
+        instance(redis, {TIGHTEN: tool}, wall_clock) as plant,
+        plant.at_work(),
+        beside(plant.timers.run(), "timers"),
+    ):
+        await plant.teach("supervised", supervised)
+        began = wall_clock()
+        for number in range(5):
+            await plant.order(Cause.STORE_AND_START, order(f"J{number}", "supervised"))
+        for number in range(5):
+            await plant.until_state(f"J{number}", JobState.ABORTED)
+        assert wall_clock() - began < 2000
+
+
+async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
+    tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment
+) -> None:
+    looked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold_the_look(request: bytes) -> bool:
+        if b"WITHSCORES" in request:
+            looked.set()
+            await go_on.wait()
+        return True
+
+    await plant.teach("supervised", linear(action("a", "one", timeout_seconds=0.1)))
+    async with relay_to(tmp_path, redis.url) as relay:
+        relay.deliver = hold_the_look
+        slow = RedisSettings(url=relay.url, prefix=redis.prefix)
+        async with (
+            instance(slow, {TIGHTEN: tool}, wall_clock) as far,
+            far.at_work(),
+            beside(far.timers.run(), "timers"),
+        ):
+            await looked.wait()
+            await far.order(Cause.STORE_AND_START, order("J1", "supervised"))
+            await until_true(lambda: tool.told() == ["a"])
+            go_on.set()
+            await far.until_state("J1", JobState.ABORTED)
+
+
+async def test_ended_jobs_are_removed_with_every_key_when_their_time_is_over(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = lambda command: obliging(command) if command.job_id != "J2" else None
+    await plant.teach("scan", linear(pull("s", "one")))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.ENDED)
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.RUNNING)
+        await plant.ask(Cause.ABORT, "J2")
+        await plant.order(Cause.STORE_AND_START, order("J3", "scan"))
+        await plant.until_state("J3", JobState.RUNNING)
+        await plant.ask(Cause.STOP, "J3")
+        await plant.order(Cause.STORE, order("J4"))
+        await plant.ask(Cause.ABORT, "J4")
+    clock.now += KEEP_ENDED_MS - 1
+    async with beside(plant.timers.run(), "timers"):
+        await plant.store.execute("PING")
+    assert await jobs.list_ids(plant.store, SCOPE) != []
+    clock.now += 1
+    async with beside(plant.timers.run(), "timers"):
+        await until(lambda: _none_left(plant))
+    keys = plant.store.keys
+    permanent = {
+        keys.workmaster("linear"),
+        keys.workmaster("scan"),
+        keys.workmaster_list(SCOPE),
+        keys.active_scopes(),
+        keys.joborder_changes(SCOPE),
+        keys.joborder_changes_global(),
+        keys.sfc_work(SCOPE),
+    }
+    left = {key for key in await all_keys(plant.store) if ":cededupe:" not in key}
+    assert left == permanent
+    assert await plant.store.execute("XLEN", keys.sfc_work(SCOPE)) == 0
+
+
+async def _none_left(plant: Plant) -> bool:
+    return not await jobs.list_ids(plant.store, SCOPE)
+
+
+async def test_no_key_of_a_job_order_lives_without_a_lifetime(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.ENDED)
+    marks = [key for key in await all_keys(plant.store) if ":cededupe:" in key]
+    assert marks
+    assert all([await plant.store.execute("PTTL", key) > 0 for key in marks])
+
+
+async def test_a_timer_that_is_older_than_its_run_is_set_right_and_does_not_spin(running: Plant) -> None:
+    keys = running.store.keys
+    await running.store.commit(operation("ZADD", keys.sfc_timers(), NOW - 1000, "J1"))
+    before = await runs.load(running.store, "J1")
+    async with beside(running.timers.run(), "timers"):
+        await until(lambda: _timer_is(running, "J1", NOW + 5000))
+    after = await runs.load(running.store, "J1")
+    assert before
+    assert after
+    assert after.revision <= before.revision + 1
+
+
+async def _timer_is(plant: Plant, job_id: str, due: int | None) -> bool:
+    return await timer(plant, job_id) == due
+
+
+async def test_a_timer_of_a_job_that_is_gone_is_dropped(plant: Plant) -> None:
+    await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW - 1000, "nobody"))
+    async with beside(plant.timers.run(), "timers"):
+        await until(lambda: _timer_is(plant, "nobody", None))
+
+
+async def test_a_timer_of_a_job_that_has_not_started_is_dropped(plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW - 1000, "J1"))
+    async with beside(plant.timers.run(), "timers"):
+        await until(lambda: _timer_is(plant, "J1", None))
+    assert (await plant.job("J1")).status.state is JobState.NOT_ALLOWED_TO_START
+
+
+@pytest.mark.parametrize("state", [JobState.ALLOWED_TO_START, JobState.RUNNING])
+async def test_a_job_that_ended_at_the_instant_of_its_deadline_is_kept_for_its_time(
+    plant: Plant, state: JobState
+) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    if state is JobState.RUNNING:
+        await plant.starter.start(plant.runs.taken.get_nowait())
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW, "J1"))
+    async with beside(plant.timers.run(), "timers"):
+        await until(lambda: _timer_is(plant, "J1", NOW + KEEP_ENDED_MS))
+    assert (await plant.job("J1")).status.state is JobState.ABORTED
+
+
+async def test_a_defect_in_one_job_keeps_no_other_from_its_deadline(running: Plant, clock: Clock) -> None:
+    await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
+    await running.until_state("J2", JobState.RUNNING)
+    await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
+    running.runs.forget("J1")
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        await running.until_state("J2", JobState.ABORTED)
+        await until(lambda: _timer_is_after(running, "J1", clock.now))
+
+
+async def _timer_is_after(plant: Plant, job_id: str, instant: int) -> bool:
+    return (await timer(plant, job_id) or 0) > instant
+
+
+async def test_two_hundred_deadlines_at_one_instant_all_fire(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
+    def note(command: Command) -> None:
+        seen.add(command.job_id)
+
+    seen: set[str] = set()
+    tool.replies = note
+    await plant.store.commit(operation("SET", plant.store.keys.jobacceptance(SCOPE), 1000))
+    await plant.teach("supervised", SUPERVISED)
+    async with plant.at_work():
+        await asyncio.gather(
+            *(plant.order(Cause.STORE_AND_START, order(f"J{number}", "supervised")) for number in range(200))
+        )
+        await until_true(lambda: len(seen) == 200)
+        clock.now += 5000
+        async with beside(plant.timers.run(), "timers"):
+            await until(lambda: _none_open(plant))
+
+
+async def _none_open(plant: Plant) -> bool:
+    return await jobs.count_open(plant.store, SCOPE) == 0
