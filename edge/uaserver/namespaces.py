@@ -1,10 +1,14 @@
 """The namespaces of the address space, at indexes that stay the same over every start."""
 
 import socket
+from datetime import UTC, datetime
 from enum import IntEnum
 
 UA_URI = "http://opcfoundation.org/UA/"
 TYPES_URI = "urn:microdcs-edge:types"
+TYPES_VERSION = "1.0.0"
+TYPES_PUBLISHED = datetime(2026, 11, 20, tzinfo=UTC)
+"""Both change when a type does."""
 
 
 class Namespace(IntEnum):

@@ -29,7 +29,15 @@ from edge.uaserver.events import JobEvents
 from edge.uaserver.hardening import ServerCore
 from edge.uaserver.lists import LiveList, tell_subscribers
 from edge.uaserver.methods import Methods, Services, Target
-from edge.uaserver.namespaces import TYPES_URI, Namespace, application_uri, charts_uri, machines_uri
+from edge.uaserver.namespaces import (
+    TYPES_PUBLISHED,
+    TYPES_URI,
+    TYPES_VERSION,
+    Namespace,
+    application_uri,
+    charts_uri,
+    machines_uri,
+)
 from edge.uaserver.picture import Look
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
@@ -38,6 +46,7 @@ from edge.uaserver.space import (
     Nameplate,
     add_event_type,
     add_machine,
+    describe_namespace,
 )
 
 logger = structlog.get_logger(__name__)
@@ -179,6 +188,9 @@ async def _introduce(server: Server, settings: OpcuaSettings, gateway: str) -> N
     await nodesets.register(server, Namespace.TYPES, TYPES_URI)
     await nodesets.register(server, Namespace.MACHINES, machines_uri(gateway))
     await nodesets.register(server, Namespace.CHARTS, charts_uri(gateway))
+    describe_namespace(server.iserver, TYPES_URI, TYPES_VERSION, TYPES_PUBLISHED)
+    for uri in (machines_uri(gateway), charts_uri(gateway)):
+        describe_namespace(server.iserver, uri)
     version = edge.__version__
     started = datetime.now(UTC)
     await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, started)

@@ -11,6 +11,7 @@ Organizes.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from asyncua import ua
@@ -33,6 +34,9 @@ _MACHINES = ua.NodeId(1001, Namespace.MACHINERY)
 _IDENTIFICATION_TYPE = ua.NodeId(1012, Namespace.MACHINERY)
 _JOB_MANAGEMENT_TYPE = ua.NodeId(1003, Namespace.JOBS)
 
+_NAMESPACE_METADATA_TYPE = ua.NodeId(ua.ObjectIds.NamespaceMetadataType)
+_SERVER_NAMESPACES = ua.NodeId(ua.ObjectIds.Server_Namespaces)
+
 _ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
 _HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
 _HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
@@ -54,6 +58,7 @@ _MEMBER_REFERENCES = frozenset({_HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 # Members that the types leave optional, and that we have.
 _OPTIONAL_MEMBERS = frozenset({*RECEIVER_METHODS, "JobOrderResponseList"})
 
+_NEVER = datetime(1601, 1, 1, tzinfo=UTC)  # the null of DateTime (OPC 10000-6, 5.2.2.5)
 _READ = 1 << ua.AccessLevel.CurrentRead
 
 
@@ -127,6 +132,22 @@ def add_event_type(iserver: InternalServer) -> None:
         NodeAttributes=attributes,
     )
     _add_node(iserver, item)
+
+
+def describe_namespace(iserver: InternalServer, uri: str, version: str = "", published: datetime = _NEVER) -> None:
+    """Say of a namespace of ours what it is (OPC 10000-5, 6.3.13); one with a version is the same in every server."""
+    is_static = bool(version)
+    name = ua.QualifiedName(uri, Namespace.MACHINES)
+    values = {
+        "NamespaceUri": ua.Variant(uri, ua.VariantType.String),
+        "NamespaceVersion": ua.Variant(version, ua.VariantType.String),
+        "NamespacePublicationDate": ua.Variant(published, ua.VariantType.DateTime),
+        "IsNamespaceSubset": ua.Variant(False, ua.VariantType.Boolean),  # noqa: FBT003
+        "StaticNodeIdTypes": ua.Variant([ua.IdType.String] if is_static else [], ua.VariantType.Int32, is_array=True),
+        "StaticNumericNodeIdRange": ua.Variant([], ua.VariantType.String, is_array=True),
+        "StaticStringNodeIdPattern": ua.Variant(".*" if is_static else "", ua.VariantType.String),
+    }
+    _instantiate(iserver, _NAMESPACE_METADATA_TYPE, _Place(uri, _SERVER_NAMESPACES, _HAS_COMPONENT, name), values)
 
 
 async def add_machine(iserver: InternalServer, machine: MachineDescription, nameplate: Nameplate) -> MachineNodes:

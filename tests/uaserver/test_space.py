@@ -3,7 +3,14 @@
 import pytest
 from asyncua import Client, Node, ua
 
-from edge.uaserver.namespaces import TYPES_URI, application_uri, charts_uri, machines_uri
+from edge.uaserver.namespaces import (
+    TYPES_PUBLISHED,
+    TYPES_URI,
+    TYPES_VERSION,
+    application_uri,
+    charts_uri,
+    machines_uri,
+)
 from tests.uaserver.running import UA, Space
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -79,6 +86,23 @@ class TestPlace:
             machines_uri("edge"),
             charts_uri("edge"),
         ]
+
+    async def test_says_of_each_namespace_of_ours_what_it_is(self, client: Client) -> None:
+        namespaces = client.get_node(ua.ObjectIds.Server_Namespaces)
+        said = {}
+        for node in await namespaces.get_children():
+            said[(await node.read_browse_name()).Name] = {
+                (await each.read_browse_name()).Name: await each.read_value() for each in await node.get_properties()
+            }
+        assert said.keys() >= {TYPES_URI, machines_uri("edge"), charts_uri("edge"), UA + "Machinery/Jobs/"}
+        types, charts = said[TYPES_URI], said[charts_uri("edge")]
+        assert (types["NamespaceUri"], types["NamespaceVersion"]) == (TYPES_URI, TYPES_VERSION)
+        assert (types["NamespacePublicationDate"], types["StaticNodeIdTypes"]) == (TYPES_PUBLISHED, [1])
+        assert (charts["NamespaceUri"], charts["NamespaceVersion"], charts["StaticNodeIdTypes"]) == (
+            charts_uri("edge"),
+            "",
+            [],
+        )
 
     async def test_offers_a_concrete_type_for_the_events_of_a_job(self, client: Client, space: Space) -> None:
         concrete = client.get_node(ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI]))
