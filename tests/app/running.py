@@ -130,7 +130,7 @@ def written(settings: Settings, directory: Path) -> Path:
         },
     }
     for name, each in settings.southbound.items():
-        sections[f"southbound.{name}"] = {"type_ids": each.type_ids, "topic_prefix": each.topic_prefix}
+        sections[f"southbound.{name}"] = {"type_ids": each.type_ids, "topic_prefix": each.topic_prefix, "url": each.url}
     lines = []
     for section, keys in sections.items():
         lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import resources
 from typing import Any
@@ -70,6 +70,12 @@ class Heard:
             if event.type == STATUS_EVENT_TYPE and event.data["JobOrder"]["JobOrderID"] == job_order_id
         ]
 
+    def stands(self, below: str) -> str | None:
+        """Give the state in a retained topic, `order/…` or `result/…`; None where nothing stands."""
+        document = self.retained.get(below, {})
+        state = document.get("State") or document.get("JobState")
+        return state[0]["StateText"]["Text"] if state else None
+
     def activations(self, job_order_id: str = "J1") -> Counter[str]:
         """Count how often each step of a job became active."""
         return Counter(
@@ -124,10 +130,16 @@ class Wrench:
 class Plant:
     """MES and equipment on one broker, below one topic prefix."""
 
-    def __init__(self, mes: Mes, heard: Heard, wrench: Wrench) -> None:
+    def __init__(self, sessions: Sequence[Session], mes: Mes, heard: Heard, wrench: Wrench) -> None:
+        self._sessions = sessions
         self.mes = mes
         self.heard = heard
         self.wrench = wrench
+
+    @property
+    def connected(self) -> bool:
+        """Tell whether equipment and listener have their brokers."""
+        return all(session.connected for session in self._sessions)
 
     async def configure(self, recipe: dict[str, Any] = RECIPE) -> None:
         """Let the station run a recipe."""
@@ -136,13 +148,14 @@ class Plant:
 
 
 @asynccontextmanager
-async def opened_plant(mqtt: MqttSettings, prefix: str) -> AsyncIterator[Plant]:
-    """Open all that is not the gateway."""
+async def opened_plant(mqtt: MqttSettings, prefix: str, equipment: MqttSettings | None = None) -> AsyncIterator[Plant]:
+    """Open all that is not the gateway; the equipment is at a broker of its own if one is given."""
+    equipment = equipment or mqtt
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         listener = await enter(open_session(mqtt, f"{prefix}-listener"))
-        device = await enter(open_session(mqtt, f"{prefix}-device"))
-        camera = await enter(open_session(mqtt, f"{prefix}-camera"))
+        device = await enter(open_session(equipment, f"{prefix}-device"))
+        camera = await enter(open_session(equipment, f"{prefix}-camera"))
         heard = Heard()
         await listener.subscribe(f"{prefix}/{SCOPE}/events", heard.take)
         for below in ("data", "order/+", "result/+"):
@@ -151,4 +164,4 @@ async def opened_plant(mqtt: MqttSettings, prefix: str) -> AsyncIterator[Plant]:
         await device.subscribe(f"{prefix}/wrench/commands", wrench.take)
         await enter(open_camera(camera, "camera", SCOPE, topic_prefix=prefix, interval=0.05, patience=0.5))
         mes = await enter(open_mes(mqtt, f"{prefix}-mes", topic_prefix=prefix))
-        yield Plant(mes, heard, wrench)
+        yield Plant((listener, device, camera), mes, heard, wrench)

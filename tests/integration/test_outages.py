@@ -1,0 +1,102 @@
+"""Broker and store may die and come back: the gateway lives, says so, loses nothing, and catches up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.config import MqttSettings, RedisSettings
+from edge.model.isa95 import ReturnStatus
+from edge.model.job_state import JobState
+from edge.sim.broker import LocalBroker, open_broker
+from edge.store import jobs
+from edge.store.client import Store
+from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
+from tests.conftest import WaitUntil
+from tests.integration.plant import PUSHING, SCOPE, Plant, opened_plant, order
+from tests.store.servers import own_server
+
+ENDED = ["Running", "Ended/Completed"]
+
+
+@pytest.fixture
+async def own_broker() -> AsyncIterator[LocalBroker]:
+    async with open_broker() as broker:
+        yield broker
+
+
+async def begun(plant: Plant, gateway: Gateway, wait_until: WaitUntil) -> None:
+    """Have a job wait for its wrench."""
+    await gateway.until("ready")
+    await plant.configure(PUSHING)
+    await plant.mes.call(SCOPE, "StoreAndStart", order("J1"))
+    await wait_until(lambda: plant.wrench.commands and plant.heard.states() == ["Running"])
+
+
+async def test_what_jobs_do_while_the_mes_s_broker_is_gone_is_told_when_it_is_back(
+    own_broker: LocalBroker,
+    mqtt: MqttSettings,
+    store: Store,
+    redis: RedisSettings,
+    tmp_path: Path,
+    wait_until: WaitUntil,
+) -> None:
+    north, unique = MqttSettings(url=own_broker.url), redis.prefix
+    settings = settings_of(redis, north, unique, NO_OPCUA)
+    southbound = {name: msgspec.structs.replace(each, url=mqtt.url) for name, each in settings.southbound.items()}
+    file = written(msgspec.structs.replace(settings, southbound=southbound), tmp_path)
+    async with edge_run("--settings", file) as gateway, opened_plant(north, unique, equipment=mqtt) as plant:
+        await begun(plant, gateway, wait_until)
+        await own_broker.stop()
+        await plant.wrench.release()
+        async with asyncio.timeout(5):
+            while (job := await jobs.load(store, "J1")) is None or job.status.state is not JobState.ENDED:
+                pass
+        await gateway.until("mqtt not connected, trying on")
+        await gateway.until("publishing waits")
+        await own_broker.start()
+        await wait_until(lambda: plant.heard.states() == ENDED, deadline=10.0)
+        await gateway.until("publishing goes on")
+        answer = await plant.mes.call(SCOPE, "StoreAndStart", order("J2"))
+        assert answer.status is ReturnStatus.NO_ERROR
+        await wait_until(lambda: plant.heard.states("J2") == ENDED)
+        await gateway.stop()
+
+
+async def test_a_job_outlives_the_broker_of_its_equipment(
+    own_broker: LocalBroker, redis: RedisSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    mqtt = MqttSettings(url=own_broker.url)
+    file = written(settings_of(redis, mqtt, unique, NO_OPCUA), tmp_path)
+    async with edge_run("--settings", file) as gateway, opened_plant(mqtt, unique) as plant:
+        await begun(plant, gateway, wait_until)
+        await own_broker.stop()
+        await wait_until(lambda: not plant.connected)
+        await own_broker.start()
+        await wait_until(lambda: plant.connected, deadline=10.0)
+        await plant.wrench.release()
+        await wait_until(lambda: plant.heard.states() == ENDED, deadline=10.0)
+        await gateway.stop()
+    assert {action: len(ids) for action, ids in plant.wrench.ids().items()} == {"position": 1, "tighten": 1}
+
+
+async def test_a_call_waits_for_a_store_that_is_gone_and_is_answered_when_it_is_back(
+    mqtt: MqttSettings, unique: str, tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil
+) -> None:
+    directory = tmp_path_factory.mktemp("v")
+    async with own_server(directory) as server:
+        file = written(settings_of(RedisSettings(url=server.url), mqtt, unique, NO_OPCUA), directory)
+        async with edge_run("--settings", file) as gateway, opened_plant(mqtt, unique) as plant:
+            await begun(plant, gateway, wait_until)
+            await server.kill()
+            call = asyncio.create_task(plant.mes.call(SCOPE, "StoreAndStart", order("J2")))
+            await plant.wrench.release()
+            await gateway.until("mqtt message waits for its handler")
+            await gateway.until("work waits for the store")
+            await server.start()
+            assert (await call).status is ReturnStatus.NO_ERROR
+            await wait_until(lambda: plant.heard.states() == plant.heard.states("J2") == ENDED, deadline=15.0)
+            await gateway.stop()
+    assert {action: len(ids) for action, ids in plant.wrench.ids().items()} == {"position": 2, "tighten": 2}
