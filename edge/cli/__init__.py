@@ -13,6 +13,7 @@ COMMANDS = {
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
     "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",
+    "opcua": "Manage certificates and users of the OPC UA server.",
     "sim": "Run simulated equipment against a broker.",
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""

@@ -16,7 +16,7 @@ from edge.config import OpcuaSettings
 from edge.uaserver import audit
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.roles import Caller, Role
-from edge.uaserver.trust import TrustList
+from edge.uaserver.trust import TrustList, rejected_directory
 from edge.uaserver.users import Users
 
 
@@ -47,7 +47,7 @@ class Admission:
         self.takes_plain = settings.security == "none"
         self.takes_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.takes_anonymous else None
-        self._trust = TrustList(Path(settings.trusted), rejected_directory(settings))
+        self._trust = TrustList(Path(settings.trusted), rejected_directory(Path(settings.pki)))
         self._users = users or Users(Path(settings.users_file))
 
     def takes_application(self, certificate: x509.Certificate, address: str) -> bool:
@@ -81,8 +81,3 @@ class Admission:
             )
             return None
         return Caller(name, role, peer.application, peer.address)
-
-
-def rejected_directory(settings: OpcuaSettings) -> Path:
-    """Tell where the certificates are kept that were turned away."""
-    return Path(settings.pki, "rejected")

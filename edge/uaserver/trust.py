@@ -72,17 +72,15 @@ class TrustList:
 
     def remember_rejected(self, certificate: x509.Certificate) -> None:
         """Keep the certificate for the administrator to look at."""
-        path = self._rejected / f"{thumbprint(certificate)}.der"
-        if path.exists():
+        if (self._rejected / f"{thumbprint(certificate)}.der").exists():
             return
         try:
-            self._rejected.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(path, certificate.public_bytes(serialization.Encoding.DER), 0o644)
+            lay(certificate, self._rejected)
             kept = sorted(self._rejected.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
             for oldest in kept[:-REJECTED_KEPT]:
                 oldest.unlink(missing_ok=True)
         except OSError as error:
-            logger.warning("a rejected certificate cannot be kept", file=str(path), reason=error.strerror)
+            logger.warning("a rejected certificate cannot be kept", file=error.filename, reason=error.strerror)
 
     def _current(self) -> _Content:
         state = tuple(_state(self._trusted))
@@ -93,6 +91,11 @@ class TrustList:
                 "OPC UA trust list read", directory=str(self._trusted), certificates=len(self._content.certificates)
             )
         return self._content
+
+
+def rejected_directory(pki: Path) -> Path:
+    """Tell where the certificates are kept that were turned away."""
+    return pki / "rejected"
 
 
 def entries(directory: Path) -> Iterator[Entry]:
@@ -111,6 +114,14 @@ def read_certificate(path: Path) -> x509.Certificate:
     if content.lstrip().startswith(b"-----BEGIN"):
         return x509.load_pem_x509_certificate(content)
     return x509.load_der_x509_certificate(content)
+
+
+def lay(certificate: x509.Certificate, directory: Path) -> Path:
+    """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{thumbprint(certificate)}.der"
+    write_whole(path, certificate.public_bytes(serialization.Encoding.DER), 0o644)
+    return path
 
 
 def _state(directory: Path) -> Iterator[tuple[str, int, int]]:

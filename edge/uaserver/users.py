@@ -25,6 +25,8 @@ from edge.uaserver.roles import Role
 logger = structlog.get_logger(__name__)
 
 NAME = r"[^\s:#\x00-\x1f][^:\x00-\x1f]{0,63}"
+PASSWORD_LENGTH = range(8, 257)
+"""Of new ones."""
 PASSWORD_BYTES = 1024
 """Longer ones are refused unread: hashing costs by length too."""
 

@@ -1,0 +1,227 @@
+"""`edge opcua`: our certificate, the applications we trust, the users who may log in."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from edge.config import OpcuaSettings
+    from edge.uaserver.trust import Entry
+
+_settings = click.option(
+    "--settings",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Settings file. [default: /etc/microdcs-edge/edge.toml]",
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
+_ADVICE = "Look at them with: edge opcua list"
+_ROLES = ("observer", "operator", "engineer")
+
+
+@click.group()
+def opcua() -> None:
+    """Manage certificates and users of the OPC UA server.
+
+    All but `renew` counts at once: the server looks when somebody connects.
+    """
+
+
+@opcua.command("list", epilog="Example: edge opcua list")
+@_settings
+@_as_json
+def list_(file: Path | None, *, as_json: bool) -> None:
+    """List our certificate, those we trust and those we turned away, and the users."""
+    from edge.uaserver.certificates import application_uris, host_names, load, thumbprint
+    from edge.uaserver.trust import entries
+    from edge.uaserver.users import read_users
+
+    settings, _ = _read(file)
+    trusted, rejected = _directories(settings)
+    own = load(Path(settings.pki))
+    described: dict[str, Any] = {
+        "own": own
+        and {
+            "thumbprint": thumbprint(own.certificate),
+            "applications": application_uris(own.certificate),
+            "hosts": host_names(own.certificate),
+            "expires": own.certificate.not_valid_after_utc.date().isoformat(),
+        },
+        "trusted": [_described(entry) for entry in entries(trusted)],
+        "rejected": [_described(entry) for entry in entries(rejected)],
+        "users": [
+            {"name": user.name, "role": user.role.name.lower()}
+            for user in read_users(Path(settings.users_file)).values()
+        ],
+    }
+    click.echo(json.dumps(described) if as_json else "\n".join(_lines(described)))
+
+
+@opcua.command(epilog="Example: edge opcua trust 3F86A0")
+@click.argument("which", metavar="THUMBPRINT|FILE")
+@_settings
+def trust(which: str, file: Path | None) -> None:
+    """Trust an application.
+
+    THUMBPRINT, or its beginning, is that of an application that was turned away; FILE is the certificate of an
+    application, or of an authority whose applications are to be trusted.
+    """
+    from edge.uaserver.trust import Entry, lay, read_certificate
+
+    settings, _ = _read(file)
+    trusted, rejected = _directories(settings)
+    if (given := Path(which)).is_file():
+        with _told(given):
+            entry = Entry(given, read_certificate(given))
+    else:
+        entry = _only(which, rejected)
+    with _told(trusted):
+        laid = lay(entry.certificate, trusted)
+        if entry.path.parent == rejected:
+            entry.path.unlink()
+    click.echo(f"trusted: {entry.certificate.subject.rfc4514_string()} ({laid})")
+
+
+@opcua.command(epilog="Example: edge opcua reject 3F86A0")
+@click.argument("which", metavar="THUMBPRINT")
+@_settings
+def reject(which: str, file: Path | None) -> None:
+    """Trust an application no longer.
+
+    THUMBPRINT, or its beginning, is that of a trusted one. A channel it has open ends when its key has to be renewed,
+    within the hour; restart the gateway to end it now.
+    """
+    from edge.uaserver.trust import lay
+
+    settings, _ = _read(file)
+    trusted, rejected = _directories(settings)
+    entry = _only(which, trusted)
+    with _told(trusted):
+        lay(entry.certificate, rejected)
+        entry.path.unlink()
+    click.echo(f"rejected: {entry.certificate.subject.rfc4514_string()}")
+
+
+@opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
+@click.option("--host", "hosts", multiple=True, help="A further name or address clients reach us under.")
+@_settings
+def renew(hosts: tuple[str, ...], file: Path | None) -> None:
+    """Make a new key and certificate.
+
+    It counts after a restart, and clients have to trust it again.
+    """
+    from urllib.parse import urlsplit
+
+    from edge.uaserver import certificates
+    from edge.uaserver.namespaces import application_uri
+
+    settings, gateway = _read(file)
+    directory = Path(settings.pki)
+    names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
+    with _told(directory):
+        own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
+    click.echo(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
+    click.echo("restart the gateway, then let its clients trust this certificate")
+
+
+@opcua.command(epilog="Example: edge opcua password alice --role operator")
+@click.argument("name")
+@click.option("--role", type=click.Choice(_ROLES), required=True, help="What the user may do.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@_settings
+def password(name: str, role: str, file: Path | None, *, password_stdin: bool) -> None:
+    """Add a user, or change password and role of one.
+
+    To remove a user, remove their line from the file that is named at the end.
+    """
+    import re
+
+    from edge.errors import Refused
+    from edge.uaserver.roles import Role
+    from edge.uaserver.users import NAME, PASSWORD_LENGTH, User, hash_password, write_user
+
+    settings, _ = _read(file)
+    if not re.fullmatch(NAME, name):
+        raise Refused("user", f"{name!r} cannot be the name of a user", "Take up to 64 characters without a colon.")
+    secret: str
+    if password_stdin:
+        secret = sys.stdin.readline().rstrip("\r\n")
+    else:
+        secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
+    if len(secret) not in PASSWORD_LENGTH:
+        raise Refused(
+            "user", f"a password has {PASSWORD_LENGTH[0]} characters at least, and {PASSWORD_LENGTH[-1]} at most"
+        )
+    users_file = Path(settings.users_file)
+    with _told(users_file):
+        write_user(users_file, User(name, Role[role.upper()], hash_password(secret)))
+    click.echo(f"{name} is {role}, in {users_file}")
+
+
+def _read(file: Path | None) -> tuple["OpcuaSettings", str]:
+    from edge.config import load_settings
+
+    settings = load_settings(file, os.environ)
+    return settings.opcua, settings.gateway.name
+
+
+def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
+    from edge.uaserver.trust import rejected_directory
+
+    return Path(settings.trusted), rejected_directory(Path(settings.pki))
+
+
+def _only(which: str, directory: Path) -> "Entry":
+    from edge.errors import Refused
+    from edge.uaserver.trust import find
+
+    found = find([directory], which)
+    if len(found) != 1:
+        what = "more than one certificate" if found else "no certificate"
+        raise Refused("certificate", f"{what} in {directory} has a thumbprint that begins with {which}", _ADVICE)
+    return found[0]
+
+
+def _described(entry: "Entry") -> dict[str, Any]:
+    from edge.uaserver.certificates import application_uris, thumbprint
+
+    return {
+        "thumbprint": thumbprint(entry.certificate),
+        "subject": entry.certificate.subject.rfc4514_string(),
+        "applications": application_uris(entry.certificate),
+        "expires": entry.certificate.not_valid_after_utc.date().isoformat(),
+        "file": str(entry.path),
+    }
+
+
+def _lines(described: Mapping[str, Any]) -> Iterator[str]:
+    own = described["own"]
+    if own:
+        yield f"own       {own['thumbprint']}  until {own['expires']}  {', '.join(own['applications'])}"
+        yield f"          for {', '.join(own['hosts'])}"
+    else:
+        yield "own       none yet: the first start makes it"
+    for kind in ("trusted", "rejected"):
+        for entry in described[kind]:
+            yield f"{kind:9} {entry['thumbprint']}  until {entry['expires']}  {entry['subject']}"
+    for user in described["users"]:
+        yield f"user      {user['name']}  {user['role']}"
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Tell what keeps a file from being read or written."""
+    from edge.errors import Refused
+
+    try:
+        yield
+    except OSError as error:
+        raise Refused("file", f"{error.filename or path}: {error.strerror}", "Is this to be done as root?") from error
+    except ValueError as error:
+        raise Refused("file", f"{path} is no certificate: {error}") from error

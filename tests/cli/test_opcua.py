@@ -1,0 +1,130 @@
+"""`edge opcua` shows and changes who is trusted and who may log in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from cryptography import x509
+
+from edge.cli import main
+from edge.uaserver import certificates
+from edge.uaserver.certificates import thumbprint
+from edge.uaserver.roles import Role
+from edge.uaserver.trust import TrustList
+from edge.uaserver.users import read_users
+
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "edge.toml"
+    places = {"pki": "pki", "trusted": "etc/trusted", "users_file": "etc/users"}
+    lines = [f'{key} = "{tmp_path / place}"' for key, place in places.items()]
+    path.write_text("\n".join(["[opcua]", *lines]))
+    return path
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> x509.Certificate:
+    """An application that was turned away."""
+    made = certificates.load_or_make(tmp_path / "stranger", "urn:stranger", ("here",)).certificate
+    trust_list(tmp_path).remember_rejected(made)
+    return made
+
+
+def trust_list(directory: Path) -> TrustList:
+    return TrustList(directory / "etc" / "trusted", directory / "pki" / "rejected")
+
+
+def opcua(file: Path, *arguments: str, text: str | None = None) -> Result:
+    """Calls `edge opcua`."""
+    return CliRunner().invoke(main, ["opcua", *arguments, "--settings", str(file)], input=text)
+
+
+def listed(file: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(opcua(file, "list", "--json").output)
+    return answer
+
+
+def test_before_the_first_start_there_is_nothing(file: Path) -> None:
+    assert listed(file) == {"own": None, "trusted": [], "rejected": [], "users": []}
+    assert "the first start makes it" in opcua(file, "list").output
+
+
+def test_everything_there_is_is_listed(file: Path, stranger: x509.Certificate) -> None:
+    opcua(file, "renew", "--host", "gateway.example.com")
+    opcua(file, "password", "alice", "--role", "operator", "--password-stdin", text=f"{PASSWORD}\n")
+    found = listed(file)
+    assert "gateway.example.com" in found["own"]["hosts"]
+    assert [entry["thumbprint"] for entry in found["rejected"]] == [thumbprint(stranger)]
+    assert found["users"] == [{"name": "alice", "role": "operator"}]
+    printed = opcua(file, "list").output
+    for expected in (found["own"]["thumbprint"], thumbprint(stranger), "alice  operator"):
+        assert expected in printed
+    assert "argon2" not in printed
+
+
+def test_who_was_turned_away_is_trusted_by_the_beginning_of_the_thumbprint(
+    file: Path, tmp_path: Path, stranger: x509.Certificate
+) -> None:
+    answer = opcua(file, "trust", thumbprint(stranger)[:6])
+    assert answer.exit_code == 0
+    assert trust_list(tmp_path).fault(stranger) == ""
+    assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (1, 0)
+
+
+def test_trust_is_taken_back(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+    opcua(file, "trust", thumbprint(stranger))
+    assert opcua(file, "reject", thumbprint(stranger)[:4].lower()).exit_code == 0
+    assert trust_list(tmp_path).fault(stranger) == "it is not trusted"
+    assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (0, 1)
+
+
+def test_a_certificate_that_was_brought_along_is_trusted(file: Path, tmp_path: Path) -> None:
+    brought = certificates.load_or_make(tmp_path / "brought", "urn:brought", ()).certificate
+    assert opcua(file, "trust", str(tmp_path / "brought" / "own.der")).exit_code == 0
+    assert trust_list(tmp_path).fault(brought) == ""
+    assert (tmp_path / "brought" / "own.der").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("trust", "ABCDEF"), "no certificate in"),
+        (("reject", "ABCDEF"), "no certificate in"),
+        (("trust", __file__), "is no certificate"),
+        (("password", "a:b", "--role", "observer", "--password-stdin"), "cannot be the name of a user"),
+        (("password", "bob", "--role", "observer", "--password-stdin"), "8 characters at least"),
+    ],
+)
+def test_what_cannot_be_done_is_told(file: Path, arguments: tuple[str, ...], told: str) -> None:
+    answer = opcua(file, *arguments, text="short\n")
+    assert answer.exit_code == 1
+    assert told in answer.output
+
+
+def test_a_place_that_cannot_be_written_is_told(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+    (tmp_path / "etc").write_text("a file where a directory should be")
+    answer = opcua(file, "trust", thumbprint(stranger))
+    assert answer.exit_code == 1
+    assert "trusted" in answer.output
+
+
+def test_a_password_is_asked_for_twice_and_not_shown(file: Path, tmp_path: Path) -> None:
+    answer = opcua(file, "password", "alice", "--role", "engineer", text=f"{PASSWORD}\n{PASSWORD}\n")
+    assert answer.exit_code == 0
+    assert PASSWORD not in answer.output
+    (user,) = read_users(tmp_path / "etc" / "users").values()
+    assert (user.name, user.role) == ("alice", Role.ENGINEER)
+    assert user.password_hash.startswith("$argon2id$")
+
+
+def test_a_new_certificate_is_for_us_alone(file: Path, tmp_path: Path) -> None:
+    opcua(file, "renew")
+    before = listed(file)["own"]
+    assert opcua(file, "renew").exit_code == 0
+    assert listed(file)["own"]["thumbprint"] != before["thumbprint"]
+    assert (tmp_path / "pki" / "own.pem").stat().st_mode & 0o077 == 0
