@@ -1,0 +1,244 @@
+"""Serves MessagePack-RPC: takes the calls of many clients side by side, and tells all of them what happens."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import structlog
+
+from edge.config import RpcSettings
+from edge.errors import Refused, Unavailable
+from edge.links.background import beside
+from edge.links.rpc_frame import MESSAGE_BYTES, Faulty, Frames, Notification, Request, Response, encode
+from edge.links.rpc_socket import READ_BYTES, listening
+
+Method = Callable[[Sequence[Any]], Awaitable[object]]
+"""Takes the parameters of a call and gives its result; raises Refused, or Unavailable when it may be called again."""
+
+_GOODBYE_SECONDS = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may take of us; beyond it, it has to wait or to go. Times are in seconds."""
+
+    message_bytes: int = MESSAGE_BYTES
+    calls: int = 16
+    """Calls of a client at a time: the next is not read before one is answered."""
+    clients: int = 32
+    unsent_bytes: int = 4 * 1024 * 1024
+    """What may wait for a client to read it when there is something new to tell."""
+    unread: float = 30.0
+    """How long an answer may wait for the client to read."""
+    silent: float = 300.0
+
+
+@asynccontextmanager
+async def open_server(
+    settings: RpcSettings, methods: Mapping[str, Method], limits: Limits | None = None
+) -> AsyncIterator["Server"]:
+    """Take calls at `settings.listen` until the end of the block; calls still in hand then are cancelled.
+
+    Raises as `listening` does.
+    """
+    server = Server(methods, limits or Limits())
+    async with beside(server.run(), "rpc server"), listening(settings, server.accept) as server.url:
+        yield server
+
+
+class Server:
+    """Knows who is connected."""
+
+    def __init__(self, methods: Mapping[str, Method], limits: Limits) -> None:
+        self.url = ""
+        self._methods = methods
+        self._limits = limits
+        self._numbers = count(1)
+        self._clients: set[_Client] = set()
+        self._accepted: asyncio.Queue[_Client] = asyncio.Queue()
+
+    @property
+    def clients(self) -> int:
+        """How many clients are connected."""
+        return len(self._clients)
+
+    def notify(self, method: str, *params: object) -> None:
+        """Tell every client, at once and in order; a client that has too much unread is disconnected instead."""
+        if self._clients:
+            frame = encode(Notification(method, params))
+            for client in tuple(self._clients):
+                client.tell(frame)
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take a client that has connected; one too many is sent away."""
+        client = _Client(_name(writer, next(self._numbers)), reader, writer, self._methods, self._limits)
+        if len(self._clients) >= self._limits.clients:
+            _log.warning("rpc client sent away: there are too many", client=client.name)
+            writer.write(_goodbye(f"there are {self._limits.clients} clients already"))
+            writer.close()
+            return
+        self._clients.add(client)
+        self._accepted.put_nowait(client)
+
+    async def run(self) -> None:
+        """Serve who is accepted until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    client = await self._accepted.get()
+                    tasks.create_task(self._serve(client), name=f"rpc client {client.name}")
+        finally:
+            for client in self._clients:
+                client.abort()
+
+    async def _serve(self, client: "_Client") -> None:
+        try:
+            await client.serve()
+        finally:
+            self._clients.discard(client)
+
+
+class _Client:
+    """One connection: its calls, its answers, and what it is told."""
+
+    def __init__(
+        self,
+        name: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        methods: Mapping[str, Method],
+        limits: Limits,
+    ) -> None:
+        self.name = name
+        self._reader = reader
+        self._writer = writer
+        self._methods = methods
+        self._limits = limits
+        self._free = asyncio.Semaphore(limits.calls)
+
+    async def serve(self) -> None:
+        """Take calls until the client goes or has to; those in hand are done first, for they have an effect."""
+        _log.info("rpc client connected", client=self.name)
+        try:
+            async with asyncio.TaskGroup() as calls:
+                fault = await self._take_calls(calls)
+            await self._say_goodbye(fault)
+        finally:
+            self.abort()
+        _log.info("rpc client gone", client=self.name)
+
+    def tell(self, frame: bytes) -> None:
+        """Send what happens, unless the client does not read."""
+        if self._writer.is_closing():
+            return
+        if self._writer.transport.get_write_buffer_size() + len(frame) > self._limits.unsent_bytes:
+            self._disconnect("it does not read what it is told")
+        else:
+            self._writer.write(frame)
+
+    def abort(self) -> None:
+        """End the connection at once, with what it has not read."""
+        self._writer.transport.abort()
+
+    async def _take_calls(self, calls: asyncio.TaskGroup) -> str | None:
+        """Read calls until the client goes; tells why when it is we who do not go on."""
+        frames = Frames(self._limits.message_bytes)
+        try:
+            while data := await self._receive():
+                frames.feed(data)
+                for message in frames:
+                    if isinstance(message, Response):
+                        return "a response came, but nobody asked"
+                    await self._free.acquire()
+                    calls.create_task(self._act(message), name=f"rpc call of {self.name}")
+        except Refused as refusal:
+            return refusal.message
+        except TimeoutError:
+            return f"silent for {self._limits.silent:g} s"
+        except OSError as error:
+            _log.debug("rpc connection lost", client=self.name, reason=str(error))
+        return None
+
+    async def _receive(self) -> bytes:
+        async with asyncio.timeout(self._limits.silent):
+            return await self._reader.read(READ_BYTES)
+
+    async def _act(self, message: Request | Notification | Faulty) -> None:
+        try:
+            match message:
+                case Request(id, method, params):
+                    await self._send(await self._answer(id, method, params))
+                case Notification(method, params):
+                    await self._answer(0, method, params)
+                case Faulty(id, fault):
+                    await self._send(encode(Response(id, f"invalid_params: {fault}", None)))
+        finally:
+            self._free.release()
+
+    async def _answer(self, id: int, method: str, params: Sequence[Any]) -> bytes:
+        try:
+            return encode(Response(id, None, await self._find(method)(params)))
+        except Refused as refusal:
+            error = f"{refusal.kind}: {refusal.message} {refusal.advice}".strip()
+        except Unavailable as unavailable:
+            error = f"unavailable: {unavailable.message}"
+        except Exception as defect:  # noqa: BLE001 - a call we cannot digest must not end those beside it
+            _log.exception("rpc call could not be done", client=self.name, method=method)
+            error = f"internal: the call met a defect of this software: {type(defect).__name__}"
+        _log.warning("rpc call failed", client=self.name, method=method, reason=error)
+        return encode(Response(id, error, None))
+
+    def _find(self, method: str) -> Method:
+        if method in self._methods:
+            return self._methods[method]
+        known = ", ".join(sorted(self._methods))
+        raise Refused("unknown_method", f"there is no method {method!r}.", f"There are {known}.")
+
+    async def _send(self, frame: bytes) -> None:
+        """Send an answer and wait until most of what was sent is read: a call that waits here makes no room."""
+        if self._writer.is_closing():
+            return
+        self._writer.write(frame)
+        try:
+            async with asyncio.timeout(self._limits.unread):
+                await self._writer.drain()
+        except TimeoutError:
+            self._disconnect("it does not read its answers")
+        except OSError as error:
+            _log.debug("rpc answer not read", client=self.name, reason=str(error))
+
+    def _disconnect(self, reason: str) -> None:
+        _log.warning("rpc client disconnected", client=self.name, reason=reason)
+        self.abort()
+
+    async def _say_goodbye(self, fault: str | None) -> None:
+        if self._writer.is_closing():
+            return
+        if fault is not None:
+            _log.warning("rpc client disconnected", client=self.name, reason=fault)
+            self._writer.write(_goodbye(fault))
+        self._writer.close()
+        with suppress(OSError):
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self._writer.wait_closed()
+
+
+def _goodbye(reason: str) -> bytes:
+    return encode(Notification("closing", [reason]))
+
+
+def _name(writer: asyncio.StreamWriter, number: int) -> str:
+    """Name a client for people: by its certificate, its address, or its number."""
+    certificate = writer.get_extra_info("peercert") or {}
+    named = dict(pair for part in certificate.get("subject", ()) for pair in part).get("commonName", "")
+    match writer.get_extra_info("peername"):
+        case (host, port, *_):
+            address = f"{host}:{port}"
+        case _:
+            address = f"#{number}"
+    return f"{named} {address}".strip()
