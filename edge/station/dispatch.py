@@ -32,9 +32,13 @@ class Dispatch:
         A start or reset that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be
         reached now.
         """
-        request = request_of(held.net, held.stored.run, phase, command_id, step)
         if phase is not Phase.STOP and not is_outstanding(held.stored.run, command_id):
-            return
+            # What we hold may be older than the work, which another process can have added.
+            newest = await self._runs.load(held.job.job_id)
+            if newest is None or not is_outstanding(newest.stored.run, command_id):
+                return
+            held = newest
+        request = request_of(held.net, held.stored.run, phase, command_id, step)
         equipment = self._routes.get(request.type_id)
         if equipment is None:
             reason = f"no equipment takes commands of type {request.type_id}"

@@ -10,6 +10,7 @@ from edge.model.job_state import Cause, JobState, SubState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.store import jobs, runs
+from edge.store.client import open_store
 from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,
@@ -210,3 +211,16 @@ async def test_the_worker_ends_when_it_is_cancelled_however_often(plant: Plant) 
     for _ in range(50):
         async with asyncio.timeout(5), beside(plant.worker.run(), "worker"):
             await plant.store.execute("PING")
+
+
+async def test_a_command_is_sent_that_a_visitor_of_the_store_asked_for_since_we_last_looked(
+    plant: Plant, tool: FakeEquipment, clock: Clock, redis: RedisSettings
+) -> None:
+    async with plant.at_work(), open_store(redis, consumer=None) as visited:
+        visitor = Plant(visited, {}, clock)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await visitor.ask(Cause.PAUSE, "J1")
+        await plant.answer(tool.commands[0])
+        await visitor.ask(Cause.RESUME, "J1")
+        await until_true(lambda: tool.told() == ["a", "b"])
