@@ -1,0 +1,50 @@
+"""An answer goes where the request wants it, and one that nobody may get holds up nothing."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.config import MqttSettings
+from edge.errors import Unavailable
+from edge.links.mqtt import Message, open_session
+from edge.links.mqtt_connection import PublishRefused
+from edge.model.cloudevent import CloudEvent
+from edge.sim.broker import open_broker
+from tests.conftest import WaitUntil
+
+ANSWER = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})
+
+
+async def test_an_answer_bears_the_correlation_data_of_its_request(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    seen: list[Message] = []
+
+    async def take(message: Message) -> None:
+        seen.append(message)
+
+    async with open_session(mqtt, unique) as session:
+        await session.subscribe(f"{unique}/#", take)
+        await session.answer(Message("asked", response_topic=f"{unique}/a", correlation_data=b"it"), ANSWER)
+        await wait_until(lambda: seen)
+    assert (seen[0].payload, seen[0].correlation_data) == (b'{"n":1}', b"it")
+
+
+@pytest.mark.parametrize("topic", [None, "$SYS/not-ours", "a/+/b", "", "\x01"])
+async def test_a_request_that_nobody_can_answer_is_done_with(
+    mqtt: MqttSettings, unique: str, topic: str | None
+) -> None:
+    with capture_logs() as logs:
+        async with open_session(mqtt, unique) as session:
+            await session.answer(Message("asked", response_topic=topic), ANSWER)
+    assert ("answer dropped" in {entry["event"] for entry in logs}) is (topic is not None)
+
+
+async def test_a_topic_that_access_rules_forbid_is_told_apart_from_a_broker_that_is_gone(unique: str) -> None:
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        with pytest.raises(PublishRefused, match="refused a publish") as refused:
+            await session.publish("$SYS/not-ours", b"x")
+        assert "access rules" in refused.value.advice
+        await broker.stop()
+        with pytest.raises(Unavailable) as gone:
+            await session.answer(Message("asked", response_topic=f"{unique}/a"), ANSWER)
+    assert not isinstance(gone.value, PublishRefused)
