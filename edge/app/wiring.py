@@ -11,6 +11,7 @@ from edge.config import MqttSettings, Settings
 from edge.errors import SettingsError
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
+from edge.northbound.calls import Calls
 from edge.northbound.inbox import Inbox
 from edge.northbound.publisher import Publisher
 from edge.northbound.topics import Topics
@@ -51,13 +52,14 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(store, runs, most, settings.retention.dedupe * 1000)
+        calls = Calls(_source(settings), settings.gateway.scopes, jobs, station_settings)
         endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
         timers = Timers(store, runs)
         worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
         await enter(beside(worker.run(), "worker"))
         await enter(beside(timers.run(), "timers"))
         if settings.mqtt.url:
-            await _open_northbound(stack, settings, store, runs, jobs, station_settings)
+            await _open_northbound(stack, settings, store, runs, calls)
         yield _summary(settings, endpoint)
 
 
@@ -110,15 +112,14 @@ async def _open_northbound(
     settings: Settings,
     store: Store,
     runs: Runs,
-    jobs: JobService,
-    station_settings: StationSettings,
+    calls: Calls,
 ) -> None:
     session = await _open_session(stack, settings, "", "")
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
     publisher = Publisher(store, session, _source(settings), topics)
     runs.watchers.append(publisher.watch)
     await stack.enter_async_context(beside(publisher.run(), "publisher"))
-    await Inbox(session, _source(settings), jobs, station_settings).open(topics)
+    await Inbox(session, calls).open(topics)
 
 
 async def _open_session(stack: contextlib.AsyncExitStack, settings: Settings, name: str, url: str) -> Session:

@@ -1,0 +1,117 @@
+"""Acts on a call of the MES, whichever way it came, and gives the event that answers it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from edge.errors import Refused
+from edge.model.cloudevent import JSON, CloudEvent, new_id
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
+from edge.model.isa95 import IdCall, MethodAnswer, OrderCall
+from edge.model.job_state import METHODS, Cause
+from edge.station.jobs import JobCall, JobService
+from edge.station.settings import KINDS, Operation, StationSettings
+
+logger = structlog.get_logger(__name__)
+
+_METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
+_KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
+_TAKES_AN_ORDER = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A call as it came: `read` gives its event or raises Refused."""
+
+    read: Callable[[], CloudEvent]
+    told: Mapping[str, str]
+    """Its attributes as they stand: what cannot be read may still tell who waits for the answer."""
+    scope: str
+    """The scope of an event that names none."""
+    way: str
+    """Where it came in, for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What an answer says: its data; the kind of an error; the reason of an error or of a declining status."""
+
+    data: MethodAnswer | None = None
+    error_kind: str | None = None
+    reason: str | None = None
+
+
+class Calls:
+    """The job methods and station settings of the scopes that this gateway serves."""
+
+    def __init__(self, source: str, scopes: Iterable[str], jobs: JobService, settings: StationSettings) -> None:
+        self._source = source
+        self._scopes = frozenset(scopes)
+        self._jobs = jobs
+        self._settings = settings
+
+    async def answer(self, incoming: Incoming) -> CloudEvent:
+        """Act, and give the answer; its effect is in the store then. Raises Unavailable when the store is gone."""
+        event = None
+        try:
+            event = incoming.read()
+            said = await self._act(event.subject or incoming.scope, event)
+        except Refused as refusal:
+            kind, reason = refusal.kind, f"{refusal.message} {refusal.advice}".strip()
+            logger.warning("message refused", way=incoming.way, kind=kind, reason=reason)
+            said = _Said(error_kind=kind, reason=reason)
+        return self._say(said, event, incoming.told)
+
+    def answer_defect(self, incoming: Incoming, error: Exception) -> CloudEvent:
+        """Give the answer to a call that met a defect."""
+        try:
+            event = incoming.read()
+        except Refused:
+            event = None
+        reason = f"the call met a defect of this software: {type(error).__name__}"
+        return self._say(_Said(error_kind="internal", reason=reason), event, incoming.told)
+
+    async def _act(self, scope: str, event: CloudEvent) -> _Said:
+        if scope not in self._scopes:
+            known = ", ".join(sorted(self._scopes))
+            raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
+        if method := _METHOD_OF_TYPE.get(event.type):
+            answer = await self._jobs.call(JobCall(scope, method, _arguments(method, event), event.source, event.id))
+            return _Said(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+        if kind := _KIND_OF_TYPE.get(event.type):
+            await self._settings.apply(scope, kind, _operation(event), event.data)
+            return _Said()
+        raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
+
+    def _say(self, said: _Said, event: CloudEvent | None, told: Mapping[str, str]) -> CloudEvent:
+        return CloudEvent(
+            id=new_id(),
+            source=self._source,
+            type=event.type if event else told.get("type") or REFUSED_TYPE,
+            subject=event.subject if event else told.get("subject"),
+            datacontenttype=event.datacontenttype if event else JSON,
+            correlationid=event.correlationid if event else told.get("correlationid"),
+            causationid=event.id if event else told.get("id"),
+            mdcserrorkind=said.error_kind,
+            mdcserrormessage=said.reason,
+            data=said.data,
+        )
+
+
+def _arguments(method: Cause, event: CloudEvent) -> OrderCall | IdCall:
+    try:
+        if method in _TAKES_AN_ORDER:
+            return msgspec.convert(event.data, OrderCall)
+        return msgspec.convert(event.data, IdCall)
+    except msgspec.ValidationError as error:
+        reason = f"the payload is no argument of {method}: {error}."
+        raise Refused("invalid_payload", reason, "Send its arguments in OPC UA spelling.") from None
+
+
+def _operation(event: CloudEvent) -> Operation:
+    asked = event.extensions.get("method", Operation.PUT)
+    if asked not in {each.value for each in Operation}:
+        raise Refused("invalid_payload", f"method {asked!r} is not known.", "It is PUT or DELETE.")
+    return Operation(asked)
