@@ -36,6 +36,7 @@ class Draft(RunView):
         "started_at",
         "steps",
         "stored",
+        "tested_at",
         "touched",
         "variables",
     )
@@ -55,6 +56,7 @@ class Draft(RunView):
         self.started_at = run.started_at
         self.ended_at = run.ended_at
         self.paused_at = run.paused_at
+        self.tested_at = run.tested_at
         self.faults = list(run.faults)
         self.fresh: set[str] = set()
         """The steps whose transitions have to be looked at."""
@@ -162,5 +164,5 @@ class Draft(RunView):
             open=frozenset(self.open),
             revision=run.revision + 1,
             touched=frozenset(self.touched),
-            tested_at=self.at,
+            tested_at=self.tested_at,
         )

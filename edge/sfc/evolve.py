@@ -53,6 +53,7 @@ class _EvaluationError(Exception):
 def _run_to_completion(draft: Draft) -> None:
     """Clear transitions sweep by sweep; within a sweep all conditions see the same state (IEC 61131-3, 6.7.5)."""
     sensitive = draft.net.sensitive
+    draft.tested_at = draft.at
     for _ in range(MOST_SWEEPS):
         looked_at = (draft.fresh & draft.active) | (draft.active & sensitive)
         draft.fresh.clear()
