@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import structlog
@@ -33,9 +33,9 @@ class Operation(StrEnum):
 
 
 class JobAcceptance(msgspec.Struct, frozen=True):
-    """The payload of `jobacceptance`: the most job orders of a scope that have not ended."""
+    """The payload of `jobacceptance`: the most job orders of a scope that have not ended, a UInt16."""
 
-    max_job_orders: int = msgspec.field(name="max_downloadable_job_orders")
+    max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 
 
 class StationSettings:

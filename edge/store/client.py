@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings
 from edge.errors import Defect, EdgeError, SettingsError, Unavailable
-from edge.store.commit import Commit, CommitResult, operation, pack, unpack
+from edge.store.commit import Commit, CommitResult, join, operation, pack, unpack
 from edge.store.keys import GROUP, Keys
 
 logger = structlog.get_logger(__name__)
@@ -153,7 +153,8 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
         store = Store(client, patient, Keys(settings.prefix), consumer)
         try:
             # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
-            await store.commit(operation("SET", store.keys.cededupe("probe"), "", "PX", 1))
+            probe = store.keys.cededupe("probe")
+            await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
         except _NotLetIn as error:
             raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error
         except Unavailable as error:

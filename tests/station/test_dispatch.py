@@ -1,0 +1,75 @@
+"""A request goes to the one piece of equipment that takes its type."""
+
+import pytest
+
+from edge.errors import SettingsError
+from edge.model.job_state import Cause, JobState
+from edge.sfc.net import Net, compile_recipe
+from edge.sfc.signal import Phase
+from edge.station.dispatch import routes_of
+from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, linear, order, pull, until_true
+
+
+def test_each_type_leads_to_the_equipment_that_takes_it() -> None:
+    tool, camera = FakeEquipment("tool"), FakeEquipment("camera")
+    assert routes_of([(tool, ["a", "b"]), (camera, ["c"])]) == {"a": tool, "b": tool, "c": camera}
+
+
+def test_a_type_that_two_take_is_a_fault_of_the_settings_that_names_both() -> None:
+    tool, camera = FakeEquipment("tool"), FakeEquipment("camera")
+    with pytest.raises(SettingsError) as caught:
+        routes_of([(tool, ["a", "b"]), (camera, ["a", "b"])])
+    assert len(caught.value.problems) == 2
+    assert "camera" in caught.value.problems[0]
+    assert "tool" in caught.value.problems[0]
+
+
+def test_the_command_types_that_nobody_takes_are_named_and_waits_are_not(plant: Plant) -> None:
+    net = compile_recipe(
+        linear(action("a", "one"), action("b", "two", "z"), action("c", "three", "y"), pull("d", "four"))
+    )
+    assert isinstance(net, Net)
+    assert plant.dispatch.unrouted(net) == ["y", "z"]
+
+
+async def test_a_command_whose_equipment_was_taken_out_of_the_settings_fails_its_job(
+    plant: Plant, equipment: dict[str, FakeEquipment]
+) -> None:
+    await plant.teach("two", linear(action("a", "one"), action("b", "two", PHOTO)))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "two"))
+        await until_true(lambda: bool(equipment[TIGHTEN].commands))
+    poorer = Plant(plant.store, {TIGHTEN: equipment[TIGHTEN]}, plant.runs.clock)
+    async with poorer.at_work():
+        await poorer.answer(equipment[TIGHTEN].commands[0])
+        job = await poorer.until_state("J1", JobState.ABORTED)
+    assert job.error == f"action 'b' of step 'two' failed: no equipment takes commands of type {PHOTO}"
+
+
+async def test_a_stop_bears_the_id_and_the_type_of_the_command_it_stops(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: bool(tool.commands))
+        await plant.ask(Cause.ABORT, "J1")
+        await until_true(lambda: bool(tool.told(Phase.STOP)))
+    start, stop = tool.commands
+    assert (stop.command_id, stop.type_id, stop.attempt) == (start.command_id, start.type_id, start.attempt)
+    assert stop.correlation_id == start.correlation_id
+
+
+async def test_a_reset_bears_the_type_of_the_association_that_resets(plant: Plant, tool: FakeEquipment) -> None:
+    clamp = linear(
+        action("clamp", "one", qualifier="S"), action("clamp", "two", PHOTO, qualifier="R"), action("a", "three")
+    )
+    await plant.teach("clamp", clamp)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "clamp"))
+        for number in range(3):
+            await until_true(lambda: len(tool.commands) > number)  # noqa: B023
+            await plant.answer(tool.commands[number])
+        await plant.until_state("J1", JobState.ENDED)
+    assert [(each.phase, each.type_id) for each in tool.commands] == [
+        (Phase.START, TIGHTEN),
+        (Phase.RESET, PHOTO),
+        (Phase.START, TIGHTEN),
+    ]

@@ -1,0 +1,132 @@
+"""Station settings that the MES pushes are applied whole, or refused with every fault."""
+
+from typing import Any
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.station import ResourceKind
+from edge.station.settings import KINDS, Operation, StationSettings
+from edge.store import resources
+from edge.store.client import Store
+from tests.station.plant import LINEAR, SCOPE, linear
+
+RECIPE = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
+
+
+@pytest.fixture
+def settings(store: Store) -> StationSettings:
+    return StationSettings(store)
+
+
+def master(master_id: str, data: object = LINEAR) -> dict[str, Any]:
+    return {"ID": master_id, "data": data, "dataschema": RECIPE}
+
+
+async def refusal(settings: StationSettings, kind: str, payload: object) -> Refused:
+    with pytest.raises(Refused) as caught:
+        await settings.apply(SCOPE, kind, Operation.PUT, payload)
+    return caught.value
+
+
+PAYLOADS: list[tuple[ResourceKind, dict[str, Any]]] = [
+    (ResourceKind.EQUIPMENT, {"ID": "x"}),
+    (ResourceKind.PERSONNEL, {"ID": "x"}),
+    (ResourceKind.PHYSICAL_ASSET, {"ID": "x"}),
+    (ResourceKind.MATERIAL_CLASS, {"MaterialClassID": "x"}),
+    (ResourceKind.MATERIAL_DEFINITION, {"MaterialDefinitionID": "x"}),
+]
+
+
+def test_every_kind_of_settings_is_tried_here() -> None:
+    assert {*(kind for kind, _ in PAYLOADS), "workmaster", "jobacceptance"} == set(KINDS)
+
+
+@pytest.mark.parametrize(("kind", "payload"), PAYLOADS)
+@pytest.mark.parametrize("listed", ["alone", "in a list"])
+async def test_a_resource_is_allowed_and_taken_off_again(
+    store: Store, settings: StationSettings, kind: ResourceKind, payload: dict[str, Any], listed: str
+) -> None:
+    sent = [payload] if listed == "in a list" else payload
+    await settings.apply(SCOPE, kind, Operation.PUT, sent)
+    assert (await resources.load_allowed(store, SCOPE)).resources[kind] == {"x"}
+    assert (await resources.load_allowed(store, "station-2")).resources[kind] == frozenset()
+    await settings.apply(SCOPE, kind, Operation.DELETE, sent)
+    assert (await resources.load_allowed(store, SCOPE)).resources[kind] == frozenset()
+
+
+async def test_ten_thousand_resources_come_in_one_event(store: Store, settings: StationSettings) -> None:
+    await settings.apply(SCOPE, ResourceKind.EQUIPMENT, Operation.PUT, [{"ID": f"e{n}"} for n in range(10_000)])
+    assert len((await resources.load_allowed(store, SCOPE)).resources[ResourceKind.EQUIPMENT]) == 10_000
+
+
+@pytest.mark.parametrize("payload", [[], {}, {"ID": ""}, {"ID": 5}, None, "x", [{"ID": "a"}, 7]])
+async def test_a_payload_that_names_no_resource_is_refused(settings: StationSettings, payload: object) -> None:
+    assert (await refusal(settings, "equipment", payload)).kind == "invalid_payload"
+
+
+async def test_a_work_master_is_stored_with_its_recipe_and_removed_again(
+    store: Store, settings: StationSettings
+) -> None:
+    await settings.apply(SCOPE, "workmaster", Operation.PUT, [master("axle"), {"ID": "plain"}])
+    assert (await resources.load_allowed(store, SCOPE)).work_masters == {"axle", "plain"}
+    stored = await resources.load_work_master(store, "axle")
+    assert stored
+    assert stored.data == LINEAR
+    await settings.apply(SCOPE, "workmaster", Operation.DELETE, {"ID": "axle"})
+    assert [each.id for each in await resources.load_work_masters(store, SCOPE)] == ["plain"]
+
+
+async def test_a_work_master_that_comes_again_replaces_the_first(store: Store, settings: StationSettings) -> None:
+    await settings.apply(SCOPE, "workmaster", Operation.PUT, master("axle"))
+    changed = {"steps": [{"name": "only", "initial": True}]}
+    await settings.apply(SCOPE, "workmaster", Operation.PUT, master("axle", changed))
+    stored = await resources.load_work_master(store, "axle")
+    assert stored
+    assert stored.data == changed
+
+
+async def test_an_unsound_recipe_is_refused_with_every_fault_and_nothing_of_the_event_is_stored(
+    store: Store, settings: StationSettings
+) -> None:
+    broken = master("broken", {"steps": [{"name": "one"}], "colour": "red"})
+    error = await refusal(settings, "workmaster", [master("sound"), broken, {"ID": "list:x"}])
+    assert error.kind == "recipe"
+    assert "colour" in error.message
+    assert "initial" in error.message
+    assert "list:" in error.message
+    assert (await resources.load_allowed(store, SCOPE)).work_masters == frozenset()
+
+
+@pytest.mark.parametrize("data", [None, 5, [], {}, linear()])
+async def test_what_is_no_recipe_at_all_is_refused(settings: StationSettings, data: object) -> None:
+    assert (await refusal(settings, "workmaster", master("x", data))).kind in {"recipe", "invalid_payload"}
+
+
+async def test_the_limit_of_jobs_is_set_and_taken_back(store: Store, settings: StationSettings) -> None:
+    await settings.apply(SCOPE, "jobacceptance", Operation.PUT, {"max_downloadable_job_orders": 7})
+    assert (await resources.load_allowed(store, SCOPE)).max_job_orders == 7
+    await settings.apply(SCOPE, "jobacceptance", Operation.DELETE, None)
+    assert (await resources.load_allowed(store, SCOPE)).max_job_orders is None
+
+
+@pytest.mark.parametrize("limit", [-1, 65536, "7", None, 1.5, 10**30])
+async def test_a_limit_that_is_no_uint16_is_refused(settings: StationSettings, limit: object) -> None:
+    error = await refusal(settings, "jobacceptance", {"max_downloadable_job_orders": limit})
+    assert error.kind == "invalid_payload"
+
+
+@pytest.mark.parametrize("payload", [[], [{"max_downloadable_job_orders": 1}, {"max_downloadable_job_orders": 2}]])
+async def test_more_or_less_than_one_limit_is_refused(settings: StationSettings, payload: object) -> None:
+    assert (await refusal(settings, "jobacceptance", payload)).kind == "invalid_payload"
+
+
+async def test_who_watches_is_told_once_it_is_stored(store: Store, settings: StationSettings) -> None:
+    seen = []
+
+    async def look(scope: str) -> None:
+        seen.append((scope, [each.id for each in await resources.load_work_masters(store, scope)]))
+
+    settings.watchers.append(look)
+    await settings.apply(SCOPE, "workmaster", Operation.PUT, master("axle"))
+    assert seen == [(SCOPE, ["axle"])]

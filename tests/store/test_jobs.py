@@ -1,0 +1,153 @@
+"""A job is stored as a report one can read, with its indexes beside it."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edge.model.isa95 import JobOrder, JobResponse, LocalizedText, Parameter, WorkMaster
+from edge.model.job_state import NEW, Cause, JobState, JobStatus, SubState
+from edge.store import jobs
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+from edge.store.jobs import Job
+
+SCOPE = "station-1"
+NOW = 1_700_000_000_000
+FULL = Job(
+    order=JobOrder(
+        job_order_id="J1",
+        work_master_id=(WorkMaster(id="axle", data={"steps": []}, dataschema="x"),),
+        start_time=datetime(2026, 1, 2, 3, 4, 5, 678000, UTC),
+        priority=-3,
+        job_order_parameters=(Parameter(id="torque", value=12.5, subparameters=(Parameter(id="a", value=[1, "x"]),)),),
+    ),
+    scope=SCOPE,
+    status=JobStatus(JobState.ENDED, SubState.COMPLETED),
+    correlation_id="c",
+    comment=(LocalizedText(text="größe", locale="de"),),
+    stored_at=NOW,
+    started_at=NOW + 1,
+    ended_at=NOW + 2,
+    error='says "no"',
+)
+
+
+def job(job_id: str = "J1", priority: int | None = None) -> Job:
+    return Job(
+        order=JobOrder(job_order_id=job_id, priority=priority),
+        scope=SCOPE,
+        status=NEW[Cause.STORE],
+        correlation_id=f"c-{job_id}",
+        stored_at=NOW,
+    )
+
+
+def moved(before: Job, **fields: object) -> Job:
+    return msgspec.structs.replace(before, revision=before.revision + 1, **fields)
+
+
+async def save(store: Store, before: Job | None, after: Job) -> None:
+    assert await store.commit(jobs.save(store.keys, before, after, (), NOW)) == Committed()
+
+
+async def test_every_field_of_a_job_is_read_back(store: Store) -> None:
+    await save(store, None, FULL)
+    assert await jobs.load(store, "J1") == FULL
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+    value=st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+)
+async def test_any_text_and_number_of_an_order_is_read_back(store: Store, text: str, value: float) -> None:
+    await store.execute("DEL", store.keys.joborder("J1"))
+    given_job = msgspec.structs.replace(
+        job(), order=JobOrder(job_order_id="J1", job_order_parameters=(Parameter(id=text, value=value),)), error=text
+    )
+    await save(store, None, given_job)
+    assert await jobs.load(store, "J1") == given_job
+
+
+async def test_the_stored_hash_reads_like_a_report(store: Store) -> None:
+    await save(store, None, FULL)
+    fields = await store.execute("HGETALL", store.keys.joborder("J1"))
+    assert (fields["state"], fields["substate"], fields["scope"], fields["rev"]) == ("ENDED", "COMPLETED", SCOPE, "1")
+    assert fields["_dataschema"] == jobs.DATASCHEMA
+
+
+async def test_a_job_that_is_not_there_is_none(store: Store) -> None:
+    assert await jobs.load(store, "J1") is None
+
+
+async def test_a_job_is_not_stored_over_another(store: Store) -> None:
+    await save(store, None, job())
+    assert await store.commit(jobs.save(store.keys, None, job(), (), NOW)) == Stale(store.keys.joborder("J1"))
+
+
+async def test_a_job_that_was_changed_meanwhile_is_not_written(store: Store) -> None:
+    await save(store, None, job())
+    await save(store, job(), moved(job(), error="first"))
+    late = jobs.save(store.keys, job(), moved(job(), error="second"), (), NOW)
+    assert await store.commit(late) == Stale(store.keys.joborder("J1"))
+
+
+def test_only_what_changed_is_written(store: Store) -> None:
+    commit = jobs.save(store.keys, FULL, moved(FULL, error="other"), (), NOW)
+    (written,) = [each.arguments[1::2] for each in commit.operations if each.command == "HSET"]
+    assert set(written) == {"rev", "error"}
+
+
+async def test_jobs_are_listed_by_priority_the_highest_first(store: Store) -> None:
+    for job_id, priority in (("low", 1), ("high", 9), ("none", None), ("below", -5)):
+        await save(store, None, job(job_id, priority))
+    assert await jobs.list_ids(store, SCOPE) == ["high", "low", "none", "below"]
+    raised = moved(job("low", 1), order=JobOrder(job_order_id="low", priority=10))
+    await save(store, job("low", 1), raised)
+    assert (await jobs.list_ids(store, SCOPE))[0] == "low"
+
+
+async def test_jobs_that_have_ended_are_open_no_longer_and_still_listed(store: Store) -> None:
+    await save(store, None, job())
+    assert await jobs.count_open(store, SCOPE) == 1
+    await save(store, job(), moved(job(), status=JobStatus(JobState.ABORTED)))
+    assert await jobs.count_open(store, SCOPE) == 0
+    assert await jobs.list_ids(store, SCOPE) == ["J1"]
+
+
+async def test_a_response_is_found_by_its_job_and_by_its_correlation_id(store: Store) -> None:
+    await save(store, None, job())
+    assert await jobs.load_response(store, job()) is None
+    response = JobResponse(job_response_id="c-J1", job_order_id="J1", description=LocalizedText(text="fine"))
+    await store.commit(jobs.save_response(store.keys, job(), response))
+    assert await jobs.load_response(store, job()) == response
+    assert await jobs.find_by_correlation(store, "c-J1") == "J1"
+    assert await jobs.find_by_correlation(store, "c-J2") is None
+
+
+@pytest.mark.parametrize("correlation_id", [f"list:{SCOPE}", ""])
+async def test_a_correlation_id_that_names_another_of_our_keys_finds_nothing(store: Store, correlation_id: str) -> None:
+    response = JobResponse(job_response_id="c", job_order_id="J1")
+    await store.commit(jobs.save_response(store.keys, job(), response))
+    assert await jobs.find_by_correlation(store, correlation_id) is None
+
+
+async def test_a_removed_job_leaves_nothing_but_the_news_of_it(store: Store) -> None:
+    await save(store, None, job())
+    await store.commit(jobs.save_response(store.keys, job(), JobResponse(job_response_id="c-J1", job_order_id="J1")))
+    await store.execute("HSET", store.keys.sfc_execution("J1"), "rev", "1")
+    await store.execute("ZADD", store.keys.sfc_timers(), NOW, "J1")
+    assert await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)) == Committed()
+    left = await store.execute("KEYS", f"{store.keys.prefix}:*")
+    keys = store.keys
+    assert set(left) == {keys.active_scopes(), keys.joborder_changes(SCOPE), keys.joborder_changes_global()}
+
+
+async def test_a_job_that_was_changed_meanwhile_is_not_removed(store: Store) -> None:
+    await save(store, None, job())
+    await save(store, job(), moved(job()))
+    assert isinstance(await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)), Stale)
+    assert await jobs.load(store, "J1") is not None

@@ -1,0 +1,44 @@
+"""The keys are those of MicroDCS, below a prefix of our own."""
+
+import pytest
+
+from edge.model.station import RESERVED_ID_STARTS, ResourceKind
+from edge.store.keys import KEYS, Keys
+
+KEYS_OF_P = Keys("p")
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (KEYS_OF_P.joborder("J1"), "p:joborder:J1"),
+        (KEYS_OF_P.joborder_list("s"), "p:joborder:list:s"),
+        (KEYS_OF_P.jobresponse("r"), "p:jobresponse:r"),
+        (KEYS_OF_P.jobresponse_list("s"), "p:jobresponse:list:s"),
+        (KEYS_OF_P.workmaster("w"), "p:workmaster:w"),
+        (KEYS_OF_P.workmaster_list("s"), "p:workmaster:list:s"),
+        (KEYS_OF_P.resource_list(ResourceKind.MATERIAL_CLASS, "s"), "p:materialclass:list:s"),
+        (KEYS_OF_P.jobacceptance("s"), "p:jobacceptance:s"),
+        (KEYS_OF_P.cededupe("h"), "p:cededupe:h"),
+        (KEYS_OF_P.joborder_changes("s"), "p:joborder:changes:s"),
+        (KEYS_OF_P.joborder_changes_global(), "p:joborder:changes:_global"),
+        (KEYS_OF_P.publisher_cursors(), "p:publisher:stream-cursors"),
+        (KEYS_OF_P.active_scopes(), "p:active-scopes"),
+        (KEYS_OF_P.sfc_work("s"), "p:sfc:work:s"),
+        (KEYS_OF_P.sfc_execution("J1"), "p:sfc:execution:J1"),
+        (KEYS_OF_P.sfc_active_jobs(), "p:sfc:active-jobs"),
+    ],
+)
+def test_a_key_has_the_name_it_has_in_microdcs(key: str, expected: str) -> None:
+    assert key == expected
+
+
+@pytest.mark.parametrize("spec", KEYS, ids=lambda spec: spec.name)
+def test_no_id_that_is_accepted_names_a_list_beside_it(spec: object) -> None:
+    """Where `x:{id}` and `x:word:…` stand side by side, `word:` begins no id."""
+    pattern = spec.pattern  # type: ignore[attr-defined]
+    beside = [each.pattern.removesuffix("{id}") for each in KEYS if each.pattern.endswith("{id}")]
+    for stem in beside:
+        rest = pattern.removeprefix(stem)
+        if rest not in {pattern, "{id}"}:
+            assert rest.startswith(RESERVED_ID_STARTS)

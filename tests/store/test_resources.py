@@ -1,0 +1,47 @@
+"""What a scope may use is kept per scope."""
+
+from edge.model.isa95 import LocalizedText, WorkMaster
+from edge.model.station import Allowed, ResourceKind
+from edge.store import resources
+from edge.store.client import Store
+
+MASTER = WorkMaster(id="axle", description=LocalizedText(text="Größe"), data={"steps": [{"name": "a"}]}, dataschema="x")
+
+
+async def test_a_scope_that_was_told_nothing_allows_nothing(store: Store) -> None:
+    allowed = await resources.load_allowed(store, "station-1")
+    assert allowed == Allowed(resources={kind: frozenset() for kind in ResourceKind})
+    assert await resources.load_work_masters(store, "station-1") == []
+
+
+async def test_what_is_allowed_is_read_in_one_go(store: Store) -> None:
+    keys = store.keys
+    await store.commit(resources.save_work_master(keys, "station-1", MASTER))
+    await store.commit(resources.allow(keys, ResourceKind.EQUIPMENT, "station-1", ["e1", "e2"]))
+    await store.commit(resources.allow(keys, ResourceKind.PERSONNEL, "station-2", ["p"]))
+    await store.commit(resources.set_max_job_orders(keys, "station-1", 0))
+    allowed = await resources.load_allowed(store, "station-1")
+    assert allowed.work_masters == {"axle"}
+    assert allowed.resources[ResourceKind.EQUIPMENT] == {"e1", "e2"}
+    assert allowed.resources[ResourceKind.PERSONNEL] == frozenset()
+    assert allowed.max_job_orders == 0
+
+
+async def test_a_work_master_is_read_back_whole(store: Store) -> None:
+    await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
+    assert await resources.load_work_master(store, "axle") == MASTER
+    assert await resources.load_work_masters(store, "station-1") == [MASTER]
+    assert await resources.load_work_master(store, "other") is None
+
+
+async def test_a_removed_work_master_is_gone(store: Store) -> None:
+    await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
+    await store.commit(resources.remove_work_master(store.keys, "station-1", "axle"))
+    assert await resources.load_work_master(store, "axle") is None
+    assert (await resources.load_allowed(store, "station-1")).work_masters == frozenset()
+
+
+async def test_a_work_master_s_revision_counts_its_changes(store: Store) -> None:
+    for _ in range(3):
+        await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
+    assert await store.execute("HGET", store.keys.workmaster("axle"), "rev") == "3"

@@ -1,0 +1,129 @@
+"""A run is stored in small fields, of which a decision writes what it changed."""
+
+import pytest
+
+from edge.sfc.advance import advance
+from edge.sfc.net import Net, compile_recipe
+from edge.sfc.run import Run, new_run
+from edge.sfc.signal import Advanced, Answer, Event, Signal, Start
+from edge.store import runs
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+from edge.store.runs import StoredRun
+
+NOW = 1_700_000_000_000
+SCOPE = "station-1"
+
+
+def net(count: int = 3, interaction: str = "push_command") -> Net:
+    names = [f"s{number}" for number in range(count)]
+    compiled = compile_recipe(
+        {
+            "steps": [{"name": name, "initial": name == "s0"} for name in names],
+            "transitions": [
+                {"source": names[n], "target": names[n + 1], "condition": "true"} for n in range(count - 1)
+            ],
+            "actions": [
+                {"name": f"do {n}", "step": n, "qualifier": "N", "interaction": interaction, "type_id": "t.v1"}
+                for n in names
+            ],
+        }
+    )
+    assert isinstance(compiled, Net)
+    return compiled
+
+
+def after(chart: Net, run: Run, signal: Signal, now: int = NOW) -> Run:
+    advanced = advance(chart, run, signal, now)
+    assert isinstance(advanced, Advanced)
+    return advanced.run
+
+
+def started(chart: Net, job_id: str = "J1", now: int = NOW) -> StoredRun:
+    return StoredRun(after(chart, new_run(job_id, SCOPE, "r", {"torque": 1}), Start(), now), now, chart.source)
+
+
+async def test_a_run_is_read_back_with_its_recipe(store: Store) -> None:
+    stored = started(net())
+    await store.commit(runs.create(store.keys, stored))
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert (loaded.revision, loaded.recipe) == (NOW, net().source)
+    assert (loaded.run.steps, loaded.run.associations) == (stored.run.steps, stored.run.associations)
+    assert await store.execute("SMEMBERS", store.keys.sfc_active_jobs()) == {"J1"}
+
+
+async def test_no_run_is_none(store: Store) -> None:
+    assert await runs.load(store, "J1") is None
+
+
+async def test_a_run_that_starts_leaves_nothing_of_an_earlier_one(store: Store) -> None:
+    await store.execute("HSET", store.keys.sfc_execution("J1"), "step:old", "{}", "rev", "9")
+    await store.commit(runs.create(store.keys, started(net())))
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert "old" not in loaded.run.steps
+
+
+async def test_a_decision_writes_what_it_changed_and_the_rest_stays(store: Store) -> None:
+    stored = started(net(200))
+    await store.commit(runs.create(store.keys, stored))
+    changed = after(net(200), stored.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
+    commit = runs.update(store.keys, stored, changed)
+    assert sum(len(str(part)) for each in commit.operations for part in each.arguments) < 700
+    assert await store.commit(commit) == Committed()
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert loaded.revision == NOW + 1
+    assert (loaded.run.steps, loaded.run.associations) == (changed.steps, changed.associations)
+    assert loaded.run.variables == {"value": 1}
+
+
+async def test_a_run_that_moved_meanwhile_is_not_written(store: Store) -> None:
+    stored = started(net())
+    await store.commit(runs.create(store.keys, stored))
+    changed = after(net(), stored.run, Answer("J1/r/do%20s0/1", ok=True))
+    assert await store.commit(runs.update(store.keys, stored, changed)) == Committed()
+    assert await store.commit(runs.update(store.keys, stored, changed)) == Stale(store.keys.sfc_execution("J1"))
+
+
+async def test_who_waits_longest_for_an_event_is_found_and_leaves_the_index_once_it_came(store: Store) -> None:
+    chart = net(1, "pull_event")
+    waiting = {job_id: started(chart, job_id, now) for job_id, now in (("J2", NOW), ("J1", NOW + 1), ("J3", NOW + 2))}
+    for each in waiting.values():
+        await store.commit(runs.create(store.keys, each))
+    assert await runs.longest_waiting(store, SCOPE, "t.v1") == "J2"
+    assert await runs.longest_waiting(store, "station-2", "t.v1") is None
+    done = after(chart, waiting["J2"].run, Event("t.v1", None, id="e", named=False))
+    await store.commit(runs.update(store.keys, waiting["J2"], done))
+    assert await runs.longest_waiting(store, SCOPE, "t.v1") == "J1"
+
+
+async def test_timers_come_in_the_order_of_their_instants(store: Store) -> None:
+    for job_id, due in (("late", NOW + 9), ("soon", NOW), ("next", NOW + 1)):
+        await store.commit(runs.set_timer(store.keys, job_id, due))
+    assert await runs.next_due(store) == NOW
+    assert await runs.due(store, NOW - 1, 10) == []
+    assert await runs.due(store, NOW + 1, 10) == ["soon", "next"]
+    assert await runs.due(store, NOW + 100, 2) == ["soon", "next"]
+    await store.commit(runs.set_timer(store.keys, "soon", None))
+    assert await runs.next_due(store) == NOW + 1
+
+
+async def test_without_timers_nothing_is_due(store: Store) -> None:
+    assert await runs.next_due(store) is None
+
+
+async def test_a_finished_job_is_active_no_longer(store: Store) -> None:
+    await store.commit(runs.create(store.keys, started(net())))
+    await store.commit(runs.finish(store.keys, "J1"))
+    assert await store.execute("SCARD", store.keys.sfc_active_jobs()) == 0
+
+
+@pytest.mark.parametrize("count", [10, 500])
+async def test_a_step_writes_as_much_in_a_long_recipe_as_in_a_short_one(store: Store, count: int) -> None:
+    stored = started(net(count))
+    changed = after(net(count), stored.run, Answer("J1/r/do%20s0/1", ok=True))
+    commit = runs.update(store.keys, stored, changed)
+    assert len(commit.operations) == 1
+    assert len(commit.operations[0].arguments) == 11

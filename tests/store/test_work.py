@@ -1,0 +1,92 @@
+"""Work waits in its stream until somebody has acknowledged it."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from edge.config import RedisSettings
+from edge.store import work
+from edge.store.client import Store, open_store
+from edge.store.commit import Committed
+from edge.store.keys import GROUP
+from edge.store.work import Work, WorkKind
+
+SCOPES = ("station-1", "station-2")
+COMMANDS = (("start", "J1/r/a%20b/1", 'step "one"'), ("stop", "J1/r/ü/2", "zwei"))
+
+
+@pytest_asyncio.fixture
+async def other(redis: RedisSettings) -> AsyncIterator[Store]:
+    """The same store as another instance sees it."""
+    async with open_store(redis, "other") as opened:
+        yield opened
+
+
+async def first_batch(store: Store) -> list[Work]:
+    async for batch in work.take(store, SCOPES):
+        return batch
+    raise AssertionError
+
+
+async def test_work_is_read_as_it_was_added(store: Store) -> None:
+    added = work.add(store.keys, "station-1", WorkKind.DISPATCH, "J 1:ü", COMMANDS)
+    result = await store.commit(added)
+    assert isinstance(result, Committed)
+    (taken,) = work.read(result.taken)
+    assert taken == Work(taken.entry_id, "station-1", WorkKind.DISPATCH, "J 1:ü", COMMANDS)
+
+
+async def test_work_without_commands_has_none(store: Store) -> None:
+    result = await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
+    assert isinstance(result, Committed)
+    assert work.read(result.taken)[0].commands == ()
+
+
+async def test_groups_are_made_where_they_are_missing_and_nowhere_else(store: Store) -> None:
+    await store.execute("XGROUP", "CREATE", store.keys.sfc_work("station-2"), "somebody", "0", "MKSTREAM")
+    for _ in range(2):
+        await work.create_groups(store, SCOPES)
+    for scope in SCOPES:
+        groups = await store.execute("XINFO GROUPS", store.keys.sfc_work(scope))
+        assert GROUP in {group["name"] for group in groups}
+
+
+async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other: Store) -> None:
+    await work.create_groups(store, SCOPES)
+    for scope in SCOPES:
+        for number in range(3):
+            entry = ("job_id", f"J{number}", "action", "start_recipe", "scope", scope)
+            await store.execute("XADD", store.keys.sfc_work(scope), "*", *entry)
+    taken = await first_batch(store)
+    assert sorted((each.scope, each.job_id) for each in taken) == [
+        (scope, f"J{number}") for scope in SCOPES for number in range(3)
+    ]
+    assert await work.unfinished(other, SCOPES) == []
+
+
+async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, other: Store) -> None:
+    await work.create_groups(store, SCOPES)
+    for number in range(3):
+        await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, f"J{number}"))
+    left = await work.unfinished(store, SCOPES)
+    assert [each.job_id for each in left] == ["J0", "J1", "J2"]
+    await store.commit(work.acknowledge(store.keys, "station-1", [left[1].entry_id]))
+    assert [each.job_id for each in await work.unfinished(store, SCOPES)] == ["J0", "J2"]
+    assert await work.unfinished(other, SCOPES) == []
+    assert await store.execute("XLEN", store.keys.sfc_work("station-1")) == 2
+
+
+async def test_ten_thousand_entries_are_acknowledged_in_one_commit(store: Store) -> None:
+    key = store.keys.sfc_work("station-1")
+    await work.create_groups(store, SCOPES)
+    entry = ("job_id", "J", "action", "start_recipe", "scope", "station-1")
+    await store.read([("XADD", key, "*", *entry) for _ in range(10_000)])
+    ids = [str(each[0]) for each in await store.execute("XRANGE", key, "-", "+")]
+    await store.execute("XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", key, ">")
+    await store.commit(work.acknowledge(store.keys, "station-1", ids))
+    assert await store.execute("XLEN", key) == 0
+    assert await work.unfinished(store, SCOPES) == []
+
+
+def test_nothing_to_acknowledge_is_no_command(store: Store) -> None:
+    assert work.acknowledge(store.keys, "station-1", []).operations == ()
