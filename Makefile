@@ -16,7 +16,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test bench demo clean
+.PHONY: help setup lock check format test fuzz bench demo clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ demo: setup ## Run a whole job on real parts; KEEP=1 leaves it running for an OP
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
+
+fuzz: setup ## Send 100,000 mutilated calls to a live OPC UA server
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_call_fuzz.py $(ARGS)
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -54,7 +54,11 @@ def read_length(data: Buffer) -> int:
 def read_node_id(data: Buffer) -> ua.NodeId:
     """Read a NodeId or ExpandedNodeId."""
     try:
-        return nodeid_from_binary(data)
+        node_id = nodeid_from_binary(data)
+        for text in (node_id.Identifier, getattr(node_id, "NamespaceUri", None)):
+            if isinstance(text, str):
+                text.encode()  # asyncua lets everything pass for text
+        return node_id
     except (NotEnoughData, ua.UaError, ValueError, TypeError, struct.error) as error:
         raise Unreadable(f"a NodeId is malformed: {error}") from error
 
