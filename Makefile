@@ -49,9 +49,9 @@ format: setup ## Put the code into its form and mend what ruff can mend
 
 lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
-	@$(LOCK) --all-extras pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
+	@$(LOCK) pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
 
 clean: ## Remove what setup and the tools made
-	@rm -rf .venv .nodesets .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .nodesets .node .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find edge tests -name __pycache__ -prune -exec rm -rf {} +

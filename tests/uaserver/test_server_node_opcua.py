@@ -1,0 +1,234 @@
+"""An OPC UA client of another make (node-opcua) does over an encrypted channel, with a password, all there is to do."""
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from edge.model.isa95 import IdCall, JobStatusEvent, OrderCall, ReturnStatus
+from edge.model.job_state import JobState
+from edge.uaserver.server import UaServer
+from edge.uaserver.space import PROVIDER_METHODS, RECEIVER_METHODS
+from tests.uaserver.clients import PASSWORD, Application, make_application, make_settings, with_users
+from tests.uaserver.running import MACHINES, Station, entry, response, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROOT = Path(__file__).parents[2]
+WITHIN_S = 20
+POLICIES = ("Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss")
+
+CONTROL, RESULTS = "JobOrderControl", "JobOrderResults"
+
+
+class OtherMake:
+    """The client's process: one question at a time, and what it hears in between."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._heard: list[dict[str, Any]] = []
+
+    async def ask(self, what: str, **parameters: Any) -> Any:
+        """Have it do something; give its answer."""
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps([what, parameters]).encode() + b"\n")
+        while "done" not in (line := await self._next()):
+            self._heard.append(line)
+        assert line["done"] == what, line
+        assert "error" not in line, line
+        return line["answer"]
+
+    async def hear(self, kind: str) -> Any:
+        """Wait for the next notification of a kind."""
+        while True:
+            for line in self._heard:
+                if kind in line:
+                    self._heard.remove(line)
+                    return line
+            self._heard.append(await self._next())
+
+    async def _next(self) -> dict[str, Any]:
+        assert self._process.stdout
+        assert self._process.stderr
+        async with asyncio.timeout(WITHIN_S):
+            line = await self._process.stdout.readline()
+            assert line, (await self._process.stderr.read()).decode()[-2000:]
+            found: dict[str, Any] = json.loads(line)
+            return found
+
+
+def take_apart(directory: Path) -> None:
+    """Lay key and certificate into files of their own, as node-opcua wants them."""
+    key, marker, certificate = (directory / "own.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
+    (directory / "key.pem").write_text(key)
+    (directory / "certificate.pem").write_text(marker + certificate)
+
+
+@contextlib.asynccontextmanager
+async def other_make(
+    endpoint: str, application: Application, policy: str = POLICIES[0], user: str = "engineer"
+) -> AsyncIterator[OtherMake]:
+    installed = ROOT / ".node" / "node_modules"
+    assert installed.is_dir(), "run make setup: it installs node-opcua-client"
+    options = {
+        "endpoint": endpoint,
+        "policy": policy,
+        "applicationUri": application.uri,
+        "certificate": str(application.directory / "certificate.pem"),
+        "key": str(application.directory / "key.pem"),
+        "pki": str(application.directory / "node"),
+        "user": user,
+        "password": PASSWORD,
+    }
+    take_apart(application.directory)
+    process = await asyncio.create_subprocess_exec(
+        "node",
+        ROOT / "tests" / "uaserver" / "node" / "client.js",
+        json.dumps(options),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "NODE_PATH": str(installed)},
+    )
+    try:
+        client = OtherMake(process)
+        first = await client._next()  # noqa: SLF001 - it says by itself that it is there
+        assert first == {"done": "connected"}, first
+        yield client
+        assert process.stdin
+        process.stdin.close()
+        async with asyncio.timeout(WITHIN_S):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+@pytest.fixture(scope="module")
+def station() -> Station:
+    return Station()
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
+    return make_application(tmp_path_factory.mktemp("other-make"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def seen(
+    tmp_path_factory: pytest.TempPathFactory, station: Station, application: Application
+) -> AsyncIterator[UaServer]:
+    settings = with_users(make_settings(tmp_path_factory.mktemp("seen")))
+    application.trusted_by(settings)
+    async with served(settings, MACHINES[:1], station) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def other(seen: UaServer, application: Application) -> AsyncIterator[OtherMake]:
+    async with other_make(seen.endpoint, application) as client:
+        yield client
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:])
+async def test_by_the_other_policies_too_it_may_what_its_user_may(
+    seen: UaServer, application: Application, station: Station, policy: str
+) -> None:
+    station.begin_anew()
+    async with other_make(seen.endpoint, application, policy, user="observer") as client:
+        assert (await client.ask("read", part=CONTROL, name="JobOrderList"))["status"] == "Good"
+        answer = await client.ask("call", part=CONTROL, name="Abort", id="job-1", comment=[])
+    assert answer["status"] == "BadUserAccessDenied"
+    assert station.calls == []
+
+
+async def test_it_finds_all_members_by_browsing(other: OtherMake) -> None:
+    assert set(await other.ask("browse", part=CONTROL)) >= {*RECEIVER_METHODS, "JobOrderList", "WorkMaster"}
+    assert set(await other.ask("browse", part=RESULTS)) >= {*PROVIDER_METHODS, "JobOrderResponseList"}
+
+
+async def test_it_reads_job_orders_with_every_field_it_knows(other: OtherMake, seen: UaServer) -> None:
+    seen.show("station-1", entry("job-1"), None)
+    read = await other.ask("read", part=CONTROL, name="JobOrderList")
+    (shown,) = read["value"]
+    assert shown["jobOrder"]["jobOrderID"] == "job-1"
+    assert "rear-axle" in shown["jobOrder"]["workMasterID"][0].values()
+    assert shown["state"][0]["stateText"]["text"] == "AllowedToStart"
+    seen.hide("station-1", "job-1")
+
+
+async def test_it_reads_that_the_receiver_is_in_no_state(other: OtherMake) -> None:
+    assert (await other.ask("read", part=CONTROL, name="CurrentState"))["status"] == "BadStateNotActive"
+
+
+async def test_it_hears_changes_and_events(other: OtherMake, seen: UaServer) -> None:
+    assert await other.ask("subscribe", part=RESULTS, name="JobOrderResponseList") == "Good"
+    assert (await other.hear("changed"))["value"] in (None, [])
+    assert await other.ask("listen") == "Good"
+    shown = entry("job-2", JobState.ENDED)
+    seen.show("station-1", shown, response("job-2"))
+    changed = await other.hear("changed")
+    assert [each["jobOrderID"] for each in changed["value"]] == ["job-2"]
+    assert changed["value"][0]["jobResponseData"][0]["value"]["value"] == 42.5
+    event = JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response("job-2"))
+    await seen.tell("station-1", event, datetime(2026, 1, 2, tzinfo=UTC))
+    *_, order, state, heard = (await other.hear("event"))["event"]
+    assert order["jobOrderID"] == heard["jobOrderID"] == "job-2"
+    assert state[0]["stateText"]["text"] == "Ended"
+    seen.hide("station-1", "job-2")
+
+
+@pytest.mark.parametrize("name", RECEIVER_METHODS)
+async def test_it_calls_every_method_of_the_receiver(other: OtherMake, station: Station, name: str) -> None:
+    station.begin_anew()
+    takes_order = name in {"Store", "StoreAndStart", "Update"}
+    about = {"order": {"jobOrderID": "job-1", "priority": 7}} if takes_order else {"id": "job-1"}
+    answer = await other.ask("call", part=CONTROL, name=name, comment=["by hand"], **about)
+    assert answer["status"] == "Good"
+    assert [int(half) for half in answer["outputs"][0]] == [0, ReturnStatus.NO_ERROR]  # UInt64: high, low
+    (call,) = station.calls
+    comment = call.arguments.comment
+    assert comment
+    assert comment[0].text == "by hand"
+    match call.arguments:
+        case OrderCall(job_order=order):
+            assert (order.job_order_id, order.priority, order.description[0].text) == ("job-1", 7, "of another make")
+        case IdCall(job_order_id=job_order_id):
+            assert job_order_id == "job-1"
+
+
+async def test_it_gets_the_return_status_of_a_call_that_is_refused(other: OtherMake, station: Station) -> None:
+    station.begin_anew()
+    station.status = ReturnStatus.UNKNOWN_JOB_ORDER_ID
+    answer = await other.ask("call", part=CONTROL, name="Start", id="nowhere", comment=[])
+    assert answer["status"].startswith("Uncertain")
+    assert int(answer["outputs"][0][1]) == ReturnStatus.UNKNOWN_JOB_ORDER_ID
+
+
+async def test_it_asks_for_responses(other: OtherMake, station: Station) -> None:
+    station.begin_anew()
+    station.responses = (response("job-1"), response("job-2"))
+    answer = await other.ask("call", part=RESULTS, name="RequestJobResponseByJobOrderID", id="job-1")
+    assert answer["outputs"][0]["jobOrderID"] == "job-1"
+    ended = {"browsePath": {"elements": []}, "stateText": {"text": "Ended"}, "stateNumber": 5}
+    answer = await other.ask("call", part=RESULTS, name="RequestJobResponseByJobOrderState", states=[ended])
+    assert [each["jobOrderID"] for each in answer["outputs"][0]] == ["job-1", "job-2"]
+
+
+async def test_it_writes_nothing(other: OtherMake) -> None:
+    refused = await other.ask("write", part=CONTROL, name="MaxDownloadableJobOrders")
+    assert refused in {"BadUserAccessDenied", "BadNotWritable"}
+
+
+async def test_a_wrong_password_is_refused(seen: UaServer, application: Application) -> None:
+    with pytest.raises(AssertionError, match="BadUserAccessDenied"):
+        async with other_make(seen.endpoint, application, user="nobody"):
+            pass
