@@ -1,5 +1,6 @@
 """The CloudEvents 1.0 envelope with its MicroDCS extensions."""
 
+import base64
 import re
 import uuid
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ _BEYOND_DOUBLE = 1 << 1023
 
 REQUIRED = ("id", "source", "type")
 _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
+_UINT32_DIGITS = re.compile(r"[0-9]{1,10}")
 
 
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -124,7 +126,7 @@ def from_attributes(attributes: Mapping[str, str], content_type: str, payload: b
     return CloudEvent(
         **{name: value for name, value in attributes.items() if name in _NAMED},
         datacontenttype=content_type or attributes.get("datacontenttype") or JSON,
-        expiryinterval=int(expiry) if expiry.isascii() and expiry.isdigit() else None,
+        expiryinterval=int(expiry) if _UINT32_DIGITS.fullmatch(expiry) else None,
         extensions={
             name: value
             for name, value in attributes.items()
@@ -143,11 +145,21 @@ def from_structured(payload: bytes) -> CloudEvent:
     if not isinstance(envelope, dict):
         message = "not a CloudEvent: the structured envelope is no JSON object"
         raise Refused("unreadable", message, "Send CloudEvents 1.0 in structured JSON mode.")
-    attributes = {name: str(value) for name, value in envelope.items() if name not in {"data", "data_base64"}}
+    attributes = {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in envelope.items()
+        if name not in {"data", "data_base64"} and value is not None
+    }
     event = from_attributes(attributes, JSON, b"")
-    return msgspec.structs.replace(
-        event, datacontenttype=attributes.get("datacontenttype", JSON), data=envelope.get("data")
-    )
+    content_type = attributes.get("datacontenttype", JSON)
+    data = envelope.get("data")
+    if "data_base64" in envelope:
+        try:
+            data = decode_data(content_type, base64.b64decode(envelope["data_base64"], validate=True))
+        except (TypeError, ValueError) as error:
+            message = f"not a CloudEvent: data_base64 is no Base64: {error}"
+            raise Refused("unreadable", message, "Send CloudEvents 1.0 in structured JSON mode.") from None
+    return msgspec.structs.replace(event, datacontenttype=content_type, data=data)
 
 
 def attributes_of(event: CloudEvent) -> dict[str, str]:

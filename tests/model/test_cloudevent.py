@@ -1,0 +1,120 @@
+"""A CloudEvent is read from binary and structured mode alike, and written so that it reads the same."""
+
+import uuid
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.errors import Refused
+from edge.model.cloudevent import (
+    JSON,
+    MSGPACK,
+    CloudEvent,
+    attributes_of,
+    correlation_bytes,
+    from_attributes,
+    from_structured,
+    new_id,
+)
+
+REQUIRED = {"id": "1", "source": "mes", "type": "t"}
+
+
+def structured(**fields: object) -> CloudEvent:
+    return from_structured(msgspec.json.encode({"specversion": "1.0", **REQUIRED, **fields}))
+
+
+def test_the_attributes_we_know_have_fields_and_the_others_are_extensions() -> None:
+    attributes = REQUIRED | {"subject": "s", "correlationid": "c", "causationid": "x", "expiryinterval": "60"}
+    event = from_attributes(attributes | {"phase": "start", "Not-A-Name": "x", "data": "no"}, JSON, b'{"a": 1}')
+    assert event == CloudEvent(
+        id="1",
+        source="mes",
+        type="t",
+        subject="s",
+        correlationid="c",
+        causationid="x",
+        expiryinterval=60,
+        extensions={"phase": "start"},
+        data={"a": 1},
+    )
+
+
+@pytest.mark.parametrize("missing", ["id", "source", "type"])
+@pytest.mark.parametrize("value", [None, ""])
+def test_an_event_without_a_required_attribute_is_refused_by_its_name(missing: str, value: str | None) -> None:
+    attributes = {name: text for name, text in REQUIRED.items() if name != missing}
+    if value is not None:
+        attributes[missing] = value
+    with pytest.raises(Refused, match=missing):
+        from_attributes(attributes, JSON, b"")
+
+
+@pytest.mark.parametrize("expiry", ["", "-1", "1.5", "x", "٣", "1e3", "9" * 5000])
+def test_an_expiry_that_is_no_number_of_seconds_is_none(expiry: str) -> None:
+    assert from_attributes(REQUIRED | {"expiryinterval": expiry}, JSON, b"").expiryinterval is None
+
+
+def test_the_content_type_of_the_message_goes_before_that_among_the_attributes() -> None:
+    event = from_attributes(REQUIRED | {"datacontenttype": JSON}, MSGPACK, msgspec.msgpack.encode([1]))
+    assert (event.datacontenttype, event.data) == (MSGPACK, [1])
+    assert from_attributes(REQUIRED | {"datacontenttype": MSGPACK}, "", b"\x01").data == 1
+
+
+def test_structured_mode_says_the_same_as_binary_mode() -> None:
+    binary = from_attributes(REQUIRED | {"subject": "s", "phase": "stop"}, JSON, b'{"a": [1]}')
+    assert structured(subject="s", phase="stop", data={"a": [1]}) == binary
+
+
+def test_an_attribute_that_is_null_is_absent() -> None:
+    assert structured(subject=None, phase=None) == structured()
+
+
+def test_attributes_of_other_types_are_written_as_cloud_events_has_them() -> None:
+    event = structured(expiryinterval=60, urgent=True, lane=3)
+    assert event.expiryinterval == 60
+    assert event.extensions == {"urgent": "true", "lane": "3"}
+
+
+def test_data_in_base64_is_decoded_by_its_content_type() -> None:
+    assert structured(datacontenttype=MSGPACK, data_base64="gaFhAQ==").data == {"a": 1}
+    assert structured(data_base64="eyJhIjoxfQ==").data == {"a": 1}
+
+
+@pytest.mark.parametrize("encoded", ["*", "a", 5, None, {}])
+def test_data_that_is_no_base64_is_refused(encoded: object) -> None:
+    with pytest.raises(Refused):
+        structured(data_base64=encoded)
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"5", b"null", b'{"id": "1"}', b"\xff"])
+def test_an_envelope_that_is_none_is_refused(payload: bytes) -> None:
+    with pytest.raises(Refused):
+        from_structured(payload)
+
+
+_names = st.from_regex(r"[a-z0-9]{1,20}", fullmatch=True).filter(lambda name: name not in CloudEvent.__struct_fields__)
+
+
+@given(
+    extensions=st.dictionaries(_names, st.text()),
+    subject=st.none() | st.text(),
+    expiry=st.none() | st.integers(0, 2**32 - 1),
+)
+def test_what_is_written_as_attributes_is_read_back(
+    extensions: dict[str, str], subject: str | None, expiry: int | None
+) -> None:
+    event = CloudEvent(id="1", source="s", type="t", subject=subject, expiryinterval=expiry, extensions=extensions)
+    assert from_attributes(attributes_of(event), JSON, b"") == event
+
+
+def test_a_correlation_id_that_is_a_uuid_is_its_sixteen_bytes_else_its_text() -> None:
+    each = uuid.uuid4()
+    assert correlation_bytes(str(each)) == each.bytes
+    assert correlation_bytes("größe") == "größe".encode()
+
+
+def test_new_ids_differ() -> None:
+    assert len({new_id() for _ in range(100)}) == 100
