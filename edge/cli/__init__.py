@@ -10,6 +10,8 @@ from edge.errors import EdgeError, SettingsError
 COMMANDS = {
     "run": "Run the gateway until it is told to stop (SIGTERM, SIGINT).",
     "demo": "Run one whole job on real parts, on this machine.",
+    "jobs": "Look at jobs, and store, start, hold or end them.",
+    "station": "Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.",
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
     "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",

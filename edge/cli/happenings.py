@@ -1,0 +1,164 @@
+"""What happened to a job between two looks at it, as one line each for people and programs."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from enum import IntEnum
+from typing import Any, TypeAlias, assert_never
+
+import msgspec
+
+from edge.cli.job_view import instant, printable, state_text
+from edge.model.job_state import Cause, has_ended
+from edge.sfc.chart_marks import SYMBOLS
+from edge.sfc.run import ActionState, Association, Run, StepState
+from edge.store.changes import Change
+from edge.store.jobs import Job
+
+_REMOVALS = frozenset({Cause.CANCEL, Cause.CLEAR})
+
+
+class _Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Instants bear their time zone, UTC."""
+
+    at: datetime | None
+    job_order_id: str
+
+
+class StateSeen(_Happening, frozen=True, kw_only=True, tag="state"):
+    """The job entered a state, or was removed; `cause` is the method or event behind it, None where it was found so."""
+
+    scope: str
+    state: str
+    cause: str | None = None
+
+
+class StepChanged(_Happening, frozen=True, kw_only=True, tag="step"):
+    """A step became active for the `count`-th time, or ceased to be."""
+
+    step: str
+    active: bool
+    count: int
+
+
+class ActionChanged(_Happening, frozen=True, kw_only=True, tag="action"):
+    """An action was sent, answered, stopped or timed out."""
+
+    action: str
+    step: str
+    state: ActionState
+    attempt: int
+    result: Any = None
+    error: str | None = None
+
+
+Happening: TypeAlias = StateSeen | StepChanged | ActionChanged
+
+
+def found(job: Job) -> StateSeen:
+    """Say where a job stands when one begins to look, and since when about."""
+    at = job.ended_at or job.started_at or job.stored_at
+    return StateSeen(at=instant(at), job_order_id=job.job_id, scope=job.scope, state=state_text(job.status))
+
+
+def told(change: Change) -> StateSeen:
+    """Say what the change stream says."""
+    return StateSeen(
+        at=instant(change.at),
+        job_order_id=change.job_order_id,
+        scope=change.scope,
+        state="removed" if change.cause in _REMOVALS else state_text(change.status),
+        cause=change.cause,
+    )
+
+
+def is_last(change: Change) -> bool:
+    """Tell whether a job comes to its end with this change."""
+    return change.cause in _REMOVALS or has_ended(change.status)
+
+
+def in_order(changes: Iterable[Change], before: Run | None, after: Run | None) -> list[Happening]:
+    """Give what happened: a job starts before its steps do, and ends after them."""
+    changes = list(changes)
+    begins = [told(each) for each in changes if not is_last(each)]
+    ends = [told(each) for each in changes if is_last(each)]
+    return [*begins, *(of_run(before, after) if after else ()), *ends]
+
+
+def of_run(before: Run | None, after: Run) -> list[Happening]:
+    """Give what happened to steps and actions, in the order of time."""
+    past_steps, past_actions = (before.steps, before.associations) if before else ({}, {})
+    timed: list[_Timed] = []
+    for name, step in after.steps.items():
+        timed += _of_step(after.job_id, name, past_steps.get(name, StepState()), step)
+    for key, each in after.associations.items():
+        past = past_actions.get(key)
+        if past is None or (past.state, past.attempt, past.armed_at) != (each.state, each.attempt, each.armed_at):
+            timed.append(_of_action(after.job_id, each))
+    return [happening for _, _, happening in sorted(timed, key=lambda each: each[:2])]
+
+
+_Timed: TypeAlias = tuple[int, "_Rank", Happening]
+
+
+class _Rank(IntEnum):
+    """What comes first of what has the same instant; what begins and ends in it is told where it begins."""
+
+    ACTION_ENDED = 0
+    STEP_LEFT = 1
+    STEP_ENTERED = 2
+    STEP_PASSED = 2
+    ACTION_SENT = 3
+
+
+def _of_step(job_id: str, name: str, before: StepState, after: StepState) -> Iterator[_Timed]:
+    entered = after.count > before.count
+    if entered:
+        yield after.activated_at, _Rank.STEP_ENTERED, _step(job_id, name, after, after.activated_at, active=True)
+    if not after.active and (entered or before.active):
+        left_at = after.activated_at + after.held_ms + after.elapsed_ms
+        rank = _Rank.STEP_PASSED if left_at == after.activated_at else _Rank.STEP_LEFT
+        yield left_at, rank, _step(job_id, name, after, left_at, active=False)
+
+
+def _step(job_id: str, name: str, state: StepState, at: int, *, active: bool) -> StepChanged:
+    return StepChanged(at=instant(at), job_order_id=job_id, step=name, active=active, count=state.count)
+
+
+def _of_action(job_id: str, each: Association) -> _Timed:
+    at, rank = each.armed_at, _Rank.ACTION_SENT
+    if each.ended_at is not None and each.ended_at != each.armed_at:
+        at, rank = each.ended_at, _Rank.ACTION_ENDED
+    happening = ActionChanged(
+        at=instant(at),
+        job_order_id=job_id,
+        action=each.action,
+        step=each.step,
+        state=each.state,
+        attempt=each.attempt,
+        result=each.result,
+        error=each.error,
+    )
+    return at or 0, rank, happening
+
+
+def line(happening: Happening) -> str:
+    """Tell a person: the local time, what it is about, what became of it."""
+    at = happening.at.astimezone().strftime("%H:%M:%S.%f")[:-3] if happening.at else ""
+    match happening:
+        case StateSeen():
+            cause = f"  by {happening.cause}" if happening.cause else ""
+            what = f"job     {happening.job_order_id}  {happening.state}{cause}"
+        case StepChanged():
+            again = f"  for the {happening.count}. time" if happening.active and happening.count > 1 else ""
+            what = f"step    {'▶' if happening.active else '■'} {happening.step}{again}"
+        case ActionChanged():
+            what = f"action  {SYMBOLS[happening.state]} {happening.action} of {happening.step}: {_outcome(happening)}"
+        case _:
+            assert_never(happening)
+    return printable(f"{at:12}  {what}")
+
+
+def _outcome(happening: ActionChanged) -> str:
+    attempt = f", attempt {happening.attempt}" if happening.attempt > 1 else ""
+    result = "" if happening.result is None else f"  {msgspec.json.encode(happening.result).decode()}"
+    return f"{happening.error or happening.state}{attempt}{result}"

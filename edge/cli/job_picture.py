@@ -1,0 +1,48 @@
+"""Draws a job and its running chart so that a terminal can show it."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from edge.cli.job_view import printable, state_text
+from edge.cli.job_waiting import waiting_text
+from edge.cli.stored import Stored
+from edge.model.job_state import has_ended
+from edge.sfc.chart_marks import marks_of
+from edge.sfc.chart_page import LEAST_WIDTH, draw_within
+from edge.sfc.chart_reading import read_chart
+from edge.sfc.chart_shapes import Drawing, Frame, Look, Role
+from edge.sfc.chart_shapes import Text as DrawnText
+from edge.sfc.chart_text import ANSI, chart_text
+
+_ROWS_AROUND = 2
+"""What a terminal shows beside the chart: the line about the job, and the prompt."""
+
+
+def picture(stored: Stored, now: int, width: int, height: int) -> RenderableType:
+    """Draw a job's chart with its run, whole once it has ended; before it starts, say what it waits for."""
+    if not (stored.run and stored.net):
+        return Text("\n".join(waiting_text(stored, now)))
+    marks = marks_of(stored.net, stored.run, now)
+    drawing = draw_within(read_chart(stored.net.recipe), "", marks, max(LEAST_WIDTH, width))
+    rows = drawing.height if has_ended(stored.job.status) else height - _ROWS_AROUND
+    head = Text(f"{printable(stored.job.job_id)}: {state_text(stored.job.status)}", style="bold")
+    return Group(head, *(Text.from_ansi(row, no_wrap=True) for row in visible(drawing, rows)))
+
+
+def visible(drawing: Drawing, rows: int) -> Iterator[str]:
+    """Give the rows of a chart; of one that is too high those around its active steps, and what it waits for."""
+    lines = chart_text(drawing, ANSI)
+    if len(lines) <= rows:
+        yield from lines
+        return
+    notes = min(
+        (each.y for each in drawing.shapes if isinstance(each, DrawnText) and each.role is Role.NOTE), default=0
+    )
+    waiting = lines[notes:][: rows // 2] if notes else []
+    room = max(rows - len(waiting), 1)
+    active = [each.y for each in drawing.shapes if isinstance(each, Frame) and each.look is Look.ACTIVE]
+    first = max(0, min(min(active, default=0) - room // 3, len(lines) - room))
+    yield from lines[first : first + room]
+    yield from waiting

@@ -1,0 +1,136 @@
+"""Follows a job until it ends, or all jobs until told to stop: a moving picture on a terminal, else a line each."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from edge.cli import happenings
+from edge.cli.happenings import Happening
+from edge.cli.job_picture import picture
+from edge.cli.job_view import job_table
+from edge.cli.stored import Stored, find, load
+from edge.cli.visit import Visit, console, now_ms, print_json, visit
+from edge.errors import Unavailable
+from edge.links.background import beside
+from edge.model.job_state import JobState, has_ended
+from edge.store import changes, jobs
+from edge.store.changes import Change
+from edge.store.client import Store
+from edge.store.jobs import Job
+
+LOOK_AGAIN_S = 0.2
+"""How often the run is read: steps have no stream of their own, and their clocks move by themselves."""
+
+_ROWS_AROUND = 3
+"""What a terminal shows beside the list: its head, and the prompt."""
+
+Tell = Callable[[Iterable[Happening]], None]
+Found = asyncio.Queue[Change | Unavailable]
+
+
+async def watch_job(settings_file: Path | None, job_id: str, *, as_json: bool) -> int:
+    """Show a job until it ends; give 0 when it ended, 1 when it was aborted or removed. Raises Refused, Unavailable."""
+    async with visit(settings_file) as at:
+        scope = (await load(at.store, job_id)).job.scope
+        screen = console()
+        async with _changes(at.store, (scope,)) as found:
+            if as_json or not screen.is_terminal:
+                return await _watch(at.store, job_id, found, lambda _, happened: _tell(happened, as_json=as_json))
+            with Live(console=screen, auto_refresh=False) as live:
+
+                def draw(stored: Stored | None, _: Iterable[Happening]) -> None:
+                    if stored:
+                        live.update(picture(stored, now_ms(), screen.width, screen.height), refresh=True)
+
+                return await _watch(at.store, job_id, found, draw)
+
+
+async def _watch(
+    store: Store, job_id: str, found: Found, show: Callable[[Stored | None, Iterable[Happening]], None]
+) -> int:
+    seen: Stored | None = None
+    over = False
+    while True:
+        news = [each for each in await _news(found, LOOK_AGAIN_S if seen else 0) if each.job_order_id == job_id]
+        stored = await find(store, job_id)
+        happened = happenings.in_order(news, seen.run if seen else None, stored.run if stored else None)
+        was_over, over = over, stored is None or has_ended(stored.job.status)
+        if stored and not seen:
+            happened.insert(len(happened) if over else 0, happenings.found(stored.job))
+        show(stored, happened)
+        # The stream may tell the end a moment after the documents do.
+        if over and (was_over or any(map(happenings.is_last, news))):
+            last = stored or seen
+            return 0 if last and last.job.status.state is JobState.ENDED else 1
+        seen = stored or seen
+
+
+async def watch_all(settings_file: Path | None, scope: str | None, *, as_json: bool) -> None:
+    """Show every change of every job of the scopes, until cancelled. Raises Unavailable."""
+    async with visit(settings_file) as at:
+        screen = console()
+        scopes = (scope,) if scope else at.settings.gateway.scopes
+        async with _changes(at.store, scopes) as found:
+            if as_json or not screen.is_terminal:
+                while True:
+                    _tell(map(happenings.told, await _news(found, None)), as_json=as_json)
+            await _draw_all(at, scopes, found, screen)
+
+
+async def _draw_all(at: Visit, scopes: Sequence[str], found: Found, screen: Console) -> None:
+    shown: dict[str, Job] = {}
+    for scope in scopes:
+        shown |= {job.job_id: job for job in await jobs.load_all(at.store, scope) if not has_ended(job.status)}
+    with Live(console=screen, auto_refresh=False) as live:
+        while True:
+            room = max(screen.height - _ROWS_AROUND, 1)
+            live.update(job_table(list(shown.values())[-room:]), refresh=True)
+            for job_id in dict.fromkeys(each.job_order_id for each in await _news(found, None)):
+                # What changed last stands last.
+                shown.pop(job_id, None)
+                if job := await jobs.load(at.store, job_id):
+                    shown[job_id] = job
+
+
+def _tell(happened: Iterable[Happening], *, as_json: bool) -> None:
+    for each in happened:
+        if as_json:
+            print_json(each)
+        else:
+            click.echo(happenings.line(each))
+
+
+@contextlib.asynccontextmanager
+async def _changes(store: Store, scopes: Sequence[str]) -> AsyncIterator[Found]:
+    """Follow the changes of scopes from now on; the queue ends with Unavailable when the store is gone."""
+    found: Found = asyncio.Queue()
+    positions = await changes.latest(store, scopes)
+
+    async def follow() -> None:
+        try:
+            async for change in changes.follow(store, positions):
+                found.put_nowait(change)
+        except Unavailable as error:
+            found.put_nowait(error)
+
+    async with beside(follow(), "changes of jobs"):
+        yield found
+
+
+async def _news(found: Found, seconds: float | None) -> list[Change]:
+    """Wait at most so long for a change; give all there are."""
+    news: list[Change | Unavailable] = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            news.append(await found.get())
+    while not found.empty():
+        news.append(found.get_nowait())
+    for each in news:
+        if isinstance(each, Unavailable):
+            raise each
+    return [each for each in news if isinstance(each, Change)]

@@ -1,0 +1,51 @@
+"""A job as it is stored, with its run and its response."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge.cli.visit import visit
+from edge.errors import Refused
+from edge.model.isa95 import JobResponse
+from edge.model.station import faults_of_id
+from edge.sfc.net import Net
+from edge.sfc.run import Run
+from edge.station.runs import net_of
+from edge.store import jobs, runs
+from edge.store.client import Store
+from edge.store.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A job with its run and the recipe of that, both None until it has started."""
+
+    job: Job
+    run: Run | None
+    net: Net | None
+    response: JobResponse | None
+
+
+async def find(store: Store, job_id: str) -> Stored | None:
+    """Read a job; None when there is none."""
+    job = None if any(faults_of_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
+    if job is None:
+        return None
+    stored = await runs.load(store, job_id)
+    response = await jobs.load_response(store, job)
+    if stored is None:
+        return Stored(job, None, None, response)
+    return Stored(job, stored.run, net_of(stored.recipe), response)
+
+
+async def load(store: Store, job_id: str) -> Stored:
+    """Read a job. Raises Refused when there is none."""
+    found = await find(store, job_id)
+    if found is None:
+        raise Refused("unknown_job", f"there is no job order {job_id!r}", "Look for its id: edge jobs list")
+    return found
+
+
+async def read(settings_file: Path | None, job_id: str) -> Stored:
+    """Read a job from the store of the settings. Raises Refused, SettingsError and Unavailable."""
+    async with visit(settings_file) as at:
+        return await load(at.store, job_id)

@@ -1,0 +1,114 @@
+"""What the commands share that visit a gateway's store: their options, how they open it, how they read files."""
+
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edge.config import Settings
+    from edge.store.client import Store
+
+FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+
+settings_option = click.option(
+    "--settings",
+    "settings_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Settings file that names the store, as for `edge run`. [default: /etc/microdcs-edge/edge.toml]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+scope_option = click.option("--scope", help="The scope it is for. [default: the one of the settings]")
+
+_NEVER_CUT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The store of the settings. Work that is added here is left to the gateways."""
+
+    settings: "Settings"
+    store: "Store"
+
+    def scope(self, asked: str | None) -> str:
+        """Give the scope that a call is for: one that the settings name, without a word the only one."""
+        served = self.settings.gateway.scopes
+        if asked is None and len(served) == 1:
+            return served[0]
+        if asked not in served:
+            problem = f"the settings name no scope {asked!r}" if asked else "the settings name several scopes"
+            raise click.UsageError(f"{problem}: say --scope {' or --scope '.join(served)}.")
+        return asked
+
+
+@asynccontextmanager
+async def visit(settings_file: Path | None) -> AsyncIterator[Visit]:
+    """Open the store of the settings. Raises SettingsError and Unavailable."""
+    import structlog
+
+    from edge.config import load_settings
+    from edge.errors import SettingsError
+    from edge.store.client import open_store
+
+    settings = load_settings(settings_file, os.environ)
+    if settings.redis.url == "embedded:":
+        raise SettingsError(
+            ["[redis] url is `embedded:`: such a store lives and dies with one process"],
+            "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
+        )
+    # What the services log is meant for a journal; here their answers tell the same to a person.
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("error"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    async with open_store(settings.redis, consumer=None) as store:
+        yield Visit(settings, store)
+
+
+def now_ms() -> int:
+    """Give the present instant in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def read_json(file: Path) -> object:
+    """Read a file, or standard input for `-`, within the limits of a message; what cannot be used ends the command."""
+    from edge.errors import Refused
+    from edge.model.cloudevent import JSON, decode_data
+
+    try:
+        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return decode_data(JSON, text)
+    except OSError as error:
+        unusable(f"{file}: cannot be read: {error.strerror}")
+    except Refused as refusal:
+        unusable(f"{file}: {refusal.message}")
+
+
+def unusable(*reasons: str) -> NoReturn:
+    """End the command with status 2, telling what of its arguments cannot be used."""
+    for reason in reasons:
+        click.echo(f"edge: {reason}", err=True)
+    raise SystemExit(2)
+
+
+def print_json(data: object) -> None:
+    """Print one line of JSON; our own data types are written as they travel."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(data))
+
+
+def console() -> "Console":
+    """Give where to print for people: as wide as the terminal; a file or a pipe gets every line whole."""
+    from rich.console import Console
+
+    found = Console(highlight=False, markup=False, emoji=False)
+    return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

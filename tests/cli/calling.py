@@ -1,0 +1,8 @@
+"""How the tests call a command on the store of a test."""
+
+from collections.abc import Awaitable, Callable
+
+from click.testing import Result
+
+Edge = Callable[..., Awaitable[Result]]
+"""Takes the arguments of `edge` and, as `given`, its standard input; gives its end."""

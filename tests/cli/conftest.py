@@ -1,0 +1,50 @@
+"""A gateway's store and settings, and the commands that visit them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import structlog
+from click.testing import CliRunner, Result
+
+from edge.cli import main
+from edge.config import RedisSettings
+from edge.store.client import Store
+from tests.cli.calling import Edge
+from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant, wall_clock
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, redis: RedisSettings) -> Path:
+    """Settings that name the store of this test."""
+    file = tmp_path / "edge.toml"
+    file.write_text(f'[redis]\nurl = "{redis.url}"\nprefix = "{redis.prefix}"\n')
+    return file
+
+
+@pytest.fixture
+def edge(settings_file: Path) -> Iterator[Edge]:
+    """How to call `edge` on that store while a gateway may work on it."""
+
+    async def call(*arguments: object, given: str | None = None) -> Result:
+        command = [*map(str, arguments), "--settings", str(settings_file)]
+        return await asyncio.to_thread(CliRunner().invoke, main, command, given)
+
+    yield call
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def tool() -> FakeEquipment:
+    """Equipment that takes every command of the test recipes and answers when the test says so."""
+    return FakeEquipment()
+
+
+@pytest_asyncio.fixture
+async def plant(store: Store, tool: FakeEquipment) -> AsyncIterator[Plant]:
+    """A station that knows the work master `linear` and does not work yet."""
+    station = Plant(store, {TIGHTEN: tool, PHOTO: tool}, wall_clock)
+    await station.teach("linear", LINEAR)
+    yield station

