@@ -14,6 +14,7 @@ from edge.links.mqtt import Session, open_session
 from edge.northbound.calls import Calls
 from edge.northbound.inbox import Inbox
 from edge.northbound.publisher import Publisher
+from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
 from edge.southbound.mqtt import open_equipment
 from edge.station.answers import Answers
@@ -60,7 +61,12 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         await enter(beside(timers.run(), "timers"))
         if settings.mqtt.url:
             await _open_northbound(stack, settings, store, runs, calls)
-        yield _summary(settings, endpoint)
+        sidecars = None
+        if settings.rpc.listen:
+            sidecars = await enter(
+                open_rpc(settings.rpc, store, runs, calls, _source(settings), settings.gateway.scopes)
+            )
+        yield _summary(settings, endpoint, sidecars)
 
 
 async def _open_equipment(
@@ -134,8 +140,10 @@ def _source(settings: Settings) -> str:
     return f"urn:microdcs-edge:{settings.gateway.name}"
 
 
-def _summary(settings: Settings, endpoint: str | None) -> str:
+def _summary(settings: Settings, endpoint: str | None, sidecars: str | None) -> str:
     parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
     if endpoint:
         parts.append(f"OPC UA {endpoint}")
+    if sidecars:
+        parts.append(f"MessagePack-RPC {sidecars}")
     return "; ".join(parts)

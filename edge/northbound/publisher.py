@@ -2,20 +2,21 @@
 
 import asyncio
 
-import msgspec
 import structlog
 
 from edge.errors import Unavailable
 from edge.links.mqtt import Session, to_message
 from edge.model.cloudevent import CloudEvent, new_id
-from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
-from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent
-from edge.model.job_state import is_transition, state_entries
+from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE
+from edge.model.isa95 import JobOrderAndState, JobResponse
+from edge.model.job_state import state_entries
+from edge.northbound.events import look_up, progress_event, status_event
 from edge.northbound.topics import Topics
 from edge.station.runs import Progress
-from edge.store import changes, jobs
+from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
 
@@ -63,74 +64,34 @@ class Publisher:
 
     async def _publish(self, change: Change) -> None:
         topics = self._topics[change.scope]
-        job = await jobs.load(self._store, change.job_order_id)
+        job, response = await look_up(self._store, change)
         if job is None:
             await self._session.publish(topics.order(change.job_order_id), retain=True)
             await self._session.publish(topics.result(change.job_order_id), retain=True)
-        order = job.order if job else JobOrder(job_order_id=change.job_order_id)
-        state = state_entries(change.status)
-        response = await jobs.load_response(self._store, job) if job else None
-        if response:
-            response = msgspec.structs.replace(response, job_state=state)
-        correlation = job.correlation_id if job else None
-        if is_transition(change.cause):
-            told = JobStatusEvent(job_order=order, job_state=state, job_response=response)
-            # Published again after a crash, an event is known by its id.
-            event_id = f"{change.scope}/{change.position}"
-            await self._send(topics.events, STATUS_EVENT_TYPE, change.scope, correlation, told, event_id=event_id)
+        if event := status_event(self._source, change, job, response):
+            await self._session.send(to_message(event, topics.events))
         if job:
-            entry = JobOrderAndState(job_order=order, state=state_entries(job.status))
-            await self._send(topics.order(job.job_id), JOB_ORDER_TYPE, change.scope, correlation, entry, retain=True)
-        if response:
-            await self._send(
-                topics.result(change.job_order_id),
-                JOB_RESPONSE_TYPE,
-                change.scope,
-                correlation,
-                response,
-                retain=True,
-            )
+            entry = JobOrderAndState(job_order=job.order, state=state_entries(job.status))
+            await self._retain(topics.order(job.job_id), JOB_ORDER_TYPE, job, entry)
+        if job and response:
+            await self._retain(topics.result(job.job_id), JOB_RESPONSE_TYPE, job, response)
 
     async def _publish_progress(self) -> None:
         while True:
             progress = await self._progress.get()
-            job = progress.job
-            data = {
-                "job_id": job.job_id,
-                "at": progress.at,
-                "steps": [{"step": each.step, "active": each.active} for each in progress.steps],
-                "commands": [
-                    {
-                        "action": each.action,
-                        "phase": each.phase,
-                        "attempt": each.attempt,
-                        "type_id": each.type_id,
-                    }
-                    for each in progress.requests
-                ],
-            }
+            topic = self._topics[progress.job.scope].data
             try:
-                await self._send(self._topics[job.scope].data, PROGRESS_TYPE, job.scope, job.correlation_id, data)
+                await self._session.send(to_message(progress_event(self._source, progress), topic))
             except Unavailable as error:
-                logger.debug("progress dropped", job=job.job_id, reason=error.message)
+                logger.debug("progress dropped", job=progress.job.job_id, reason=error.message)
 
-    async def _send(
-        self,
-        topic: str,
-        event_type: str,
-        scope: str,
-        correlation: str | None,
-        data: object,
-        *,
-        event_id: str = "",
-        retain: bool = False,
-    ) -> None:
+    async def _retain(self, topic: str, event_type: str, job: Job, data: JobOrderAndState | JobResponse) -> None:
         event = CloudEvent(
-            id=event_id or new_id(),
+            id=new_id(),
             source=self._source,
             type=event_type,
-            subject=scope,
-            correlationid=correlation,
+            subject=job.scope,
+            correlationid=job.correlation_id,
             data=data,
         )
-        await self._session.send(to_message(event, topic, retain=retain))
+        await self._session.send(to_message(event, topic, retain=True))

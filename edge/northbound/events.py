@@ -1,0 +1,61 @@
+"""The events that tell what happens: each transition of a job's state, and the progress of running recipes."""
+
+import msgspec
+
+from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
+from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
+from edge.model.job_state import is_transition, state_entries
+from edge.station.runs import Progress
+from edge.store import jobs
+from edge.store.changes import Change
+from edge.store.client import Store
+from edge.store.jobs import Job
+
+
+async def look_up(store: Store, change: Change) -> tuple[Job | None, JobResponse | None]:
+    """Give the job of a change as it is now, and its response with the state right after the change."""
+    job = await jobs.load(store, change.job_order_id)
+    response = await jobs.load_response(store, job) if job else None
+    if response:
+        response = msgspec.structs.replace(response, job_state=state_entries(change.status))
+    return job, response
+
+
+def status_event(source: str, change: Change, job: Job | None, response: JobResponse | None) -> CloudEvent | None:
+    """Make the event of a change (OPC 10031-4, 6.2.8); a change that is no transition has none.
+
+    Told again, or by another way, it has the same id.
+    """
+    if not is_transition(change.cause):
+        return None
+    order = job.order if job else JobOrder(job_order_id=change.job_order_id)
+    return CloudEvent(
+        id=f"{change.scope}/{change.position}",
+        source=source,
+        type=STATUS_EVENT_TYPE,
+        subject=change.scope,
+        correlationid=job.correlation_id if job else None,
+        data=JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response),
+    )
+
+
+def progress_event(source: str, progress: Progress) -> CloudEvent:
+    """Make the event that tells which steps changed and which commands were sent."""
+    job = progress.job
+    return CloudEvent(
+        id=new_id(),
+        source=source,
+        type=PROGRESS_TYPE,
+        subject=job.scope,
+        correlationid=job.correlation_id,
+        data={
+            "job_id": job.job_id,
+            "at": progress.at,
+            "steps": [{"step": each.step, "active": each.active} for each in progress.steps],
+            "commands": [
+                {"action": each.action, "phase": each.phase, "attempt": each.attempt, "type_id": each.type_id}
+                for each in progress.requests
+            ],
+        },
+    )

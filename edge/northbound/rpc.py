@@ -1,0 +1,89 @@
+"""Lets programs beside the gateway call it by MessagePack-RPC as the MES does, and tells them what the MES is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import structlog
+
+from edge.config import RpcSettings
+from edge.errors import Refused, Unavailable
+from edge.links.background import beside
+from edge.links.cloudevent_rpc import form_of, from_map, to_map
+from edge.links.rpc_server import Method, Server, open_server
+from edge.northbound.calls import Calls, Incoming
+from edge.northbound.events import look_up, progress_event, status_event
+from edge.station.runs import Progress, Runs
+from edge.store import changes
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+_RETRY_S = 1.0
+
+
+@asynccontextmanager
+async def open_rpc(
+    settings: RpcSettings, store: Store, runs: Runs, calls: Calls, source: str, scopes: Sequence[str]
+) -> AsyncIterator[str]:
+    """Take calls, and tell what happens, until the end of the block; gives where. Raises as `open_server` does."""
+    # An event that names no scope can mean only one.
+    only = scopes[0] if len(scopes) == 1 else ""
+    methods: dict[str, Method] = {"publish": partial(_publish, calls, only), "heartbeat": _heartbeat}
+    async with open_server(settings, methods) as server:
+        teller = _Teller(server, store, source)
+        runs.watchers.append(teller.watch)
+        async with beside(teller.follow(scopes), "rpc events"):
+            yield server.url
+
+
+async def _publish(calls: Calls, scope: str, params: Sequence[Any]) -> object:
+    match params:
+        case [dict(event)] | [dict(event), dict() | None]:
+            told = {name: value for name, value in event.items() if isinstance(name, str) and isinstance(value, str)}
+            answer = await calls.answer(Incoming(partial(from_map, event), told, scope, "rpc"))
+            return [to_map(answer, form_of(event))]
+        case _:
+            reason = "publish takes a CloudEvent and, if at all, its transportmetadata."
+            raise Refused("invalid_params", reason, "Send both as maps.")
+
+
+async def _heartbeat(_: Sequence[Any]) -> None:
+    """Do nothing: that it is answered is what the caller wants to know, and that it came what the server does."""
+
+
+class _Teller:
+    """Tells those who are connected; what happened before is in the store, where they may ask for it."""
+
+    def __init__(self, server: Server, store: Store, source: str) -> None:
+        self._server = server
+        self._store = store
+        self._source = source
+
+    def watch(self, progress: Progress) -> None:
+        """Tell the progress of a run."""
+        if self._server.clients:
+            self._server.notify("cloudevent", to_map(progress_event(self._source, progress)), "data")
+
+    async def follow(self, scopes: Iterable[str]) -> None:
+        """Tell every transition until cancelled; a store that is gone is waited for."""
+        positions: dict[str, str] = {}
+        waits = False
+        while True:
+            try:
+                positions = positions or await changes.latest(self._store, scopes)
+                async for change in changes.follow(self._store, positions):
+                    await self._tell(change)
+                    positions[change.scope] = change.position
+                    waits = False
+            except Unavailable as error:
+                if not waits:
+                    logger.warning("rpc events wait for the store", reason=error.message)
+                waits = True
+                await asyncio.sleep(_RETRY_S)
+
+    async def _tell(self, change: changes.Change) -> None:
+        if self._server.clients and (event := status_event(self._source, change, *await look_up(self._store, change))):
+            self._server.notify("cloudevent", to_map(event), "events")
