@@ -66,7 +66,7 @@ async def test_a_missing_or_wrong_password_is_named_as_a_fault_of_the_settings(t
 
 
 async def test_a_user_who_may_not_write_is_named_as_a_fault_of_the_settings(tmp_path: Path) -> None:
-    reader = ("--user", "default", "on", "nopass", "~*", "+@read", "+hello", "+ping", "+client|setinfo")
+    reader = ("--user", "default", "on", "nopass", "~*", "+@read", "+hello", "+ping", "+client")
     async with own_server(tmp_path, *reader) as server:
         error = await refusal_of(server.url)
     assert isinstance(error, SettingsError)
