@@ -12,7 +12,15 @@ from edge.model.job_state import TEXT, Cause
 _comment_option = click.option("--comment", help="A remark that stays with the job.")
 
 
-@click.group()
+class InOrder(click.Group):
+    """Lists its commands as they are written down: those that look first, then the way a job goes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        return list(self.commands)
+
+
+@click.group(cls=InOrder)
 def jobs() -> None:
     """Look at jobs, and store, start, hold or end them.
 
@@ -28,8 +36,9 @@ def jobs() -> None:
     "--state",
     "states",
     type=click.Choice(list(TEXT.values()), case_sensitive=False),
+    metavar="STATE",
     multiple=True,
-    help="Jobs in this state only; may be given again.",
+    help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be given again.",
 )
 @settings_option
 @json_option
@@ -123,8 +132,8 @@ def store(
 ) -> None:
     """Store a job order.
 
-    FILE holds it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]};
-    - reads standard input.
+    FILE holds it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}. If it
+    is -, standard input is read.
     """
     from edge.cli.job_call import call_with_order
 
@@ -139,7 +148,10 @@ def store(
 @settings_option
 @json_option
 def update(file: Path, scope: str | None, comment: str | None, settings_file: Path | None, *, as_json: bool) -> None:
-    """Replace a job order that has not started by the one in FILE."""
+    """Replace a job order that has not started.
+
+    FILE holds the whole new order, as for `edge jobs store`.
+    """
     from edge.cli.job_call import call_with_order
 
     asyncio.run(call_with_order(settings_file, Cause.UPDATE, file, scope, comment)).tell(as_json=as_json)

@@ -51,7 +51,7 @@ def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> Non
 
 
 @station.command("set", epilog="Example: edge station set workmaster rear-axle.json --id rear-axle")
-@click.argument("kind", type=click.Choice(KINDS, case_sensitive=False))
+@click.argument("kind", type=click.Choice(KINDS, case_sensitive=False), metavar="KIND")
 @click.argument("what", nargs=-1)
 @click.option("--delete", is_flag=True, help="Take it away instead.")
 @click.option("--id", "master_id", help="The file is a recipe alone: make it the Work Master of this ID.")
@@ -67,6 +67,8 @@ def set_(
     delete: bool,
 ) -> None:
     """Set what a scope may use, or with --delete take it away.
+
+    KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset or jobacceptance.
 
     WHAT are ids or files. What ends in .json, or - for standard input, is read as a payload in OPC UA spelling, one
     item or a list; everything else is an id. A Work Master needs a file unless it is deleted. For jobacceptance WHAT

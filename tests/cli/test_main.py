@@ -1,7 +1,9 @@
 """The command `edge` answers at once, loads what it is asked for, and tells errors to people."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +12,10 @@ from click.testing import CliRunner
 import edge
 from edge.cli import COMMANDS, CommandTable, main
 from edge.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
+from tests.cli.reference import commands, heading, section
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+EVERY_COMMAND = list(commands(click.Context(main, info_name="edge")))[1:]
 
 
 def test_help_lists_every_command_without_loading_one() -> None:
@@ -65,3 +71,20 @@ def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: Ed
     assert error.message in answer.stderr
     assert error.advice in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
+def test_the_reference_page_says_of_each_command_what_its_help_says(context: click.Context) -> None:
+    said = section(context)
+    assert said in PAGE.read_text(encoding="utf-8"), f"in {PAGE.name} this section belongs:\n\n{said}"
+
+
+def test_the_reference_page_has_the_commands_there_are_in_their_order() -> None:
+    found = re.findall(r"^##+ edge .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found == [heading(context) for context in EVERY_COMMAND]
+
+
+@pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
+def test_each_command_shows_an_example_of_itself(context: click.Context) -> None:
+    if not isinstance(context.command, click.Group):
+        assert re.match(rf"Example: {context.command_path}\b", context.command.epilog or "")

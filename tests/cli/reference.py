@@ -1,0 +1,52 @@
+"""The sections of the reference page of commands, as the commands' own help has them."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from inspect import cleandoc
+
+import click
+
+WIDTH = 120
+
+
+def commands(context: click.Context) -> Iterator[click.Context]:
+    """Walk through a command and all below it."""
+    yield context
+    group = context.command
+    if isinstance(group, click.Group):
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from commands(click.Context(command, info_name=name, parent=context))
+
+
+def heading(context: click.Context) -> str:
+    """Give the heading of a command: one level lower for one of a group."""
+    return f"{'#' * (2 + context.command_path.count(' ') - 1)} {context.command_path}"
+
+
+def section(context: click.Context) -> str:
+    """Write the section of a command: what it does, how it is called, what its options mean, an example."""
+    command = context.command
+    told = [heading(context), *_paragraphs(command.help or "")]
+    if not isinstance(command, click.Group):
+        told.append(f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}")
+        if rows := list(_rows(context)):
+            told.append("\n".join(("| option | meaning |", "|---|---|", *rows)))
+        if command.epilog:
+            told.append(re.sub(r"^Example: (.*)$", r"Example: `\1`", command.epilog))
+    return "\n\n".join(told) + "\n"
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for paragraph in cleandoc(text).split("\n\n"):
+        yield textwrap.fill(" ".join(paragraph.split()), WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def _rows(context: click.Context) -> Iterator[str]:
+    for option in context.command.params:
+        record = option.get_help_record(context)
+        if record and record[1]:
+            names, meaning = (cell.replace("|", "\\|") for cell in record)
+            yield f"| `{names}` | {meaning} |"
