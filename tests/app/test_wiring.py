@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.errors import SettingsError
+from edge.links.rpc import open_client
 from edge.sim.broker import open_broker
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
@@ -36,6 +37,14 @@ async def test_it_says_what_it_serves_and_leaves_nothing_open(
 async def test_what_is_switched_off_is_not_there(redis: RedisSettings) -> None:
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)) as summary:
         assert summary == "scopes station-1; 0 pieces of equipment"
+
+
+async def test_programs_beside_it_may_call_it_without_a_broker(redis: RedisSettings, tmp_path: Path) -> None:
+    rpc = RpcSettings(listen=f"unix://{tmp_path}/rpc.sock")
+    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, rpc=rpc)
+    async with open_gateway(settings) as summary, open_client(rpc.listen) as client:
+        assert summary.endswith(f"; MessagePack-RPC {rpc.listen}")
+        assert await client.call("heartbeat") is None
 
 
 async def test_equipment_may_have_a_broker_of_its_own(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> None:
