@@ -70,6 +70,8 @@ class Framing(OPCUAProtocol):
 
     async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:
         await self._writable.wait()
+        if self.transport.is_closing():  # what they asked before they left needs no answer
+            return False
         goes_on: bool = await super()._process_one_msg(header, buf)
         if goes_on and not self.transport.is_closing() and self.messages.qsize() < _PAUSE_AT:
             self.transport.resume_reading()

@@ -189,6 +189,13 @@ async def test_who_asks_faster_than_we_answer_has_to_wait(framing: Framing) -> N
     assert framing.processor.processed == 16
 
 
+async def test_who_has_left_is_answered_no_more(framing: Framing) -> None:
+    framing.data_received(hellos(3))
+    framing.transport.close()
+    await settled()
+    assert framing.processor.processed == 0
+
+
 async def test_more_questions_at_once_than_we_keep_end_the_connection(framing: Framing) -> None:
     framing.data_received(hellos(501))
     assert framing.transport.done[-1] == "abort"
