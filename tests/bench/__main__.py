@@ -13,7 +13,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import engine, gateway
+from tests.bench import engine, gateway, opcua
 from tests.bench.measure import Row
 
 COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
@@ -24,6 +24,7 @@ COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
     ("aof", lambda row: row.aof),
     ("latency ms (median)", lambda row: row.latency_ms and row.latency_ms["median"]),
     ("p95", lambda row: row.latency_ms and row.latency_ms["p95"]),
+    ("p99", lambda row: row.latency_ms and row.latency_ms["p99"]),
     ("ms/step", lambda row: row.step_ms),
     ("steps/s", lambda row: row.steps_per_s),
     ("cpu s/1000", lambda row: row.cpu_s_per_1000_steps),
@@ -44,6 +45,8 @@ async def quick() -> AsyncIterator[Row]:
     yield await gateway.over_mqtt(10, 10)
     for row in await gateway.start_and_idle(10):
         yield row
+    async for row in opcua.reads_beside_changes(5):
+        yield row
 
 
 async def full() -> AsyncIterator[Row]:
@@ -59,6 +62,8 @@ async def full() -> AsyncIterator[Row]:
     for conc in (1, 10, 100):
         yield await gateway.over_mqtt(50, conc)
     for row in await gateway.start_and_idle(30):
+        yield row
+    async for row in opcua.reads_beside_changes(20):
         yield row
 
 

@@ -42,6 +42,7 @@ def spread(seconds: Sequence[float]) -> dict[str, float]:
         "median": round(statistics.median(ordered), 4),
         "min": round(ordered[0], 4),
         "p95": round(ordered[int(0.95 * (len(ordered) - 1))], 4),
+        "p99": round(ordered[int(0.99 * (len(ordered) - 1))], 4),
         "max": round(ordered[-1], 4),
         "n": len(ordered),
     }
