@@ -19,6 +19,8 @@ MAX_NESTING = 40
 """A message, its parameters, an event and its data are levels too: the data itself may have what MQTT allows it."""
 
 _LARGEST_ID = 0xFFFF_FFFF
+_LONGEST_METHOD = 100
+"""A method is named in errors and logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,8 @@ def _read(frame: bytes) -> Request | Response | Notification | Faulty:
 
 
 def _fault_of(method: object, params: object) -> str | None:
-    if not isinstance(method, str):
-        return "method is no text"
+    if not isinstance(method, str) or len(method) > _LONGEST_METHOD:
+        return f"method is no text of at most {_LONGEST_METHOD} characters"
     if not isinstance(params, list):
         return "parameters are no list"
     if _nests_deeper(params, MAX_NESTING):

@@ -18,11 +18,12 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
+METHODS = st.text(max_size=100)
 IDS = st.integers(0, 2**32 - 1)
 MESSAGES = st.one_of(
-    st.builds(Request, IDS, st.text(), st.lists(VALUES, max_size=3)),
+    st.builds(Request, IDS, METHODS, st.lists(VALUES, max_size=3)),
     st.builds(Response, IDS, VALUES, VALUES),
-    st.builds(Notification, st.text(), st.lists(VALUES, max_size=3)),
+    st.builds(Notification, METHODS, st.lists(VALUES, max_size=3)),
 )
 
 
@@ -69,7 +70,8 @@ def test_a_message_is_the_list_that_the_specification_says(message: Any, packed:
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ([0, 5, 42, []], "method is no text"),
+        ([0, 5, 42, []], "method is no text of at most 100 characters"),
+        ([0, 5, "m" * 101, []], "method is no text of at most 100 characters"),
         ([0, 5, "publish", {"id": 1}], "parameters are no list"),
         ([0, 5, "publish", nested(MAX_NESTING + 2)], f"parameters are nested deeper than {MAX_NESTING} levels"),
     ],
