@@ -159,11 +159,11 @@ async def test_what_one_instance_holds_of_a_job_is_never_taken_for_a_later_job_o
         await plant.ask(Cause.CLEAR, "J1")
         await plant.teach("linear", linear(action("x", "new")))
         await started(plant, "J1")
-        assert (await other.ask(Cause.PAUSE, "J1")).status == 1
+        assert (await other.ask(Cause.ABORT, "J1")).status == 1
     stored = await runs.load(plant.store, "J1")
     assert stored
     assert set(stored.run.steps) == {"new"}
-    assert stored.run.paused
+    assert [each.state for each in stored.run.associations.values()] == [ActionState.STOPPED]
 
 
 async def test_the_job_that_has_waited_longest_takes_an_event_that_names_none(plant: Plant) -> None:
