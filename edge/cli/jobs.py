@@ -67,14 +67,14 @@ def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None
 @json_option
 def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show all of a job: its order, its run with steps and actions, its response."""
-    from edge.cli.job_view import detail, report
+    from edge.cli.job_report import detail, report
     from edge.cli.stored import read
 
     stored = asyncio.run(read(settings_file, job))
     if as_json:
-        print_json(detail(stored.job, stored.run, stored.net, stored.response))
+        print_json(detail(stored))
         return
-    for part in report(stored.job, stored.run, stored.net, stored.response, now_ms()):
+    for part in report(stored, now_ms()):
         console().print(part)
 
 
