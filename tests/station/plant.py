@@ -110,6 +110,7 @@ class Plant:
         self.worker = Worker(store, (SCOPE,), self.runs, self.dispatch, self.starter)
         self.timers = Timers(store, self.runs)
         self.jobs = JobService(store, self.runs, max_job_orders, DEDUPE_MS)
+        self.jobs.watchers.append(self.timers.expect)
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator["Plant"]:

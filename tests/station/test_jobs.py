@@ -1,7 +1,6 @@
-"""The eleven job methods in every state, and what makes the station accept or decline an order."""
+"""The eleven job methods in every state, called once, twice and many at a time."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,20 +8,14 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.model.isa95 import (
-    Equipment,
     IdCall,
-    JobOrder,
     LocalizedText,
-    Material,
     Parameter,
-    Personnel,
-    PhysicalAsset,
     ReturnStatus,
 )
 from edge.model.job_state import METHODS, Cause, JobState, SubState
-from edge.model.station import ResourceKind
 from edge.station.jobs import CallAnswer, JobCall
-from edge.store import changes, jobs, resources
+from edge.store import changes, jobs
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -225,124 +218,6 @@ async def test_a_job_updated_before_its_start_runs_as_updated(plant: Plant, tool
     assert (await plant.job("J1")).order == updated
     assert tool.commands[0].parameters == {"torque": 12}
     assert float(await plant.store.execute("ZSCORE", plant.store.keys.joborder_list(SCOPE), "J1")) == 9
-
-
-@pytest.mark.usefixtures("plant")
-async def test_the_limit_of_jobs_frees_when_one_ends(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> None:
-    async with instance(redis, {TIGHTEN: tool}, clock, max_job_orders=2) as full, full.at_work():
-        tool.replies = obliging
-        await full.order(Cause.STORE, order("J1"))
-        await full.order(Cause.STORE, order("J2"))
-        declined = await full.order(Cause.STORE, order("J3"))
-        assert declined.status == UNABLE
-        assert "2 job orders" in declined.reasons[0]
-        await full.ask(Cause.START, "J1")
-        await full.until_state("J1", JobState.ENDED)
-        assert (await full.order(Cause.STORE, order("J3"))).status == OK
-
-
-@pytest.mark.usefixtures("plant")
-async def test_the_limit_holds_when_many_orders_come_at_a_time(
-    redis: RedisSettings, tool: FakeEquipment, clock: Clock
-) -> None:
-    async with instance(redis, {TIGHTEN: tool}, clock, max_job_orders=3) as full:
-        answers = await asyncio.gather(*(full.order(Cause.STORE, order(f"J{number}")) for number in range(12)))
-    assert sorted(answer.status for answer in answers) == [*[OK] * 3, *[UNABLE] * 9]
-
-
-@pytest.mark.parametrize("frees", [Cause.CANCEL, Cause.ABORT])
-async def test_the_limit_frees_when_a_job_is_cancelled_or_aborted(plant: Plant, frees: Cause) -> None:
-    await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, 1))
-    await plant.order(Cause.STORE, order("J1"))
-    assert (await plant.order(Cause.STORE, order("J2"))).status == UNABLE
-    await plant.ask(frees, "J1")
-    assert (await plant.order(Cause.STORE, order("J2"))).status == OK
-
-
-async def test_the_mes_may_set_the_limit_and_take_it_back(plant: Plant) -> None:
-    await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, 0))
-    assert (await plant.order(Cause.STORE, order("J1"))).status == UNABLE
-    await plant.store.commit(resources.set_max_job_orders(plant.store.keys, SCOPE, None))
-    assert (await plant.order(Cause.STORE, order("J1"))).status == OK
-
-
-NAMED: list[tuple[ResourceKind, str, Callable[[str], JobOrder]]] = [
-    (ResourceKind.EQUIPMENT, "equipment", lambda each: order("J1", equipment_requirements=(Equipment(id=each),))),
-    (ResourceKind.PERSONNEL, "personnel", lambda each: order("J1", personnel_requirements=(Personnel(id=each),))),
-    (
-        ResourceKind.PHYSICAL_ASSET,
-        "physicalasset",
-        lambda each: order("J1", physical_asset_requirements=(PhysicalAsset(id=each),)),
-    ),
-    (
-        ResourceKind.MATERIAL_CLASS,
-        "materialclass",
-        lambda each: order("J1", material_requirements=(Material(material_class_id=each),)),
-    ),
-    (
-        ResourceKind.MATERIAL_DEFINITION,
-        "materialdefinition",
-        lambda each: order("J1", material_requirements=(Material(material_definition_id=each),)),
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "word", "naming"), NAMED, ids=lambda each: each if isinstance(each, str) else "")
-async def test_what_an_order_names_must_be_known(
-    plant: Plant, kind: ResourceKind, word: str, naming: Callable[[str], JobOrder]
-) -> None:
-    await plant.store.commit(resources.allow(plant.store.keys, kind, SCOPE, ["known", "also"]))
-    declined = await plant.order(Cause.STORE, naming("stranger"))
-    assert declined == CallAnswer(UNABLE, (f"{word} 'stranger' is not known to this station",))
-    assert await jobs.load(plant.store, "J1") is None
-    assert (await plant.order(Cause.STORE, naming("known"))).status == OK
-    assert (await plant.order(Cause.UPDATE, naming("stranger"))).status == UNABLE
-    await plant.store.commit(resources.disallow(plant.store.keys, kind, SCOPE, ["also"]))
-    assert (await plant.order(Cause.UPDATE, naming("also"))).status == UNABLE
-
-
-async def test_the_work_master_an_order_names_must_be_known_in_its_scope(plant: Plant) -> None:
-    assert (await plant.order(Cause.STORE, order("J1", "stranger"))).status == UNABLE
-    assert (await plant.order(Cause.STORE, order("J1"), scope="station-2")).status == UNABLE
-
-
-async def test_everything_that_is_not_known_is_named_in_one_answer(plant: Plant) -> None:
-    strange = order("J1", "m", equipment_requirements=(Equipment(id="e"),), personnel_requirements=(Personnel(id="p"),))
-    assert len((await plant.order(Cause.STORE, strange)).reasons) == 3
-
-
-@pytest.mark.parametrize(
-    "job_id", ["", "x" * 256, "line\nbreak", "nul\0", f"list:{SCOPE}", f"open:{SCOPE}", "changes:_global"]
-)
-async def test_an_id_that_is_none_or_would_name_another_of_our_keys_is_refused(plant: Plant, job_id: str) -> None:
-    await plant.order(Cause.STORE, order("J1"))
-    before = await all_keys(plant.store)
-    assert (await plant.order(Cause.STORE, order(job_id))).status == INVALID
-    assert (await plant.order(Cause.UPDATE, order(job_id))).status == INVALID
-    for method in METHODS[2:]:
-        if method is not Cause.UPDATE:
-            assert (await plant.ask(method, job_id)).status == UNKNOWN
-    added = set(await all_keys(plant.store)) - set(before)
-    assert all(":cededupe:" in key for key in added)
-
-
-@pytest.mark.parametrize("priority", [10**30, -(2**15) - 1, 2**15])
-async def test_a_priority_beyond_int16_is_refused(plant: Plant, priority: int) -> None:
-    assert (await plant.order(Cause.STORE, order("J1", priority=priority))).status == INVALID
-    assert await jobs.load(plant.store, "J1") is None
-
-
-@pytest.mark.parametrize("job_id", ["a b", "a:b", "a/b/c", "%41", "größe 螺丝 🔩", "a+#", "{x}", "*", "J1/r/a/1"])
-async def test_a_job_id_may_hold_any_character_that_can_be_printed(
-    plant: Plant, tool: FakeEquipment, job_id: str
-) -> None:
-    tool.replies = obliging
-    async with plant.at_work():
-        assert (await plant.order(Cause.STORE_AND_START, order(job_id))).status == OK
-        await plant.until_state(job_id, JobState.ENDED)
-    assert [command.job_id for command in tool.commands] == [job_id, job_id]
-    assert (await plant.ask(Cause.CLEAR, job_id)).status == OK
-    assert await jobs.list_ids(plant.store, SCOPE) == []
 
 
 async def test_the_remark_of_a_call_is_kept(plant: Plant) -> None:
