@@ -56,6 +56,7 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         calls = Calls(_source(settings), settings.gateway.scopes, jobs, station_settings)
         endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
         timers = Timers(store, runs)
+        jobs.watchers.append(timers.expect)
         worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
         await enter(beside(worker.run(), "worker"))
         await enter(beside(timers.run(), "timers"))

@@ -9,7 +9,7 @@ import msgspec
 from edge.model.isa95 import JobOrder
 
 MAX_ID_LENGTH = 255
-RESERVED_ID_STARTS = ("list:", "open:", "changes:")
+RESERVED_ID_STARTS = ("list:", "open:", "startable:", "changes:")
 """An id that begins so would name one of our own records (`joborder:list:…`) instead of a job order or work master."""
 
 _INT16 = range(-(2**15), 2**15)

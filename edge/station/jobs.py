@@ -1,6 +1,7 @@
 """Takes one job method call and answers it: the eleven methods of ISA95JobOrderReceiverObjectType."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -13,12 +14,11 @@ from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Asked, Decision, NotAllowed
 from edge.station.runs import NoRun, Runs
-from edge.station.start import end_without_run
-from edge.store import dedupe, jobs, resources, work
+from edge.station.start import end_without_run, let_start
+from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
-from edge.store.work import WorkKind
 
 logger = structlog.get_logger(__name__)
 
@@ -49,6 +49,14 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class _Change:
+    """The call changes the stored job; `due` is the instant at which the job wants attention because of it."""
+
+    commit: Commit
+    due: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _ToRun:
     """The call is for the running recipe: it decides, and job and run are written together."""
 
@@ -56,6 +64,7 @@ class _ToRun:
     signal: Signal
 
 
+_NOTHING = _Change(Commit())
 _DONE = CallAnswer(ReturnStatus.NO_ERROR)
 _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in this scope",))
 
@@ -68,6 +77,8 @@ class JobService:
         self._runs = active
         self._max_job_orders = max_job_orders
         self._dedupe_ms = dedupe_ms
+        self.watchers: list[Callable[[int], None]] = []
+        """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
     async def call(self, call: JobCall) -> CallAnswer:
         """Take a call; when this returns, its effect is in the store. Raises Unavailable when the store is gone."""
@@ -87,21 +98,24 @@ class JobService:
                     logger.warning("job method refused", method=call.method, scope=call.scope, reasons=answer.reasons)
                 return answer
 
-    async def _carry_out(self, call: JobCall, plan: Commit | CallAnswer | _ToRun) -> CallAnswer | None:
+    async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
         """Do what was planned; None when somebody else was faster and all has to be looked at again."""
         match plan:
-            case Commit():
+            case _Change():
                 return await self._write(call, plan, _DONE)
             case CallAnswer():
-                return await self._write(call, Commit(), plan)
+                return await self._write(call, _NOTHING, plan)
             case _ToRun(job_id, signal):
                 return await self._tell_run(call, job_id, signal)
             case _:
                 assert_never(plan)
 
-    async def _write(self, call: JobCall, commit: Commit, answer: CallAnswer) -> CallAnswer | None:
-        match await self._runs.write(join((commit, self._mark(call, answer)))):
+    async def _write(self, call: JobCall, change: _Change, answer: CallAnswer) -> CallAnswer | None:
+        match await self._runs.write(join((change.commit, self._mark(call, answer)))):
             case Committed():
+                if change.due is not None:
+                    for watch in self.watchers:
+                        watch(change.due)
                 return answer
             case Stale():
                 return None
@@ -112,13 +126,13 @@ class JobService:
             case Decision():
                 return _DONE
             case Ignored(reason=reason):
-                return await self._write(call, Commit(), CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (reason,)))
+                return await self._write(call, _NOTHING, CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (reason,)))
             case NotAllowed() | NoRun():
-                return await self._write(call, Commit(), _not_in_this_state(call.method, None))
+                return await self._write(call, _NOTHING, _not_in_this_state(call.method, None))
             case Stale():
                 return None
 
-    async def _plan_order(self, call: JobCall, arguments: OrderCall) -> Commit | CallAnswer:
+    async def _plan_order(self, call: JobCall, arguments: OrderCall) -> _Change | CallAnswer:
         """Plan Store, StoreAndStart and Update."""
         order = arguments.job_order
         if faults := faults_of_order(order):
@@ -142,13 +156,14 @@ class JobService:
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
         return self._store_new(call, arguments, limit)
 
-    def _replace(self, before: Job, arguments: OrderCall) -> Commit:
+    def _replace(self, before: Job, arguments: OrderCall) -> _Change:
         job = msgspec.structs.replace(
             before, order=arguments.job_order, comment=arguments.comment or (), revision=before.revision + 1
         )
-        return jobs.save(self._store.keys, before, job, ((Cause.UPDATE, job.status),), self._runs.clock())
+        now = self._runs.clock()
+        return self._with_start(jobs.save(self._store.keys, before, job, ((Cause.UPDATE, job.status),), now), job, now)
 
-    def _store_new(self, call: JobCall, arguments: OrderCall, limit: int) -> Commit:
+    def _store_new(self, call: JobCall, arguments: OrderCall, limit: int) -> _Change:
         now = self._runs.clock()
         job = Job(
             order=arguments.job_order,
@@ -158,15 +173,10 @@ class JobService:
             comment=arguments.comment or (),
             stored_at=now,
         )
-        parts = [
-            jobs.save(self._store.keys, None, job, ((call.method, job.status),), now),
-            jobs.room_for(self._store.keys, job, limit),
-        ]
-        if call.method is Cause.STORE_AND_START:
-            parts.append(self._start(job))
-        return join(parts)
+        saved = jobs.save(self._store.keys, None, job, ((call.method, job.status),), now)
+        return self._with_start(join((saved, jobs.room_for(self._store.keys, job, limit))), job, now)
 
-    async def _plan_change(self, call: JobCall, arguments: IdCall) -> Commit | CallAnswer | _ToRun:
+    async def _plan_change(self, call: JobCall, arguments: IdCall) -> _Change | CallAnswer | _ToRun:
         """Plan the methods that name a stored job order."""
         # What cannot be the id of a job may be the name of another of our keys.
         possible = not any(faults_of_id("JobOrderID", arguments.job_order_id))
@@ -178,18 +188,22 @@ class JobService:
             return _not_in_this_state(call.method, job.status)
         now = self._runs.clock()
         if isinstance(target, Removed):
-            return jobs.remove(self._store.keys, job, call.method, now)
+            return _Change(jobs.remove(self._store.keys, job, call.method, now))
         if job.status.state in _RUN_STATES:
             return _ToRun(job.job_id, _SIGNALS[call.method])
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
-            return end_without_run(self._store.keys, job, remarked, call.method, now, self._runs.keep_ended_ms)
+            keep = self._runs.keep_ended_ms
+            return _Change(end_without_run(self._store.keys, job, remarked, call.method, now, keep))
         moved = msgspec.structs.replace(remarked, status=target, revision=job.revision + 1)
-        saved = jobs.save(self._store.keys, job, moved, ((call.method, target),), now)
-        return join((saved, self._start(job))) if call.method is Cause.START else saved
+        return self._with_start(jobs.save(self._store.keys, job, moved, ((call.method, target),), now), moved, now)
 
-    def _start(self, job: Job) -> Commit:
-        return work.add(self._store.keys, job.scope, WorkKind.START_RECIPE, job.job_id)
+    def _with_start(self, saved: Commit, job: Job, now: int) -> _Change:
+        """Add to the writing of a job what makes it start, where it is allowed to."""
+        if job.status.state is not JobState.ALLOWED_TO_START:
+            return _Change(saved)
+        started = join((saved, let_start(self._store.keys, job, now)))
+        return _Change(started, job.earliest_start if job.earliest_start > now else None)
 
     def _mark(self, call: JobCall, answer: CallAnswer) -> Commit:
         text = msgspec.json.encode(answer).decode()

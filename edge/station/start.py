@@ -1,10 +1,12 @@
-"""Starts a job that is allowed to start: finds its recipe, begins its run; or fails it at once with the reason."""
+"""Starts jobs that are allowed to start, each in its turn: finds its recipe and begins its run, or fails it."""
 
+import asyncio
 from dataclasses import dataclass
 
 import msgspec
 import structlog
 
+from edge.errors import Unavailable
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState, JobStatus
@@ -20,7 +22,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.work import Work
+from edge.store.work import Work, WorkKind
 
 logger = structlog.get_logger(__name__)
 
@@ -37,22 +39,59 @@ class Starter:
         self._store = store
         self._runs = active
         self._dispatch = dispatch
+        self._in_hand: set[str] = set()
+        self._choosing = asyncio.Lock()
 
     async def start(self, asked: Work) -> None:
-        """Begin the run of a job and acknowledge the work in one commit. Raises Unavailable when the store is gone."""
+        """Begin the run of the job whose turn it is, and acknowledge the work, in one commit.
+
+        There is at least as much of this work as there are jobs in the queue of starts. The job that caused it may
+        have to let others go first; its turn comes with theirs. Raises Unavailable when the store is gone.
+        """
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
+        seen: set[str] = set()
         finished = False
         while not finished:
-            job = await jobs.load(self._store, asked.job_id)
-            if job is None or job.status.state is not JobState.ALLOWED_TO_START:
-                # Revoked, cancelled, or started by an earlier entry: nothing is left to do.
+            job_id = await self._choose(asked, seen)
+            if job_id is None:
+                # Revoked, cancelled, put off, or started by an earlier entry: nothing is left to do.
                 await self._store.commit(done)
                 return
+            try:
+                job = await jobs.load(self._store, job_id)
+                if job and job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= self._runs.clock():
+                    finished = await self._start(job, done)
+                else:
+                    seen.add(job_id)
+            finally:
+                self._in_hand.discard(job_id)
+
+    async def _choose(self, asked: Work, seen: set[str]) -> str | None:
+        """Take in hand the first in the queue of starts that no other entry has in hand here."""
+        async with self._choosing:
+            passed = self._in_hand | seen
+            first = await jobs.first_to_start(self._store, asked.scope, len(passed) + 1)
+            # The job that was asked for comes last: it is in the queue, or its entry is older than the queue.
+            for job_id in (*first, asked.job_id):
+                if job_id not in passed:
+                    self._in_hand.add(job_id)
+                    return job_id
+        return None
+
+    async def _start(self, job: Job, done: Commit) -> bool:
+        try:
             match await self._recipe_of(job):
                 case Net() as net:
-                    finished = await self._begin(job, net, done)
+                    return await self._begin(job, net, done)
                 case _NoRecipe(reason):
-                    finished = await self._fail(job, reason, done)
+                    return await self._fail(job, reason, done)
+        except Unavailable:
+            raise
+        except Exception as error:
+            # A defect at the start of one job must not keep those behind it from their turn.
+            logger.exception("start met a defect", job=job.job_id)
+            reason = f"its start met a defect of this software: {type(error).__name__}"
+            return await self._fail(job, reason, done)
 
     async def _recipe_of(self, job: Job) -> Net | _NoRecipe:
         if not job.order.work_master_id:
@@ -83,6 +122,19 @@ class Starter:
             self._store.keys, job, failed, Cause.FAIL, self._runs.clock(), self._runs.keep_ended_ms
         )
         return isinstance(await self._store.commit(join((commit, done))), Committed)
+
+
+def let_start(keys: Keys, job: Job, now: int) -> Commit:
+    """Have a job that is allowed to start take its turn, now or when its StartTime has come."""
+    if job.earliest_start > now:
+        return runs.set_timer(keys, job.job_id, job.earliest_start)
+    return join(
+        (
+            jobs.enter_queue(keys, job),
+            runs.set_timer(keys, job.job_id, None),
+            work.add(keys, job.scope, WorkKind.START_RECIPE, job.job_id),
+        )
+    )
 
 
 def end_without_run(keys: Keys, before: Job, job: Job, cause: Cause, now: int, keep_ended_ms: int) -> Commit:

@@ -6,10 +6,11 @@ import contextlib
 import structlog
 
 from edge.errors import Unavailable
-from edge.model.job_state import Cause
+from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Tick
 from edge.station.decision import Decision
 from edge.station.runs import Progress, Runs
+from edge.station.start import let_start
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
@@ -24,7 +25,10 @@ _FAR = 1 << 62
 
 
 class Timers:
-    """Gives runs their deadlines and removes jobs whose time is over. Deadlines live in the store, none in memory."""
+    """Gives runs their deadlines, starts jobs at their StartTime, removes those whose time is over.
+
+    All these instants live in the store, none in memory.
+    """
 
     def __init__(self, store: Store, active: Runs) -> None:
         self._store = store
@@ -47,7 +51,12 @@ class Timers:
                 await asyncio.sleep(_RETRY_S)
 
     def _watch(self, progress: Progress) -> None:
-        if progress.due is not None and progress.due < self._until:
+        if progress.due is not None:
+            self.expect(progress.due)
+
+    def expect(self, due: int) -> None:
+        """Serve a deadline in time that somebody has written to the store."""
+        if due < self._until:
             self._earlier.set()
 
     async def _sleep(self, due: int | None) -> None:
@@ -79,6 +88,10 @@ class Timers:
         now = self._runs.clock()
         keys, keep_ended_ms = self._store.keys, self._runs.keep_ended_ms
         due = held.due(keep_ended_ms) if held else None
+        if job and job.status.state is JobState.ALLOWED_TO_START:
+            # Its StartTime has come, or has been put off.
+            await self._runs.write(join((jobs.unchanged(keys, job_id, job), let_start(keys, job, now))))
+            return
         if job and job.ended_at is not None:
             due = job.ended_at + keep_ended_ms
             if due <= now:

@@ -1,6 +1,7 @@
 """Job orders with their state and response."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -38,6 +39,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def job_id(self) -> str:
         """The JobOrderID."""
         return self.order.job_order_id
+
+    @property
+    def earliest_start(self) -> int:
+        """The StartTime of the order; without one the job may start as soon as it is stored."""
+        return self.stored_at if self.order.start_time is None else _milliseconds(self.order.start_time)
+
+
+def _milliseconds(instant: datetime) -> int:
+    """Give an instant in milliseconds since the epoch; what names no time zone is meant in UTC."""
+    zoned = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return max(0, round(zoned.timestamp() * 1000))
 
 
 def _fields(job: Job) -> dict[str, str]:
@@ -90,7 +102,44 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
         parts.append(operation("ZADD", keys.joborder_open(job.scope), priority, job.job_id))
     if has_ended(job.status):
         parts.append(operation("ZREM", keys.joborder_open(job.scope), job.job_id))
+    if before:
+        parts.append(_leave_queue(keys, before))
     return join(parts)
+
+
+_LATEST = 10**15 - 1
+"""Beyond the last year that a DateTime can name; instants of so many digits sort as text."""
+
+
+def _turn(job: Job) -> tuple[int, str]:
+    """Give score and member of a job in the queue of starts.
+
+    The higher priority comes first, then the earlier StartTime, the earlier EndTime, the one that was stored before.
+    """
+    end = _LATEST if job.order.end_time is None else _milliseconds(job.order.end_time)
+    return -(job.order.priority or 0), f"{job.earliest_start:015}{end:015}{job.stored_at:015}{job.job_id}"
+
+
+_ID_AT = 45
+"""Where the id begins in a member of the queue of starts."""
+
+
+def enter_queue(keys: Keys, job: Job) -> Commit:
+    """Put a job that is allowed to start, and whose time has come, in the queue of starts."""
+    return operation("ZADD", keys.joborder_startable(job.scope), *_turn(job))
+
+
+def _leave_queue(keys: Keys, job: Job) -> Commit:
+    """Take a job out of the queue of starts: whoever writes a job that is to stay there lets it enter again."""
+    if job.status.state is not JobState.ALLOWED_TO_START:
+        return Commit()
+    return operation("ZREM", keys.joborder_startable(job.scope), _turn(job)[1])
+
+
+async def first_to_start(store: Store, scope: str, many: int) -> list[str]:
+    """Give the ids of the first jobs in the queue of starts."""
+    members = await store.execute("ZRANGE", store.keys.joborder_startable(scope), 0, many - 1)
+    return [member[_ID_AT:] for member in members]
 
 
 def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
@@ -114,6 +163,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("ZREM", keys.joborder_open(scope), job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),
+            _leave_queue(keys, job),
             changes.note(keys, scope, job_id, cause, job.status, now),
         )
     )

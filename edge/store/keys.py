@@ -29,6 +29,7 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("joborder", "joborder:{id}", "hash", Lifetime.JOB, "job order and its state"),
     KeySpec("joborder_list", "joborder:list:{scope}", "zset", Lifetime.PERMANENT, "job order ids by priority"),
     KeySpec("joborder_open", "joborder:open:{scope}", "zset", Lifetime.PERMANENT, "those not in an EndState"),
+    KeySpec("joborder_startable", "joborder:startable:{scope}", "zset", Lifetime.PERMANENT, "the queue of starts"),
     KeySpec("joborder_changes", "joborder:changes:{scope}", "stream", Lifetime.STREAM, "every change of a job"),
     KeySpec(
         "joborder_changes_global",
@@ -80,6 +81,10 @@ class Keys:
     def joborder_open(self, scope: str) -> str:
         """Sorted set: job order ids of a scope that have not ended, by priority."""
         return f"{self.prefix}:joborder:open:{scope}"
+
+    def joborder_startable(self, scope: str) -> str:
+        """Sorted set: the jobs of a scope that may start now, in the order in which they do."""
+        return f"{self.prefix}:joborder:startable:{scope}"
 
     def joborder_changes(self, scope: str) -> str:
         """Stream: each change of a job of the scope."""

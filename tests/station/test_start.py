@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
+from edge.links.background import beside
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.station.start import Starter
@@ -15,6 +17,7 @@ from tests.station.plant import (
     LINEAR,
     NOW,
     SCOPE,
+    Clock,
     FakeEquipment,
     Plant,
     action,
@@ -22,6 +25,8 @@ from tests.station.plant import (
     obliging,
     order,
     pull,
+    until,
+    until_all_is_acknowledged,
 )
 
 
@@ -173,3 +178,127 @@ async def test_a_job_stored_again_under_its_old_id_has_a_run_of_its_own(working:
     assert run
     assert run.run.variables == {}
     assert [each.command_id for each in tool.commands if each.action == "a" and each is not first] != [first.command_id]
+
+
+def instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+async def started(plant: Plant) -> list[str]:
+    """Name the jobs that began to run, in order."""
+    newest = (await changes.latest(plant.store, [SCOPE]))[SCOPE]
+    found = []
+    async for change in changes.follow(plant.store, {SCOPE: "0-0"}):
+        if change.cause is Cause.RUN:
+            found.append(change.job_order_id)
+        if change.position == newest:
+            break
+    return found
+
+
+async def test_of_the_jobs_that_may_start_the_highest_priority_starts_first_then_the_earliest_times(
+    plant: Plant, clock: Clock
+) -> None:
+    clock.now += 60_000
+    early, late = instant(NOW + 1000), instant(NOW + 2000)
+    await plant.order(Cause.STORE_AND_START, order("low", priority=-5))
+    await plant.order(Cause.STORE_AND_START, order("second"))
+    clock.now += 1
+    await plant.order(Cause.STORE_AND_START, order("third"))
+    await plant.order(Cause.STORE_AND_START, order("due soon", start_time=early, end_time=early))
+    await plant.order(Cause.STORE_AND_START, order("due later", start_time=early, end_time=late))
+    await plant.order(Cause.STORE_AND_START, order("later", start_time=late))
+    await plant.order(Cause.STORE_AND_START, order("urgent", priority=30_000))
+    async with plant.at_work():
+        await plant.until_state("low", JobState.RUNNING)
+    assert await started(plant) == ["urgent", "due soon", "due later", "later", "second", "third", "low"]
+
+
+async def test_an_update_changes_the_turn_of_a_job(plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", priority=1))
+    await plant.order(Cause.STORE_AND_START, order("J2", priority=2))
+    await plant.order(Cause.UPDATE, order("J1", priority=3))
+    async with plant.at_work():
+        await plant.until_state("J2", JobState.RUNNING)
+    assert await started(plant) == ["J1", "J2"]
+
+
+@pytest.mark.parametrize("leaves", [Cause.REVOKE_START, Cause.CANCEL, Cause.ABORT])
+async def test_a_job_that_leaves_the_queue_keeps_nobody_from_starting(plant: Plant, leaves: Cause) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", priority=9))
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.ask(leaves, "J1")
+    async with plant.at_work():
+        await plant.until_state("J2", JobState.RUNNING)
+        await until_all_is_acknowledged(plant)
+    assert await started(plant) == ["J2"]
+    assert await plant.store.execute("EXISTS", plant.store.keys.joborder_startable(SCOPE)) == 0
+
+
+async def test_an_entry_older_than_the_queue_starts_its_job(plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.store.execute("DEL", plant.store.keys.joborder_startable(SCOPE))
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.RUNNING)
+
+
+async def test_a_defect_at_the_start_of_one_job_fails_it_and_lets_the_others_start(plant: Plant) -> None:
+    await plant.teach("corrupt", LINEAR)
+    await plant.order(Cause.STORE_AND_START, order("J1", "corrupt", priority=9))
+    await plant.store.execute("HSET", plant.store.keys.workmaster("corrupt"), "work_master", "{")
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    async with plant.at_work():
+        await plant.until_state("J2", JobState.RUNNING)
+        failed = await plant.until_state("J1", JobState.ABORTED)
+    assert failed.error == "its start met a defect of this software: DecodeError"
+
+
+async def test_a_job_starts_at_its_start_time_and_not_before(plant: Plant, clock: Clock) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", start_time=instant(NOW + 5000)))
+    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.RUNNING)
+        assert (await plant.job("J1")).status.state is JobState.ALLOWED_TO_START
+        clock.now += 5000
+        plant.timers.expect(0)
+        await plant.until_state("J1", JobState.RUNNING)
+    assert (await plant.job("J1")).started_at == NOW + 5000
+
+
+async def test_a_start_time_wakes_who_serves_deadlines(plant: Plant) -> None:
+    """By the clock on the wall: nobody else wakes the one that sleeps."""
+    told: list[int] = []
+    plant.jobs.watchers.append(told.append)
+    await plant.order(Cause.STORE, order("J1", start_time=instant(NOW + 5000)))
+    assert told == []
+    await plant.ask(Cause.START, "J1")
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    assert told == [NOW + 5000]
+
+
+@pytest.mark.parametrize("put_off", [Cause.REVOKE_START, Cause.CANCEL, Cause.UPDATE])
+async def test_a_start_time_that_no_longer_holds_starts_nothing(plant: Plant, clock: Clock, put_off: Cause) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", start_time=instant(NOW + 5000)))
+    if put_off is Cause.UPDATE:
+        await plant.order(Cause.UPDATE, order("J1", start_time=instant(NOW + 9000)))
+    else:
+        await plant.ask(put_off, "J1")
+    clock.now += 6000
+    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.RUNNING)
+        due = None if put_off is not Cause.UPDATE else NOW + 9000
+        await until(lambda: timer_is(plant, "J1", due))
+    assert await started(plant) == ["J2"]
+
+
+async def timer_is(plant: Plant, job_id: str, due: int | None) -> bool:
+    found = await plant.store.execute("ZSCORE", plant.store.keys.sfc_timers(), job_id)
+    return (None if found is None else int(found)) == due
+
+
+async def test_an_update_that_brings_the_start_time_forward_starts_the_job(plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", start_time=instant(NOW + 5000)))
+    await plant.order(Cause.UPDATE, order("J1", start_time=instant(NOW - 5000)))
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.RUNNING)
