@@ -31,7 +31,7 @@ test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
 
 fuzz: setup ## Send 100,000 mutilated calls to a live OPC UA server
-	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_call_fuzz.py $(ARGS)
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py $(ARGS)
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)

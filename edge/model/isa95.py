@@ -205,3 +205,23 @@ class MethodAnswer(Payload, frozen=True, kw_only=True):
     """The output argument of every job method."""
 
     return_status: int
+
+
+class StateCall(Payload, frozen=True, kw_only=True):
+    """The argument of RequestJobResponseByJobOrderState: the top level, then sub-states where they matter."""
+
+    job_order_state: tuple[State, ...]
+
+
+class ResponseAnswer(Payload, frozen=True, kw_only=True):
+    """The output arguments of RequestJobResponseByJobOrderID; without a response, the status says why."""
+
+    job_response: JobResponse | None = None
+    return_status: int
+
+
+class ResponsesAnswer(Payload, frozen=True, kw_only=True):
+    """The output arguments of RequestJobResponseByJobOrderState."""
+
+    job_responses: tuple[JobResponse, ...]
+    return_status: int

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -9,15 +10,19 @@ import structlog
 from edge.errors import Refused
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
-from edge.model.isa95 import IdCall, MethodAnswer, OrderCall
+from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, Payload, ResponseAnswer, ResponsesAnswer, StateCall
 from edge.model.job_state import METHODS, Cause
 from edge.station.jobs import JobCall, JobService
+from edge.station.responses import Responses
 from edge.station.settings import KINDS, Operation, StationSettings
 
 logger = structlog.get_logger(__name__)
 
+_P = TypeVar("_P", bound=Payload)
+
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
+_BY_ID, _BY_STATE = map(METHOD_TYPE.format, ("RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState"))
 _TAKES_AN_ORDER = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
 
 
@@ -38,7 +43,7 @@ class Incoming:
 class _Said:
     """What an answer says: its data; the kind of an error; the reason of an error or of a declining status."""
 
-    data: MethodAnswer | None = None
+    data: MethodAnswer | ResponseAnswer | ResponsesAnswer | None = None
     error_kind: str | None = None
     reason: str | None = None
 
@@ -46,10 +51,13 @@ class _Said:
 class Calls:
     """The job methods and station settings of the scopes that this gateway serves."""
 
-    def __init__(self, source: str, scopes: Iterable[str], jobs: JobService, settings: StationSettings) -> None:
+    def __init__(
+        self, source: str, scopes: Iterable[str], jobs: JobService, responses: Responses, settings: StationSettings
+    ) -> None:
         self._source = source
         self._scopes = frozenset(scopes)
         self._jobs = jobs
+        self._responses = responses
         self._settings = settings
 
     async def answer(self, incoming: Incoming) -> CloudEvent:
@@ -78,11 +86,21 @@ class Calls:
             known = ", ".join(sorted(self._scopes))
             raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
         if method := _METHOD_OF_TYPE.get(event.type):
-            answer = await self._jobs.call(JobCall(scope, method, _arguments(method, event), event.source, event.id))
+            takes_order = method in _TAKES_AN_ORDER
+            arguments = _arguments(method, event, OrderCall) if takes_order else _arguments(method, event, IdCall)
+            answer = await self._jobs.call(JobCall(scope, method, arguments, event.source, event.id))
             return _Said(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
         if kind := _KIND_OF_TYPE.get(event.type):
             await self._settings.apply(scope, kind, _operation(event), event.data)
             return _Said()
+        if event.type == _BY_ID:
+            found = await self._responses.of_job(scope, _arguments(event.type, event, IdCall).job_order_id)
+            response = found.responses[0] if found.responses else None
+            return _Said(ResponseAnswer(job_response=response, return_status=found.status), reason=found.reason or None)
+        if event.type == _BY_STATE:
+            found = await self._responses.in_state(scope, _arguments(event.type, event, StateCall).job_order_state)
+            every = ResponsesAnswer(job_responses=found.responses, return_status=found.status)
+            return _Said(every, reason=found.reason or None)
         raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
 
     def _say(self, said: _Said, event: CloudEvent | None, told: Mapping[str, str]) -> CloudEvent:
@@ -100,11 +118,9 @@ class Calls:
         )
 
 
-def _arguments(method: Cause, event: CloudEvent) -> OrderCall | IdCall:
+def _arguments(method: str, event: CloudEvent, kind: type[_P]) -> _P:
     try:
-        if method in _TAKES_AN_ORDER:
-            return msgspec.convert(event.data, OrderCall)
-        return msgspec.convert(event.data, IdCall)
+        return msgspec.convert(event.data, kind)
     except msgspec.ValidationError as error:
         reason = f"the payload is no argument of {method}: {error}."
         raise Refused("invalid_payload", reason, "Send its arguments in OPC UA spelling.") from None

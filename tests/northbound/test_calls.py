@@ -7,9 +7,10 @@ import pytest
 from edge.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import METHOD_TYPE, REFUSED_TYPE
-from edge.model.isa95 import MethodAnswer, ReturnStatus
+from edge.model.isa95 import MethodAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
 from edge.northbound.calls import Calls, Incoming
 from edge.station.jobs import JobService
+from edge.station.responses import Responses
 from edge.store import jobs
 from edge.store.client import Store
 from tests.northbound.calling import SCOPE, opened_station, order
@@ -21,7 +22,7 @@ STORE = METHOD_TYPE.format("Store")
 async def calls(store: Store) -> Calls:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    return Calls("urn:edge", (SCOPE,), job_service, station.settings)
+    return Calls("urn:edge", (SCOPE,), job_service, Responses(store), station.settings)
 
 
 def incoming(read: Callable[[], CloudEvent], scope: str = SCOPE) -> Incoming:
@@ -65,3 +66,47 @@ async def test_a_defect_is_answered_as_such(calls: Calls) -> None:
         answer = calls.answer_defect(incoming(read), ZeroDivisionError())
         assert (answer.mdcserrorkind, answer.causationid) == ("internal", cause)
         assert "ZeroDivisionError" in (answer.mdcserrormessage or "")
+
+
+class TestJobResponses:
+    @pytest.fixture
+    async def aborted(self, calls: Calls) -> None:
+        """A job that has ended before it started: it has a response."""
+        for method, data in (("Store", order("J1")), ("Abort", {"JobOrderID": "J1"}), ("Store", order("J2"))):
+            event = CloudEvent(id=f"{method} {data}", source="/a", type=METHOD_TYPE.format(method), data=data)
+            await calls.answer(incoming(lambda event=event: event))  # type: ignore[misc]
+
+    async def ask(self, calls: Calls, method: str, data: object) -> CloudEvent:
+        event = CloudEvent(id="q", source="/a", type=METHOD_TYPE.format(method), data=data)
+        return await calls.answer(incoming(lambda: event))
+
+    @pytest.mark.usefixtures("aborted")
+    async def test_a_response_is_given_by_job_order(self, calls: Calls) -> None:
+        answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": "J1"})
+        assert isinstance(answer.data, ResponseAnswer)
+        assert answer.data.return_status == ReturnStatus.NO_ERROR
+        assert answer.data.job_response
+        assert answer.data.job_response.job_state[0].state_text.text == "Aborted"
+
+    @pytest.mark.usefixtures("aborted")
+    @pytest.mark.parametrize(
+        ("job_order_id", "status"),
+        [("J2", ReturnStatus.INVALID_JOB_ORDER_STATUS), ("J3", ReturnStatus.UNKNOWN_JOB_ORDER_ID)],
+    )
+    async def test_why_there_is_no_response_is_said(self, calls: Calls, job_order_id: str, status: int) -> None:
+        answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": job_order_id})
+        assert answer.data == ResponseAnswer(return_status=status)
+        assert answer.mdcserrormessage
+
+    @pytest.mark.usefixtures("aborted")
+    @pytest.mark.parametrize(("number", "found"), [(6, ["J1"]), (5, [])])
+    async def test_responses_are_given_by_state(self, calls: Calls, number: int, found: list[str]) -> None:
+        state = {"StateText": {"Text": "whatever"}, "StateNumber": number}
+        answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": [state]})
+        assert isinstance(answer.data, ResponsesAnswer)
+        assert answer.data.return_status == ReturnStatus.NO_ERROR
+        assert [each.job_order_id for each in answer.data.job_responses] == found
+
+    async def test_a_question_of_another_form_is_refused(self, calls: Calls) -> None:
+        answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": "Ended"})
+        assert answer.mdcserrorkind == "invalid_payload"
