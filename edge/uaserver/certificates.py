@@ -102,11 +102,14 @@ def thumbprint(certificate: x509.Certificate) -> str:
     return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - a name to compare, not a proof
 
 
-def own_hosts(endpoint_host: str) -> list[str]:
-    """Name everything under which clients may reach this host; `endpoint_host` is where the server listens."""
-    names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
+def own_hosts(endpoint_host: str) -> Iterator[str]:
+    """Name everything under which clients may reach this host; `endpoint_host` is where the server listens.
+
+    It may take as long as the host takes to find out its own name.
+    """
     anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these are just what is left out
-    return list(dict.fromkeys(name for name in names if name not in anywhere))
+    names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
+    yield from dict.fromkeys(name for name in names if name not in anywhere)
 
 
 def write_whole(path: Path, content: bytes, mode: int) -> None:

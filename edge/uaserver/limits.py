@@ -27,6 +27,8 @@ LONGEST_SILENCE_MS = 3_600_000.0
 QUEUED_EVENTS = 1000
 QUEUED_VALUES = 10
 """What is monitored here is state: the last value counts, and lists are long."""
+SELECT_CLAUSES = 100
+FILTER_ELEMENTS = 64
 UNACKNOWLEDGED = 100
 """News of one subscription that were sent, and are kept until the client says it has them."""
 

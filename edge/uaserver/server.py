@@ -123,7 +123,9 @@ async def open_server(
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
     uri = application_uri(gateway)
-    own = certificates.load_or_make(Path(settings.pki), uri, certificates.own_hosts(host))
+    # Making a key takes a moment, and so may asking for the names of this host; once made, nobody asks again.
+    hosts = certificates.own_hosts(host)
+    own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
         iserver = ServerCore(types, Admission(settings))
         server = Server(iserver=iserver)

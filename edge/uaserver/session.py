@@ -63,6 +63,12 @@ class Session(InternalSession):
         if channel.is_encrypted:
             self.certificate = channel.certificate
             _check_application(channel.certificate, params)
+        # NaN would go on as the delay of a timer, and a loop that sorts its timers by NaN finds none in time.
+        params.RequestedSessionTimeout = _bounded(
+            params.RequestedSessionTimeout or 0.0,
+            self.iserver.min_session_timeout_ms,
+            self.iserver.max_session_timeout_ms,
+        )
         result = await super().create_session(params, sockname)
         result.MaxRequestMessageSize = limits.MESSAGE_BYTES
         return result
@@ -221,7 +227,7 @@ class Session(InternalSession):
         if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
         for item in params.ItemsToCreate:
-            _bound_queue(item.ItemToMonitor.AttributeId, item.RequestedParameters)
+            _bound_monitoring(item.RequestedParameters)
         return await super().create_monitored_items(params)
 
     async def modify_monitored_items(
@@ -231,7 +237,7 @@ class Session(InternalSession):
         self._check_own(params.SubscriptionId)
         _count("MaxMonitoredItemsPerCall", params.ItemsToModify)
         for item in params.ItemsToModify:
-            _bound_queue(None, item.RequestedParameters)
+            _bound_monitoring(item.RequestedParameters)
         return await super().modify_monitored_items(params)
 
     async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
@@ -290,9 +296,26 @@ def _bounded(asked: float, least: float, most: float) -> float:
     return least if math.isnan(asked) else min(max(asked, least), most)
 
 
-def _bound_queue(attribute: ua.AttributeIds | None, asked: ua.MonitoringParameters) -> None:
-    if attribute != ua.AttributeIds.EventNotifier and not isinstance(asked.Filter, ua.EventFilter):
+def _bound_monitoring(asked: ua.MonitoringParameters) -> None:
+    if isinstance(asked.Filter, ua.EventFilter):
+        _check_filter(asked.Filter)
+    else:
         asked.QueueSize = min(max(asked.QueueSize, 1), limits.QUEUED_VALUES)
+
+
+def _check_filter(asked: ua.EventFilter) -> None:
+    """See that a filter is a tree of bounded size: else its work would double with each element, or never end."""
+    elements = (asked.WhereClause and asked.WhereClause.Elements) or []
+    if len(asked.SelectClauses or ()) > limits.SELECT_CLAUSES or len(elements) > limits.FILTER_ELEMENTS:
+        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
+    targets = [
+        (index, operand.Index)
+        for index, element in enumerate(elements)
+        for operand in element.FilterOperands or ()
+        if isinstance(operand, ua.ElementOperand)
+    ]
+    if any(target <= index for index, target in targets) or len({target for _, target in targets}) < len(targets):
+        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
 
 
 def _not_yours() -> ua.StatusCode:

@@ -6,6 +6,7 @@ The file is read again when it has changed. `edge opcua password` writes it; a u
 """
 
 import asyncio
+import base64
 import contextlib
 import grp
 import os
@@ -33,6 +34,8 @@ PASSWORD_BYTES = 1024
 # 32 MiB and some 60 ms for each attempt: more than OWASP asks for, and small enough for a gateway of 1 GB.
 _MEMORY_KIB = 32 * 1024
 _ITERATIONS = 3
+
+_PHC_HEAD = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p=1"
 
 _GROUP = "microdcs-edge"  # the service's, on an installed gateway
 _LINE = re.compile(rf"({NAME}):(\w+):(\S+)")
@@ -93,7 +96,7 @@ class Users:
         self._patience = Patience(clock)
         self._hashing = asyncio.Lock()
         # Against this an unknown user's password is checked: it takes as long, and always fails.
-        self._nobody = User("", Role.OBSERVER, hash_password(os.urandom(16).hex()))
+        self._nobody = User("", Role.OBSERVER, f"{_PHC_HEAD}${_phc(os.urandom(16))}${_phc(os.urandom(32))}")
 
     async def log_in(self, name: str, password: str, address: str) -> Role | None:
         """Give the role of a user; None for a wrong name, a wrong password, or too many of these before."""
@@ -164,6 +167,10 @@ class Patience:
     def _keys(self, name: str, address: str) -> Iterator[tuple[tuple[str, ...], int]]:
         yield (address, name), self.FREE
         yield (address,), self.FREE_FOR_ADDRESS
+
+
+def _phc(content: bytes) -> str:
+    return base64.b64encode(content).decode().rstrip("=")
 
 
 def _is_right(user: User, password: str) -> bool:

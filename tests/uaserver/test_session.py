@@ -188,6 +188,44 @@ class TestReason:
         )
         assert changed.RevisedQueueSize == given
 
+    @pytest.mark.parametrize("wanted", [float("nan"), float("inf"), -1.0])
+    async def test_a_session_lasts_as_long_as_a_clock_can_tell(self, server: UaServer, wanted: float) -> None:
+        async with channel(Client(server.endpoint)) as client:
+            client.session_timeout = wanted
+            made = await client.create_session()
+            assert 5_000 <= made.RevisedSessionTimeout <= 600_000
+
+    @pytest.mark.parametrize(
+        "references",
+        [[(1, 1), (2, 2), (3, 3), ()], [(0,)], [(1,), (0,)], [()] * (limits.FILTER_ELEMENTS + 1)],
+        ids=["doubling", "itself", "circle", "long"],
+    )
+    async def test_a_filter_takes_no_more_work_than_it_has_elements(
+        self, own: Client, references: list[tuple[int, ...]]
+    ) -> None:
+        elements = [
+            ua.ContentFilterElement(ua.FilterOperator.And, [ua.ElementOperand(Index=index) for index in indexes])
+            for indexes in references
+        ]
+        with pytest.raises(ua.uaerrors.BadEventFilterInvalid):
+            await monitor_events(own, ua.EventFilter(WhereClause=ua.ContentFilter(Elements=elements)))
+
+    async def test_a_filter_selects_no_more_fields_than_there_could_be(self, own: Client) -> None:
+        clauses = [ua.SimpleAttributeOperand()] * (limits.SELECT_CLAUSES + 1)
+        with pytest.raises(ua.uaerrors.BadEventFilterInvalid):
+            await monitor_events(own, ua.EventFilter(SelectClauses=clauses))
+        await monitor_events(own, ua.EventFilter(SelectClauses=clauses[1:]))
+
+
+async def monitor_events(client: Client, wanted: ua.EventFilter) -> None:
+    made = await client.uaclient.create_subscription(asked(), lambda _: None)
+    events = item(ua.NodeId(ua.ObjectIds.Server))
+    events.ItemToMonitor.AttributeId = ua.AttributeIds.EventNotifier
+    events.RequestedParameters.Filter = wanted
+    await client.uaclient.create_monitored_items(
+        ua.CreateMonitoredItemsParameters(SubscriptionId=made.SubscriptionId, ItemsToCreate=[events])
+    )
+
 
 class TestOperations:
     async def test_a_request_asks_for_no_more_than_we_said(self, own: Client) -> None:

@@ -145,5 +145,11 @@ async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
     assert await Users(file).log_in("bob", "", HERE) is None
 
 
+def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:
+    nobody = Users(file)._nobody.password_hash  # noqa: SLF001 - it is not to be seen otherwise
+    assert [len(part) for part in nobody.split("$")] == [len(part) for part in HASH.split("$")]
+    assert nobody.split("$")[:4] == HASH.split("$")[:4]
+
+
 def test_equal_passwords_have_unequal_hashes() -> None:
     assert hash_password("same") != hash_password("same")
