@@ -108,7 +108,7 @@ def _decision(keys: Keys, parts: Iterable[Commit], after: Held, advanced: Advanc
     if has_ended(job.status):
         following.append(runs.finish(keys, job.job_id))
     if advanced.requests:
-        commands = [(request.phase.value, request.command_id, request.step) for request in advanced.requests]
+        commands = [(each.phase.value, each.command_id, each.step, each.type_id) for each in advanced.requests]
         following.append(work.add(keys, job.scope, WorkKind.DISPATCH, job.job_id, commands))
     return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due)
 

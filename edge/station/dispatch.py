@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from edge.errors import SettingsError
+from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
 from edge.sfc.run import is_outstanding
 from edge.sfc.signal import Answer, Phase
@@ -27,12 +28,11 @@ class Dispatch:
         return sorted(net.command_types - self._routes.keys())
 
     async def perform(self, held: Held, phase: Phase, command_id: str, step: str) -> None:
-        """Send one command of a committed decision, again under the same id when this is not the first time.
+        """Send one start or reset of a committed decision, again under the same id when this is not the first time.
 
-        A start or reset that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be
-        reached now.
+        One that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be reached now.
         """
-        if phase is not Phase.STOP and not is_outstanding(held.stored.run, command_id):
+        if not is_outstanding(held.stored.run, command_id):
             # What we hold may be older than the work, which another process can have added.
             newest = await self._runs.load(held.job.job_id)
             if newest is None or not is_outstanding(newest.stored.run, command_id):
@@ -56,11 +56,31 @@ class Dispatch:
             attempt=request.attempt,
             parameters=request.parameters,
         )
-        match phase:
-            case Phase.START | Phase.RESET:
-                await equipment.send(command)
-            case Phase.STOP:
-                await equipment.stop(command)
+        await equipment.send(command)
+
+    async def stop(self, scope: str, command_id: str, type_id: str) -> None:
+        """Stop a command, even if its job was removed meanwhile: its id and type say all that it takes.
+
+        Raises Unavailable when the equipment cannot be reached now.
+        """
+        key = parse_command_id(command_id)
+        equipment = self._routes.get(type_id)
+        if key is None or equipment is None:
+            logger.error("stop without equipment", command=command_id, type=type_id)
+            return
+        command = Command(
+            command_id=command_id,
+            phase=Phase.STOP,
+            type_id=type_id,
+            scope=scope,
+            job_id=key.job_id,
+            # The run bears the correlation id of its job.
+            correlation_id=key.run_id,
+            action=key.action,
+            attempt=key.attempt,
+            parameters={},
+        )
+        await equipment.stop(command)
 
 
 def routes_of(equipment: Iterable[tuple[Equipment, Iterable[str]]]) -> dict[str, Equipment]:

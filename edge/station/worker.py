@@ -14,7 +14,7 @@ from edge.station.runs import Runs
 from edge.station.start import Starter
 from edge.store import work
 from edge.store.client import Store
-from edge.store.work import Work, WorkKind
+from edge.store.work import CommandWork, Work, WorkKind
 
 logger = structlog.get_logger(__name__)
 
@@ -88,12 +88,8 @@ class Worker:
     async def _take_up(self, tasks: asyncio.TaskGroup) -> None:
         """Take up the work that is ours by the books of the store and that we do not know of."""
         async with self._books:
-            unfinished = await work.unfinished(self._store, self._scopes)
-            while not self._runs.taken.empty():
-                self._enter_lane(tasks, self._runs.taken.get_nowait())
-            for each in unfinished:
-                if (each.scope, each.entry_id) not in self._in_hand:
-                    self._enter_lane(tasks, each)
+            for each in await work.unfinished(self._store, self._scopes):
+                self._enter_lane(tasks, each)
 
     async def _flush(self) -> None:
         """Acknowledge what no later commit did; a moment after the work, so that a busy job needs no trip for it."""
@@ -116,6 +112,9 @@ class Worker:
             self._over.difference_update(over)
 
     def _enter_lane(self, tasks: asyncio.TaskGroup, asked: Work) -> None:
+        if (asked.scope, asked.entry_id) in self._in_hand:
+            # The reply that gave it to us and the books that show it as ours came at the same time.
+            return
         self._in_hand.add((asked.scope, asked.entry_id))
         lane = self._lanes.get(asked.job_id)
         if lane is not None:
@@ -154,30 +153,32 @@ class Worker:
                 self._finished.set()
                 return
 
-    async def _perform(self, asked: Work, unsent: list[tuple[str, str, str]]) -> None:
+    async def _perform(self, asked: Work, unsent: list[CommandWork]) -> None:
         match asked.kind:
             case WorkKind.START_RECIPE:
                 await self._starter.start(asked)
             case WorkKind.DISPATCH:
-                await self._send(asked.job_id, unsent)
+                await self._send_all(asked, unsent)
                 self._runs.done(asked)
             case _:
                 assert_never(asked.kind)
 
-    async def _send(self, job_id: str, unsent: list[tuple[str, str, str]]) -> None:
+    async def _send_all(self, asked: Work, unsent: list[CommandWork]) -> None:
         """Send the commands and take each off the list; equipment that is away keeps none from other equipment."""
         away = None
         for command in tuple(unsent):
-            held = await self._runs.held(job_id)
-            if held is None:
-                # The job was removed meanwhile: nothing is left to send.
-                return
-            phase, command_id, step = command
             try:
-                await self._dispatch.perform(held, Phase(phase), command_id, step)
+                await self._send(asked, command)
             except Unavailable as error:
                 away = error
             else:
                 unsent.remove(command)
         if away:
             raise away
+
+    async def _send(self, asked: Work, command: CommandWork) -> None:
+        phase, command_id, step, type_id = command
+        if phase == Phase.STOP:
+            await self._dispatch.stop(asked.scope, command_id, type_id)
+        elif held := await self._runs.held(asked.job_id):
+            await self._dispatch.perform(held, Phase(phase), command_id, step)

@@ -16,6 +16,9 @@ logger = structlog.get_logger(__name__)
 _BATCH = 50
 
 
+CommandWork = tuple[str, str, str, str]
+
+
 class WorkKind(StrEnum):
     """What an entry asks for."""
 
@@ -25,16 +28,16 @@ class WorkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One entry of a work stream; `commands` (of DISPATCH) are phase, command id and step of each."""
+    """One entry of a work stream; `commands` (of DISPATCH) are phase, command id, step and type of each."""
 
     entry_id: str
     scope: str
     kind: WorkKind
     job_id: str
-    commands: tuple[tuple[str, str, str], ...] = ()
+    commands: tuple[CommandWork, ...] = ()
 
 
-def add(keys: Keys, scope: str, kind: WorkKind, job_id: str, commands: Iterable[tuple[str, str, str]] = ()) -> Commit:
+def add(keys: Keys, scope: str, kind: WorkKind, job_id: str, commands: Iterable[CommandWork] = ()) -> Commit:
     """Append an entry and take as much work for the caller as is added."""
     entry = ["job_id", job_id, "action", kind.value, "scope", scope]
     if listed := list(commands):
@@ -67,7 +70,7 @@ def _work(entry: WorkEntry) -> Work:
         scope=found["scope"],
         kind=WorkKind(found["action"]),
         job_id=found["job_id"],
-        commands=msgspec.json.decode(found.get("commands", "[]"), type=tuple[tuple[str, str, str], ...]),
+        commands=msgspec.json.decode(found.get("commands", "[]"), type=tuple[CommandWork, ...]),
     )
 
 

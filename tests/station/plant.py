@@ -26,6 +26,7 @@ from edge.store import jobs, resources
 from edge.store.client import Store, open_store
 from edge.store.jobs import Job
 from edge.store.keys import GROUP
+from edge.store.work import WorkKind
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_000
@@ -117,6 +118,20 @@ class Plant:
         """Have it work; what waits for time is served with `timers` apart."""
         async with beside(self.worker.run(), "worker"):
             yield self
+
+    async def drive(self) -> None:
+        """Do all the work that commits took, and what follows from it, without a worker."""
+        while not self.runs.taken.empty():
+            asked = self.runs.taken.get_nowait()
+            if asked.kind is WorkKind.START_RECIPE:
+                await self.starter.start(asked)
+                continue
+            for phase, command_id, step, type_id in asked.commands:
+                if phase == Phase.STOP:
+                    await self.dispatch.stop(asked.scope, command_id, type_id)
+                elif held := await self.runs.held(asked.job_id):
+                    await self.dispatch.perform(held, Phase(phase), command_id, step)
+            self.runs.done(asked)
 
     async def order(self, method: Cause, order: JobOrder, *, scope: str = SCOPE, event_id: str = "") -> CallAnswer:
         """Call Store, StoreAndStart or Update."""

@@ -30,12 +30,11 @@ SCANNING = linear(pull("s", "one", parameters={"bolt": 1}), pull("t", "two"), ac
 
 async def started(plant: Plant, *job_ids: str, master: str = "linear") -> None:
     """Start jobs one after the other, each a second after the one before, and send what they send."""
-    async with plant.at_work():
-        for job_id in job_ids:
-            await plant.order(Cause.STORE_AND_START, order(job_id, master))
-            await plant.until_state(job_id, JobState.RUNNING)
-            assert isinstance(plant.runs.clock, Clock)
-            plant.runs.clock.now += 1000
+    for job_id in job_ids:
+        await plant.order(Cause.STORE_AND_START, order(job_id, master))
+        await plant.drive()
+        assert isinstance(plant.runs.clock, Clock)
+        plant.runs.clock.now += 1000
 
 
 async def scanned(plant: Plant, job_id: str) -> list[str]:

@@ -34,8 +34,6 @@ from tests.store.servers import own_server
 OK = ReturnStatus.NO_ERROR
 UNKNOWN = ReturnStatus.UNKNOWN_JOB_ORDER_ID
 STATE = ReturnStatus.INVALID_JOB_ORDER_STATUS
-UNABLE = ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
-INVALID = ReturnStatus.INVALID_REQUEST
 
 # OPC 10031-4, 6.2.2 and table 7: which method is allowed where, and where it leads; "-" removes the entry. The order of
 # the states is that of table 6: not allowed to start, allowed to start, running, interrupted, ended, aborted.
@@ -66,10 +64,10 @@ async def bring_to(plant: Plant, state: int) -> None:
     await plant.order(Cause.STORE if state == 1 else Cause.STORE_AND_START, order("J1"))
     if state in {1, 2}:
         return
-    async with plant.at_work():
-        await plant.until_state("J1", JobState.RUNNING)
-        for method in {3: [], 4: [Cause.PAUSE], 5: [Cause.STOP], 6: [Cause.ABORT]}[state]:
-            assert (await plant.ask(method, "J1")).status == OK
+    await plant.drive()
+    for method in {3: [], 4: [Cause.PAUSE], 5: [Cause.STOP], 6: [Cause.ABORT]}[state]:
+        assert (await plant.ask(method, "J1")).status == OK
+    await plant.drive()
 
 
 def test_the_table_of_this_file_names_every_method() -> None:

@@ -32,7 +32,6 @@ from tests.station.plant import (
 
 OK = ReturnStatus.NO_ERROR
 UNKNOWN = ReturnStatus.UNKNOWN_JOB_ORDER_ID
-STATE = ReturnStatus.INVALID_JOB_ORDER_STATUS
 UNABLE = ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
 INVALID = ReturnStatus.INVALID_REQUEST
 

@@ -23,16 +23,14 @@ from tests.station.plant import (
     instance,
     obliging,
     order,
-    until_true,
 )
 from tests.store.servers import relay_to
 
 
 async def started(plant: Plant, tool: FakeEquipment) -> str:
     """Start the job J1 and give the id of its first command."""
-    async with plant.at_work():
-        await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: bool(tool.commands))
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
     return tool.commands[0].command_id
 
 

@@ -140,6 +140,26 @@ async def test_equipment_that_is_away_keeps_no_stop_from_other_equipment(
     assert camera.told(Phase.STOP) == ["r"]
 
 
+async def test_a_stop_reaches_its_equipment_though_the_job_was_cleared_and_its_id_used_again_meanwhile(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: bool(tool.commands))
+        (start,) = tool.commands
+        tool.reachable = False
+        await plant.ask(Cause.ABORT, "J1")
+        await until_true(lambda: tool.refused > 0)
+        await plant.ask(Cause.CLEAR, "J1")
+        await plant.teach("other", linear(action("x", "new")))
+        await plant.order(Cause.STORE, order("J1", "other"))
+        tool.reachable = True
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+    stop = tool.commands[-1]
+    assert (stop.command_id, stop.type_id, stop.scope) == (start.command_id, start.type_id, start.scope)
+    assert (stop.job_id, stop.correlation_id, stop.attempt) == ("J1", start.correlation_id, 1)
+
+
 async def test_a_command_whose_job_was_aborted_while_its_equipment_was_away_is_never_started(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:

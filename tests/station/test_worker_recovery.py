@@ -63,7 +63,7 @@ async def test_a_command_that_was_answered_is_not_sent_again(
 ) -> None:
     await begin(plant, "J1")
     asked = plant.runs.taken.get_nowait()
-    ((_, command_id, _),) = asked.commands
+    ((_, command_id, _, _),) = asked.commands
     held = await plant.runs.held("J1")
     assert held
     await plant.dispatch.perform(held, Phase.START, command_id, "one")

@@ -12,7 +12,7 @@ from edge.store.keys import GROUP
 from edge.store.work import Work, WorkKind
 
 SCOPES = ("station-1", "station-2")
-COMMANDS = (("start", "J1/r/a%20b/1", 'step "one"'), ("stop", "J1/r/ü/2", "zwei"))
+COMMANDS = (("start", "J1/r/a%20b/1", 'step "one"', "a.v1"), ("stop", "J1/r/ü/2", "zwei", "b.v1"))
 
 
 @pytest_asyncio.fixture
