@@ -53,7 +53,7 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(store, runs, most, settings.retention.dedupe * 1000)
-        calls = Calls(_source(settings), settings.gateway.scopes, jobs, Responses(store), station_settings)
+        calls = Calls(_source(settings), settings.gateway.scopes, store, jobs, station_settings, now_ms)
         endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
         timers = Timers(store, runs)
         jobs.watchers.append(timers.expect)

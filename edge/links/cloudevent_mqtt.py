@@ -34,6 +34,8 @@ class Message:
     correlation_data: bytes | None = None
     # The broker counts the expiry down, so the same message comes back with another one.
     expiry: int | None = field(default=None, compare=False)
+    # When it reached us, in milliseconds since the epoch: that is when its expiry was counted to.
+    received_at: int | None = field(default=None, compare=False)
     retain: bool = False
 
 

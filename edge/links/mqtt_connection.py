@@ -4,6 +4,7 @@ import asyncio
 import re
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -283,6 +284,7 @@ def _message(message: aiomqtt.Message) -> Message:
         correlation_data=getattr(properties, "CorrelationData", None),
         expiry=getattr(properties, "MessageExpiryInterval", None),
         retain=message.retain,
+        received_at=time.time_ns() // 1_000_000,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
@@ -12,9 +13,12 @@ from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, Payload, ResponseAnswer, ResponsesAnswer, StateCall
 from edge.model.job_state import METHODS, Cause
-from edge.station.jobs import JobCall, JobService
+from edge.station.jobs import JobCall, JobService, refuse_expired
 from edge.station.responses import Responses
+from edge.station.runs import Clock
 from edge.station.settings import KINDS, Operation, StationSettings
+from edge.store.client import Store
+from edge.store.refused import SetAside, set_aside
 
 logger = structlog.get_logger(__name__)
 
@@ -37,6 +41,10 @@ class Incoming:
     """The scope of an event that names none."""
     way: str
     """Where it came in, for the log."""
+    payload: bytes = b""
+    """What it holds, for those who look at what was refused."""
+    expires_at: int | None = None
+    """When it is worth nothing any more, as the line tells it, in milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +60,63 @@ class Calls:
     """The job methods and station settings of the scopes that this gateway serves."""
 
     def __init__(
-        self, source: str, scopes: Iterable[str], jobs: JobService, responses: Responses, settings: StationSettings
+        self,
+        source: str,
+        scopes: Iterable[str],
+        store: Store,
+        jobs: JobService,
+        settings: StationSettings,
+        clock: Clock,
     ) -> None:
         self._source = source
         self._scopes = frozenset(scopes)
+        self._store = store
         self._jobs = jobs
-        self._responses = responses
+        self._responses = Responses(store)
         self._settings = settings
+        self._clock = clock
 
     async def answer(self, incoming: Incoming) -> CloudEvent:
         """Act, and give the answer; its effect is in the store then. Raises Unavailable when the store is gone."""
         event = None
         try:
             event = incoming.read()
-            said = await self._act(event.subject or incoming.scope, event)
+            expires_at = _expiry(event) if incoming.expires_at is None else incoming.expires_at
+            said = await self._act(event.subject or incoming.scope, event, expires_at)
         except Refused as refusal:
             kind, reason = refusal.kind, f"{refusal.message} {refusal.advice}".strip()
             logger.warning("message refused", way=incoming.way, kind=kind, reason=reason)
+            await self._set_aside(incoming, kind, reason)
             said = _Said(error_kind=kind, reason=reason)
         return self._say(said, event, incoming.told)
 
-    def answer_defect(self, incoming: Incoming, error: Exception) -> CloudEvent:
-        """Give the answer to a call that met a defect."""
+    async def answer_defect(self, incoming: Incoming, error: Exception) -> CloudEvent:
+        """Give the answer to a call that met a defect. Raises Unavailable when the store is gone."""
         try:
             event = incoming.read()
         except Refused:
             event = None
         reason = f"the call met a defect of this software: {type(error).__name__}"
+        await self._set_aside(incoming, "internal", reason)
         return self._say(_Said(error_kind="internal", reason=reason), event, incoming.told)
 
-    async def _act(self, scope: str, event: CloudEvent) -> _Said:
+    async def _set_aside(self, incoming: Incoming, kind: str, reason: str) -> None:
+        told = incoming.told
+        message = SetAside(incoming.way, told.get("type", ""), told.get("id", ""), kind, reason, incoming.payload)
+        await self._store.commit(set_aside(self._store.keys, message))
+
+    async def _act(self, scope: str, event: CloudEvent, expires_at: int | None) -> _Said:
         if scope not in self._scopes:
             known = ", ".join(sorted(self._scopes))
             raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
         if method := _METHOD_OF_TYPE.get(event.type):
             takes_order = method in _TAKES_AN_ORDER
             arguments = _arguments(method, event, OrderCall) if takes_order else _arguments(method, event, IdCall)
-            answer = await self._jobs.call(JobCall(scope, method, arguments, event.source, event.id))
+            transaction = event.extensions.get("transactionid", "")
+            call = JobCall(scope, method, arguments, event.source, event.id, transaction, expires_at)
+            answer = await self._jobs.call(call)
             return _Said(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+        refuse_expired(expires_at, self._clock())
         if kind := _KIND_OF_TYPE.get(event.type):
             await self._settings.apply(scope, kind, _operation(event), event.data)
             return _Said()
@@ -124,6 +151,18 @@ def _arguments(method: str, event: CloudEvent, kind: type[_P]) -> _P:
     except msgspec.ValidationError as error:
         reason = f"the payload is no argument of {method}: {error}."
         raise Refused("invalid_payload", reason, "Send its arguments in OPC UA spelling.") from None
+
+
+def _expiry(event: CloudEvent) -> int | None:
+    """Give when an event expires by its own attributes: `expiryinterval` seconds after its `time`."""
+    if event.time is None or event.expiryinterval is None:
+        return None
+    try:
+        sent_at = datetime.fromisoformat(event.time)
+    except ValueError:
+        return None
+    zoned = sent_at if sent_at.tzinfo else sent_at.replace(tzinfo=UTC)
+    return round((zoned.timestamp() + event.expiryinterval) * 1000)
 
 
 def _operation(event: CloudEvent) -> Operation:

@@ -26,8 +26,21 @@ class Inbox:
         await self._session.answer(message, await self._calls.answer(_incoming(scope, message)))
 
     async def _answer_defect(self, scope: str, message: Message, error: Exception) -> None:
-        await self._session.answer(message, self._calls.answer_defect(_incoming(scope, message), error))
+        await self._session.answer(message, await self._calls.answer_defect(_incoming(scope, message), error))
 
 
 def _incoming(scope: str, message: Message) -> Incoming:
-    return Incoming(partial(to_event, message), message.user_properties, scope, message.topic)
+    return Incoming(
+        read=partial(to_event, message),
+        told=message.user_properties,
+        scope=scope,
+        way=message.topic,
+        payload=message.payload,
+        expires_at=_expiry(message),
+    )
+
+
+def _expiry(message: Message) -> int | None:
+    if message.expiry is None or message.received_at is None:
+        return None
+    return message.received_at + message.expiry * 1000

@@ -8,6 +8,7 @@ from typing import assert_never
 import msgspec
 import structlog
 
+from edge.errors import Refused
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, Cause, JobState, JobStatus, Removed, next_status
 from edge.model.station import faults_of_id, faults_of_order, refusals
@@ -32,13 +33,19 @@ _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 
 
 class JobCall(msgspec.Struct, frozen=True):
-    """One call of a job method. `source` and `event_id` name it for ever: the same call again gets the same answer."""
+    """One call of a job method. `source` and `event_id` name it for ever: the same call again gets the same answer.
+
+    So does another StoreAndStart of the same `transaction` in its scope, if the first was carried out. `expires_at`, in
+    milliseconds since the epoch, is when the call is worth nothing any more.
+    """
 
     scope: str
     method: Cause
     arguments: OrderCall | IdCall
     source: str
     event_id: str
+    transaction: str = ""
+    expires_at: int | None = None
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
@@ -81,11 +88,15 @@ class JobService:
         """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
     async def call(self, call: JobCall) -> CallAnswer:
-        """Take a call; when this returns, its effect is in the store. Raises Unavailable when the store is gone."""
+        """Take a call; when this returns, its effect is in the store.
+
+        Raises Unavailable when the store is gone, Refused(`expired`) for a call that comes too late.
+        """
         while True:
-            given = await dedupe.answer_given(self._store, call.source, call.event_id)
+            given = await self._given(call)
             if given is not None:
                 return msgspec.json.decode(given, type=CallAnswer)
+            refuse_expired(call.expires_at, self._runs.clock())
             match call.arguments:
                 case OrderCall() as order:
                     answer = await self._carry_out(call, await self._plan_order(call, order))
@@ -97,6 +108,12 @@ class JobService:
                 if answer.reasons:
                     logger.warning("job method refused", method=call.method, scope=call.scope, reasons=answer.reasons)
                 return answer
+
+    async def _given(self, call: JobCall) -> str | None:
+        given = await dedupe.answer_given(self._store, call.source, call.event_id)
+        if given is None and _has_transaction(call):
+            given = await dedupe.answer_in_transaction(self._store, call.scope, call.transaction)
+        return given
 
     async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
         """Do what was planned; None when somebody else was faster and all has to be looked at again."""
@@ -207,7 +224,24 @@ class JobService:
 
     def _mark(self, call: JobCall, answer: CallAnswer) -> Commit:
         text = msgspec.json.encode(answer).decode()
-        return dedupe.mark(self._store.keys, call.source, call.event_id, text, self._dedupe_ms)
+        keys = self._store.keys
+        marked = dedupe.mark(keys, call.source, call.event_id, text, self._dedupe_ms)
+        if not _has_transaction(call):
+            return marked
+        if answer.status is ReturnStatus.NO_ERROR:
+            return join((marked, dedupe.mark_transaction(keys, call.scope, call.transaction, text, self._dedupe_ms)))
+        # Declined, it may be tried again, unless it is another call of the same transaction that stands in its way.
+        return join((marked, dedupe.transaction_is_new(keys, call.scope, call.transaction)))
+
+
+def refuse_expired(expires_at: int | None, now: int) -> None:
+    """Raise Refused(`expired`) for what was to be acted on until an instant that has passed."""
+    if expires_at is not None and now > expires_at:
+        raise Refused("expired", f"the message expired {now - expires_at} ms ago", "Send it anew if it still holds.")
+
+
+def _has_transaction(call: JobCall) -> bool:
+    return call.method is Cause.STORE_AND_START and call.transaction != ""
 
 
 def _not_in_this_state(method: Cause, status: JobStatus | None) -> CallAnswer:

@@ -1,4 +1,4 @@
-"""Marks each CloudEvent in the commit that had its effect, so that a second delivery changes nothing."""
+"""Marks each CloudEvent, and each transaction, in the commit that had its effect, so that a second changes nothing."""
 
 import hashlib
 
@@ -7,14 +7,37 @@ from edge.store.commit import Absent, Commit, Operation
 from edge.store.keys import Keys
 
 
+def _digest(space: str, name: str) -> str:
+    # The length tells where the first ends: ("a", "bc") and ("ab", "c") are two.
+    return hashlib.sha256(f"{len(space)}:{space}{name}".encode()).hexdigest()[:32]
+
+
 def _key(keys: Keys, source: str, event_id: str) -> str:
-    # The length tells where the source ends: ("a", "bc") and ("ab", "c") are two events.
-    return keys.cededupe(hashlib.sha256(f"{len(source)}:{source}{event_id}".encode()).hexdigest()[:32])
+    return keys.cededupe(_digest(source, event_id))
+
+
+def mark_transaction(keys: Keys, scope: str, transaction_id: str, answer: str, lifetime_ms: int) -> Commit:
+    """Remember the answer given in a transaction; Stale when it was marked already."""
+    return _mark(keys.transdedupe(_digest(scope, transaction_id)), answer, lifetime_ms)
+
+
+def transaction_is_new(keys: Keys, scope: str, transaction_id: str) -> Commit:
+    """Demand that no answer was given in a transaction meanwhile."""
+    return Commit(guards=(Absent(keys.transdedupe(_digest(scope, transaction_id))),))
+
+
+async def answer_in_transaction(store: Store, scope: str, transaction_id: str) -> str | None:
+    """Give the answer remembered for a transaction of a scope; None when it is new."""
+    answer: str | None = await store.execute("GET", store.keys.transdedupe(_digest(scope, transaction_id)))
+    return answer
 
 
 def mark(keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int) -> Commit:
     """Remember the answer given to an event; Stale when it was marked already."""
-    key = _key(keys, source, event_id)
+    return _mark(_key(keys, source, event_id), answer, lifetime_ms)
+
+
+def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
     return Commit(guards=(Absent(key),), operations=(Operation("SET", (key, answer, "PX", lifetime_ms)),))
 
 

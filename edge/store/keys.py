@@ -51,6 +51,11 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("resource_list", "{kind}:list:{scope}", "set", Lifetime.PERMANENT, "ids of one kind of resource"),
     KeySpec("jobacceptance", "jobacceptance:{scope}", "string", Lifetime.PERMANENT, "most job orders at a time"),
     KeySpec("cededupe", "cededupe:{hash}", "string", Lifetime.DEDUPE, "a CloudEvent's effect, by source and id"),
+    KeySpec("transdedupe", "transdedupe:{hash}", "string", Lifetime.DEDUPE, "a transaction's answer, by scope and id"),
+    KeySpec("counter", "counter:{name}", "string", Lifetime.PERMANENT, "how often something happened"),
+    KeySpec("event_receiver_list", "event:receiver:list", "stream", Lifetime.STREAM, "what job orders went through"),
+    KeySpec("event_responder_list", "event:responder:list", "stream", Lifetime.STREAM, "each change of a job response"),
+    KeySpec("event_refused_list", "event:refused:list", "stream", Lifetime.STREAM, "messages that could not be taken"),
     KeySpec("active_scopes", "active-scopes", "set", Lifetime.PERMANENT, "scopes that ever held a job"),
     KeySpec("sfc_work", "sfc:work:{scope}", "stream", Lifetime.BACKLOG, "work for the consumer group sfc-engine"),
     KeySpec("sfc_execution", "sfc:execution:{job_id}", "hash", Lifetime.JOB, "the run of a job"),
@@ -121,6 +126,26 @@ class Keys:
     def cededupe(self, digest: str) -> str:
         """String: the answer that was given to a CloudEvent."""
         return f"{self.prefix}:cededupe:{digest}"
+
+    def transdedupe(self, digest: str) -> str:
+        """String: the answer that a transaction got."""
+        return f"{self.prefix}:transdedupe:{digest}"
+
+    def counter(self, name: str) -> str:
+        """Integer: how often something happened."""
+        return f"{self.prefix}:counter:{name}"
+
+    def event_receiver_list(self) -> str:
+        """Stream: each change of a job order, for consumers on this host."""
+        return f"{self.prefix}:event:receiver:list"
+
+    def event_responder_list(self) -> str:
+        """Stream: each change of a job response, for consumers on this host."""
+        return f"{self.prefix}:event:responder:list"
+
+    def event_refused_list(self) -> str:
+        """Stream: messages that could not be taken."""
+        return f"{self.prefix}:event:refused:list"
 
     def active_scopes(self) -> str:
         """Set: the scopes that ever held a job."""

@@ -21,7 +21,6 @@ from edge.northbound.inbox import Inbox
 from edge.northbound.topics import Topics
 from edge.station.dispatch import Dispatch
 from edge.station.jobs import JobService
-from edge.station.responses import Responses
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings
 from edge.station.start import Starter
@@ -149,6 +148,6 @@ async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIt
     station = await opened_station(store)
     async with open_session(mqtt, f"{prefix}-edge", session_expiry=0) as session:
         jobs = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-        calls = Calls("urn:edge", (SCOPE,), jobs, Responses(store), station.settings)
+        calls = Calls("urn:edge", (SCOPE,), store, jobs, station.settings, now_ms)
         await Inbox(session, calls).open({SCOPE: Topics(prefix, SCOPE)})
         yield station

@@ -1,19 +1,21 @@
 """A call is acted on and answered the same, whichever way it came."""
 
+import asyncio
+import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from edge.errors import Refused
 from edge.model.cloudevent import CloudEvent
-from edge.model.event_types import METHOD_TYPE, REFUSED_TYPE
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import MethodAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
 from edge.northbound.calls import Calls, Incoming
 from edge.station.jobs import JobService
-from edge.station.responses import Responses
-from edge.store import jobs
+from edge.store import jobs, refused, resources
 from edge.store.client import Store
-from tests.northbound.calling import SCOPE, opened_station, order
+from tests.northbound.calling import SCOPE, now_ms, opened_station, order
 
 STORE = METHOD_TYPE.format("Store")
 
@@ -22,7 +24,7 @@ STORE = METHOD_TYPE.format("Store")
 async def calls(store: Store) -> Calls:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    return Calls("urn:edge", (SCOPE,), job_service, Responses(store), station.settings)
+    return Calls("urn:edge", (SCOPE,), store, job_service, station.settings, now_ms)
 
 
 def incoming(read: Callable[[], CloudEvent], scope: str = SCOPE) -> Incoming:
@@ -63,7 +65,7 @@ async def test_what_cannot_be_read_is_answered_to_whom_it_tells(calls: Calls) ->
 async def test_a_defect_is_answered_as_such(calls: Calls) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE)
     for read, cause in ((lambda: event, "1"), (unreadable, "told")):
-        answer = calls.answer_defect(incoming(read), ZeroDivisionError())
+        answer = await calls.answer_defect(incoming(read), ZeroDivisionError())
         assert (answer.mdcserrorkind, answer.causationid) == ("internal", cause)
         assert "ZeroDivisionError" in (answer.mdcserrormessage or "")
 
@@ -110,3 +112,95 @@ class TestJobResponses:
     async def test_a_question_of_another_form_is_refused(self, calls: Calls) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": "Ended"})
         assert answer.mdcserrorkind == "invalid_payload"
+
+
+def called(method: str, event_id: str, data: object, **further: Any) -> Incoming:
+    event = CloudEvent(id=event_id, source="/mes", type=METHOD_TYPE.format(method), data=data, **further)
+    return Incoming(lambda: event, {}, SCOPE, "test")
+
+
+def status(answer: CloudEvent) -> int:
+    assert isinstance(answer.data, MethodAnswer), answer.mdcserrormessage
+    return answer.data.return_status
+
+
+@pytest.mark.parametrize("sent_at", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "2026-01-01T02:00:00+01:00"])
+async def test_an_event_that_has_expired_by_its_own_attributes_is_refused_as_such(
+    calls: Calls, store: Store, sent_at: str
+) -> None:
+    answer = await calls.answer(called("Store", "1", order("J1"), time=sent_at, expiryinterval=60))
+    assert answer.mdcserrorkind == "expired"
+    assert await jobs.load(store, "J1") is None
+    assert (await refused.newest(store, 1))[0].kind == "expired"
+
+
+@pytest.mark.parametrize(
+    "lasting", [{"expiryinterval": 60}, {"time": "2026-01-01"}, {"time": "soon", "expiryinterval": 0}]
+)
+async def test_without_a_time_and_an_interval_nothing_expires(calls: Calls, lasting: dict[str, Any]) -> None:
+    assert status(await calls.answer(called("Store", "1", order("J1"), **lasting))) == 1
+
+
+async def test_what_the_line_tells_of_expiry_counts_more_than_the_attributes(calls: Calls) -> None:
+    lasting = called("Store", "1", order("J1"), time="2026-01-01T00:00:00Z", expiryinterval=1)
+    assert status(await calls.answer(dataclasses.replace(lasting, expires_at=now_ms() + 10_000))) == 1
+    over = dataclasses.replace(called("Store", "2", order("J2")), expires_at=now_ms() - 1)
+    assert (await calls.answer(over)).mdcserrorkind == "expired"
+
+
+async def test_a_call_that_was_carried_out_and_comes_again_too_late_gets_the_same_answer(calls: Calls) -> None:
+    call = called("Store", "1", order("J1"))
+    first = await calls.answer(dataclasses.replace(call, expires_at=now_ms() + 60_000))
+    again = await calls.answer(dataclasses.replace(call, expires_at=now_ms() - 1))
+    assert (first.data, again.data) == (MethodAnswer(return_status=1), MethodAnswer(return_status=1))
+
+
+@pytest.mark.parametrize(
+    ("event_type", "data"),
+    [
+        (CONFIG_TYPE.format("equipment"), {"ID": "E1"}),
+        (METHOD_TYPE.format("RequestJobResponseByJobOrderID"), {"JobOrderID": "J1"}),
+    ],
+)
+async def test_settings_and_requests_expire_too(calls: Calls, event_type: str, data: object) -> None:
+    event = CloudEvent(id="1", source="/mes", type=event_type, data=data)
+    answer = await calls.answer(Incoming(lambda: event, {}, SCOPE, "test", expires_at=1))
+    assert answer.mdcserrorkind == "expired"
+
+
+async def test_a_transaction_stores_and_starts_once_however_often_it_is_sent_anew(calls: Calls, store: Store) -> None:
+    first = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
+    again = await calls.answer(called("StoreAndStart", "2", order("J1"), extensions={"transactionid": "t"}))
+    assert (status(first), status(again)) == (1, 1)
+    assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
+    other = await calls.answer(called("StoreAndStart", "3", order("J1"), extensions={"transactionid": "u"}))
+    assert status(other) == ReturnStatus.INVALID_JOB_ORDER_STATUS
+
+
+async def test_of_a_transaction_sent_many_times_at_once_one_has_the_effect(calls: Calls, store: Store) -> None:
+    sent = (called("StoreAndStart", f"{n}", order("J1"), extensions={"transactionid": "t"}) for n in range(20))
+    answers = await asyncio.gather(*(calls.answer(each) for each in sent))
+    assert {status(each) for each in answers} == {1}
+    assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
+
+
+async def test_a_transaction_that_was_declined_may_be_tried_again(calls: Calls, store: Store) -> None:
+    full = resources.set_max_job_orders
+    await store.commit(full(store.keys, SCOPE, 0))
+    declined = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
+    assert status(declined) == ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
+    await store.commit(full(store.keys, SCOPE, None))
+    again = await calls.answer(called("StoreAndStart", "2", order("J1"), extensions={"transactionid": "t"}))
+    assert status(again) == 1
+
+
+async def test_a_refused_message_is_counted_and_set_aside_with_its_beginning(calls: Calls, store: Store) -> None:
+    told = {"id": "7", "type": "told.v1"}
+    await calls.answer(Incoming(unreadable, told, SCOPE, "app/jobs", payload=b"\xff" * 10_000))
+    await calls.answer_defect(Incoming(unreadable, {}, SCOPE, "rpc"), ZeroDivisionError())
+    assert await refused.count(store) == 2
+    defect, unread = await refused.newest(store, 10)
+    assert (unread.way, unread.event_type, unread.event_id, unread.kind) == ("app/jobs", "told.v1", "7", "unreadable")
+    assert unread.reason == "no event. Send one."
+    assert unread.payload == b"\\xff" * 4096
+    assert (defect.kind, defect.payload) == ("internal", b"")

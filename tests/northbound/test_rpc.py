@@ -20,11 +20,10 @@ from edge.model.job_state import JobState
 from edge.northbound.calls import Calls, Incoming
 from edge.northbound.rpc import open_rpc
 from edge.station.jobs import JobService
-from edge.station.responses import Responses
 from edge.store import jobs
 from edge.store.client import Store
 from tests.conftest import WaitUntil
-from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station, order
+from tests.northbound.calling import SCOPE, WORK_MASTER, Station, now_ms, opened_station, order
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Bench:
 async def opened(store: Store, directory: Path, *scopes: str) -> AsyncIterator[Bench]:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    calls = Calls("urn:edge", scopes, job_service, Responses(store), station.settings)
+    calls = Calls("urn:edge", scopes, store, job_service, station.settings, now_ms)
     settings = RpcSettings(listen=f"unix://{directory}/rpc.sock")
     async with open_rpc(settings, store, station.runs, calls, "urn:edge", scopes) as url:
         yield Bench(store, station, calls, url)

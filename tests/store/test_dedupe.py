@@ -31,3 +31,14 @@ async def test_a_source_and_id_may_hold_any_text(store: Store) -> None:
     source, event_id = "urn:größe/ü x", "a:b/{c}*\n" + "x" * 5000
     await store.commit(dedupe.mark(store.keys, source, event_id, "given", 60_000))
     assert await dedupe.answer_given(store, source, event_id) == "given"
+
+
+async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
+    keys = store.keys
+    new = dedupe.transaction_is_new(keys, "s", "t")
+    assert isinstance(await store.commit(new), Committed)
+    assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "first", 10_000)), Committed)
+    assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000)), Stale)
+    assert isinstance(await store.commit(new), Stale)
+    assert await dedupe.answer_in_transaction(store, "s", "t") == "first"
+    assert await dedupe.answer_in_transaction(store, "st", "") is None
