@@ -63,7 +63,7 @@ def load(directory: Path) -> OwnCertificate | None:
 def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
     """Make a new key and certificate in place of what is there. Raises OSError."""
     own = _make(application_uri, hosts, datetime.now(UTC))
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(directory, 0o700)
     content = own.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ) + own.certificate.public_bytes(serialization.Encoding.PEM)
@@ -110,6 +110,15 @@ def own_hosts(endpoint_host: str) -> Iterator[str]:
     anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these are just what is left out
     names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
     yield from dict.fromkeys(name for name in names if name not in anywhere)
+
+
+def make_directory(path: Path, mode: int) -> None:
+    """Make a directory, if it is not there; when root makes it, it belongs to whom the one above does."""
+    if not path.is_dir():
+        path.mkdir(mode=mode, parents=True)
+        if os.geteuid() == 0:
+            above = path.parent.stat()
+            os.chown(path, above.st_uid, above.st_gid)
 
 
 def write_whole(path: Path, content: bytes, mode: int) -> None:

@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from edge.uaserver.certificates import application_uris, thumbprint, write_whole
+from edge.uaserver.certificates import application_uris, make_directory, thumbprint, write_whole
 
 logger = structlog.get_logger(__name__)
 
@@ -118,7 +118,7 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 def lay(certificate: x509.Certificate, directory: Path) -> Path:
     """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory, 0o755)  # the service reads what root lays here
     path = directory / f"{thumbprint(certificate)}.der"
     write_whole(path, certificate.public_bytes(serialization.Encoding.DER), 0o644)
     return path

@@ -1,5 +1,6 @@
 """The gateway's certificate is made once, fits the application, and its key is for us alone."""
 
+import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,6 +66,14 @@ def test_renewing_makes_another_key(tmp_path: Path) -> None:
     assert certificates.load_or_make(tmp_path, URI, HOSTS).certificate == renewed.certificate != first.certificate
     assert renewed.key.private_numbers() != first.key.private_numbers()
     assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give something away")
+def test_what_root_makes_belongs_to_the_service(tmp_path: Path) -> None:
+    os.chown(tmp_path, 4840, 4840)
+    certificates.renew(tmp_path / "pki", URI, HOSTS)
+    for made in (tmp_path / "pki", tmp_path / "pki" / "own.pem", tmp_path / "pki" / "own.der"):
+        assert (made.stat().st_uid, made.stat().st_gid) == (4840, 4840)
 
 
 def test_it_warns_before_it_expires_and_when_the_host_was_renamed(tmp_path: Path) -> None:
