@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 
-from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import MOST_BLOCKED_MS, Store
 from edge.store.commit import Commit, join, operation, read_entries
 from edge.store.keys import Keys
@@ -30,14 +31,41 @@ class Change:
 
 def note(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a change to the stream of its scope and to that of all scopes."""
-    fields = (
-        *("change_type", cause.value, "job_order_id", job_id, "scope", scope),
+    entry = ("change_type", cause.value, *_entry(scope, job_id, status, now))
+    return join(_append(stream, entry) for stream in (keys.joborder_changes(scope), keys.joborder_changes_global()))
+
+
+def tell_receiver(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
+    """Append a transition of a job order to the stream for consumers on this host; other changes have no event."""
+    if not is_transition(cause):
+        return Commit()
+    return _append(keys.event_receiver_list(), ("event", cause.value, *_entry(scope, job_id, status, now)))
+
+
+class ResponseChange(StrEnum):
+    """What happened to a job response."""
+
+    UPDATE = "ResultUpdate"
+    REMOVAL = "ResultRemoval"
+
+
+def tell_responder(
+    keys: Keys, scope: str, job_id: str, response_id: str, change: ResponseChange, status: JobStatus, now: int
+) -> Commit:
+    """Append a change of a job response to the stream for consumers on this host."""
+    entry = ("event", change.value, "job_response_id", response_id, *_entry(scope, job_id, status, now))
+    return _append(keys.event_responder_list(), entry)
+
+
+def _append(stream: str, entry: Iterable[str]) -> Commit:
+    return operation("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *entry)
+
+
+def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, ...]:
+    return (
+        *("job_order_id", job_id, "scope", scope),
         *("ts", datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds")),
         *("state", status.state.name, "substate", status.substate.name if status.substate else ""),
-    )
-    return join(
-        operation("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *fields)
-        for stream in (keys.joborder_changes(scope), keys.joborder_changes_global())
     )
 
 

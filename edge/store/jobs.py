@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
-from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended
+from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.model.station import RESERVED_ID_STARTS
 from edge.store import changes
+from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
 from edge.store.keys import Keys
@@ -92,8 +93,12 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
     parts = [
         unchanged(keys, job.job_id, before),
         operation("HSET", keys.joborder(job.job_id), *fields(written)),
-        *(changes.note(keys, job.scope, job.job_id, cause, status, now) for cause, status in moves),
     ]
+    for cause, status in moves:
+        parts.append(changes.note(keys, job.scope, job.job_id, cause, status, now))
+        parts.append(changes.tell_receiver(keys, job.scope, job.job_id, cause, status, now))
+    # A response changes only together with its job.
+    parts.append(_tell_responder(keys, job, ResponseChange.UPDATE, now))
     if not before:
         parts.append(operation("SADD", keys.active_scopes(), job.scope))
     if not before or before.order.priority != job.order.priority:
@@ -142,6 +147,12 @@ async def first_to_start(store: Store, scope: str, many: int) -> list[str]:
     return [member[_ID_AT:] for member in members]
 
 
+def _tell_responder(keys: Keys, job: Job, change: ResponseChange, now: int) -> Commit:
+    if not has_response(job.status):
+        return Commit()
+    return changes.tell_responder(keys, job.scope, job.job_id, job.correlation_id, change, job.status, now)
+
+
 def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
     """Demand that nobody wrote the job since it was read; None: that it does not exist."""
     return Commit(guards=(Revision(keys.joborder(job_id), read.revision if read else 0),))
@@ -164,6 +175,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),
             _leave_queue(keys, job),
+            _tell_responder(keys, job, ResponseChange.REMOVAL, now),
             changes.note(keys, scope, job_id, cause, job.status, now),
         )
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.store import changes
-from edge.store.changes import Change
+from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
 
 SCOPE = "station-1"
@@ -79,3 +79,28 @@ async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
     await store.read(commands)
     for stream in (store.keys.joborder_changes(SCOPE), store.keys.joborder_changes_global()):
         assert await store.execute("XLEN", stream) < changes.STREAM_LENGTH + 200
+
+
+async def test_what_consumers_on_this_host_are_told_is_bounded_too(store: Store) -> None:
+    status, keys = JobStatus(JobState.ENDED, SubState.CLOSED), store.keys
+    receiver = changes.tell_receiver(keys, SCOPE, "J1", Cause.STOP, status, NOW)
+    responder = changes.tell_responder(keys, SCOPE, "J1", "R1", ResponseChange.UPDATE, status, NOW)
+    for commit, stream in ((receiver, keys.event_receiver_list()), (responder, keys.event_responder_list())):
+        await store.read([(each.command, *each.arguments) for each in commit.operations] * 6000)
+        assert await store.execute("XLEN", stream) < changes.STREAM_LENGTH + 200
+    ((_, told),) = await store.execute("XREVRANGE", keys.event_responder_list(), "+", "-", "COUNT", 1)
+    assert dict(told if isinstance(told, dict) else zip(told[::2], told[1::2], strict=True)) == {
+        "event": "ResultUpdate",
+        "job_response_id": "R1",
+        "job_order_id": "J1",
+        "scope": SCOPE,
+        "ts": "2023-11-14T22:13:20.123+00:00",
+        "state": "ENDED",
+        "substate": "CLOSED",
+    }
+
+
+async def test_storing_and_removing_a_job_are_no_events(store: Store) -> None:
+    for cause in (Cause.STORE, Cause.CLEAR):
+        commit = changes.tell_receiver(store.keys, SCOPE, "J1", cause, JobStatus(JobState.ENDED), NOW)
+        assert commit.operations == ()
