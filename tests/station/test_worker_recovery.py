@@ -195,7 +195,7 @@ async def test_a_server_killed_while_jobs_run_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with (
-        own_server(tmp_path_factory.mktemp("s"), "--appendfsync", "always") as server,
+        own_server(tmp_path_factory.mktemp("s")) as server,
         instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
         plant.at_work(),
     ):

@@ -30,7 +30,7 @@ class Server:
         """Start it and wait until it has read its data; a refusal is an answer, too."""
         self._process = await asyncio.create_subprocess_exec(
             *(str(_binary.get_binary_path()), "--dir", str(self._directory), "--unixsocket", self.url[7:]),
-            *("--port", "0", "--save", "", "--appendonly", "yes", *self._options),
+            *("--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "always", *self._options),
             stdout=asyncio.subprocess.DEVNULL,
         )
         async with asyncio.timeout(10):
