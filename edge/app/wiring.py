@@ -23,6 +23,7 @@ from edge.station.equipment import Equipment
 from edge.station.jobs import JobService
 from edge.station.responses import Responses
 from edge.station.runs import Runs
+from edge.station.sender import Sender
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
 from edge.station.timers import Timers
@@ -57,7 +58,8 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
         timers = Timers(store, runs)
         jobs.watchers.append(timers.expect)
-        worker = Worker(store, settings.gateway.scopes, runs, dispatch, Starter(store, runs, dispatch))
+        worker = Worker(store, settings.gateway.scopes, runs, Starter(store, runs, dispatch))
+        await enter(beside(Sender(runs, dispatch).run(), "sender"))
         await enter(beside(worker.run(), "worker"))
         await enter(beside(timers.run(), "timers"))
         if settings.mqtt.url:

@@ -155,9 +155,14 @@ def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any])
     return Run(job_id=job_id, scope=scope, run_id=run_id, parameters=dict(parameters))
 
 
-def results(run: Run) -> dict[str, Any]:
-    """Give the latest result of each action that has one."""
-    ordered = sorted(run.associations.values(), key=lambda each: each.ended_at or 0)
+def results(net: Net, run: Run) -> dict[str, Any]:
+    """Give the latest result of each action that has one, in the order in which they ended, then of the recipe."""
+
+    def when(key: str) -> tuple[int, int]:
+        known = net.actions.get(key.partition("/")[0])
+        return run.associations[key].ended_at or 0, known.index if known else 0
+
+    ordered = [run.associations[key] for key in sorted(run.associations, key=when)]
     return {each.action: each.result for each in ordered if each.result is not None}
 
 

@@ -1,7 +1,7 @@
 """What one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -17,7 +17,7 @@ from edge.store import jobs, runs, work
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.runs import StoredRun
+from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
 from edge.store.work import WorkKind
 
 
@@ -28,6 +28,8 @@ class Held:
     job: Job
     stored: StoredRun
     net: Net
+    timer: int | None = None
+    """The instant that stands in the index of timers, where we know it; it may be earlier than what is due."""
 
     def due(self, keep_ended_ms: int) -> int | None:
         """Give the instant at which the job wants attention: its run's next deadline, once it ended its removal."""
@@ -63,26 +65,39 @@ class Asked:
 Moves = Sequence[tuple[Cause, JobStatus]]
 
 
-def begin(keys: Keys, job: Job, run: Run, net: Net, now: int, keep_ended_ms: int) -> Decision:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for every decision of an instance: how keys are named, who it is, how long ended jobs are kept."""
+
+    keys: Keys
+    consumer: str
+    keep_ended_ms: int
+
+
+def begin(terms: Terms, job: Job, run: Run, net: Net, now: int) -> Decision:
     """Decide the start of a job that is allowed to start; the recipe is pinned to the run."""
     advanced = advance(net, run, Start(), now)
     moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
     if moves is None or isinstance(advanced, Ignored):
         raise Defect(f"a new run of job {job.job_id!r} in {job.status.state.name} does not start", "Report this.")
-    after = Held(_moved(job, moves, advanced.run, now), StoredRun(advanced.run, now, net.source), net)
-    due = after.due(keep_ended_ms)
+    stored = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
+    after = Held(_moved(job, moves, advanced.run, now), stored, net)
+    due = after.due(terms.keep_ended_ms)
     parts = (
-        runs.create(keys, after.stored),
-        *_job_parts(keys, job, after, moves, now),
-        runs.set_timer(keys, job.job_id, due),
+        runs.create(terms.keys, stored, terms.consumer),
+        *_job_parts(terms.keys, job, after, moves, now),
+        runs.set_timer(terms.keys, job.job_id, due),
     )
-    return _decision(keys, parts, after, advanced, due)
+    return _decision(terms, parts, replace(after, timer=due), advanced, due)
 
 
 def decide(
-    keys: Keys, held: Held, signal: Signal, asked: Asked | None, now: int, keep_ended_ms: int
+    terms: Terms, held: Held, unsent: Outbox, signal: Signal, asked: Asked | None, now: int
 ) -> Decision | Ignored | NotAllowed:
-    """Decide what a signal changes; `asked` is the job method behind it, if there is one."""
+    """Decide what a signal changes; `asked` is the job method behind it, if there is one.
+
+    `unsent` is what this instance has yet to send of earlier decisions about the job.
+    """
     if asked and next_status(held.job.status.state, asked.cause) is None:
         return NotAllowed()
     advanced = advance(held.net, held.stored.run, signal, now)
@@ -91,25 +106,39 @@ def decide(
     moves = _moves(held.job.status, _causes(asked, advanced.run))
     if moves is None:
         return NotAllowed()
-    stored = StoredRun(advanced.run, held.stored.revision + 1, held.stored.recipe)
+    outbox = (*unsent, *_outgoing(advanced))
+    stored = StoredRun(advanced.run, held.stored.revision + 1, held.stored.recipe, outbox)
     job = msgspec.structs.replace(held.job, comment=asked.comment) if asked and asked.comment else held.job
-    after = Held(_moved(job, moves, advanced.run, now), stored, held.net)
-    due = after.due(keep_ended_ms)
-    parts = [runs.update(keys, held.stored, advanced.run), *_job_parts(keys, held.job, after, moves, now)]
+    after = Held(_moved(job, moves, advanced.run, now), stored, held.net, held.timer)
+    due = after.due(terms.keep_ended_ms)
+    parts = [
+        runs.update(terms.keys, held.stored, stored, terms.consumer),
+        *_job_parts(terms.keys, held.job, after, moves, now),
+    ]
+    # A timer that is too early costs one look at the job when it comes; to set it anew at each step would cost more.
     # A Tick comes because of the timer in the store: that one is set anew, whatever we believe of it.
-    if isinstance(signal, Tick) or due != held.due(keep_ended_ms):
-        parts.append(runs.set_timer(keys, job.job_id, due))
-    return _decision(keys, parts, after, advanced, due)
+    if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(held.timer, due):
+        parts.append(runs.set_timer(terms.keys, job.job_id, due))
+        after = replace(after, timer=due)
+    return _decision(terms, parts, after, advanced, due)
 
 
-def _decision(keys: Keys, parts: Iterable[Commit], after: Held, advanced: Advanced, due: int | None) -> Decision:
+def _is_late(timer: int | None, due: int | None) -> bool:
+    """Tell whether a timer would miss what is due."""
+    return due is not None and (timer is None or timer > due)
+
+
+def _outgoing(advanced: Advanced) -> Outbox:
+    return tuple(Outgoing(each.phase, each.command_id, each.step, each.type_id) for each in advanced.requests)
+
+
+def _decision(terms: Terms, parts: Iterable[Commit], after: Held, advanced: Advanced, due: int | None) -> Decision:
     job = after.job
     following = []
-    if has_ended(job.status):
-        following.append(runs.finish(keys, job.job_id))
-    if advanced.requests:
-        commands = [(each.phase.value, each.command_id, each.step, each.type_id) for each in advanced.requests]
-        following.append(work.add(keys, job.scope, WorkKind.DISPATCH, job.job_id, commands))
+    if has_ended(job.status) and not after.stored.outbox:
+        following.append(runs.finish(terms.keys, job.job_id))
+    if advanced.requests and terms.consumer == VISITOR:
+        following.append(work.add(terms.keys, job.scope, WorkKind.SEND, job.job_id))
     return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due)
 
 
@@ -164,5 +193,5 @@ def _moved(job: Job, moves: Moves, run: Run, now: int) -> Job:
 def _job_parts(keys: Keys, before: Job, after: Held, moves: Moves, now: int) -> Sequence[Commit]:
     if not moves:
         return ()
-    response = job_response(after.job, after.stored.run)
+    response = job_response(after.job, (after.net, after.stored.run))
     return (jobs.save(keys, before, after.job, moves, now), jobs.save_response(keys, after.job, response))

@@ -128,7 +128,7 @@ class JobService:
                 assert_never(plan)
 
     async def _write(self, call: JobCall, change: _Change, answer: CallAnswer) -> CallAnswer | None:
-        match await self._runs.write(join((change.commit, self._mark(call, answer)))):
+        match await self._store.commit(join((change.commit, self._mark(call, answer)))):
             case Committed():
                 if change.due is not None:
                     for watch in self.watchers:
@@ -210,8 +210,7 @@ class JobService:
             return _ToRun(job.job_id, _SIGNALS[call.method])
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
-            keep = self._runs.keep_ended_ms
-            return _Change(end_without_run(self._store.keys, job, remarked, call.method, now, keep))
+            return _Change(end_without_run(self._runs.terms, job, remarked, call.method, now))
         moved = msgspec.structs.replace(remarked, status=target, revision=job.revision + 1)
         return self._with_start(jobs.save(self._store.keys, job, moved, ((call.method, target),), now), moved, now)
 

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 
 from edge.model.isa95 import JobResponse, LocalizedText, Parameter
 from edge.model.job_state import state_entries
+from edge.sfc.net import Net
 from edge.sfc.run import Run, results
 from edge.store.jobs import Job
 
 ERROR_ID = "Error"
 
 
-def job_response(job: Job, run: Run | None) -> JobResponse:
+def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     """Give the response as it stands: times, state, the result of each action, the error if the job failed."""
     return JobResponse(
         job_response_id=job.correlation_id,
@@ -20,13 +21,13 @@ def job_response(job: Job, run: Run | None) -> JobResponse:
         start_time=_instant(job.started_at),
         end_time=_instant(job.ended_at),
         job_state=state_entries(job.status),
-        job_response_data=tuple(_data(job, run)) or None,
+        job_response_data=tuple(_data(job, ran)) or None,
     )
 
 
-def _data(job: Job, run: Run | None) -> Iterator[Parameter]:
-    if run:
-        for action, result in results(run).items():
+def _data(job: Job, ran: tuple[Net, Run] | None) -> Iterator[Parameter]:
+    if ran:
+        for action, result in results(*ran).items():
             yield _parameter(action, result)
     if job.error:
         yield Parameter(id=ERROR_ID, value=job.error)

@@ -2,22 +2,21 @@
 
 import asyncio
 import functools
-from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import structlog
 
 from edge.errors import Defect
 from edge.sfc.net import Net, compile_recipe
-from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
-from edge.station.decision import Asked, Decision, Held, NotAllowed, decide
-from edge.store import jobs, runs, work
+from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
+from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
+from edge.store import jobs, runs
 from edge.store.client import Store
-from edge.store.commit import Commit, CommitResult, Committed, Stale, join
+from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
-from edge.store.work import Work
+from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
 
 logger = structlog.get_logger(__name__)
 
@@ -48,6 +47,24 @@ class Progress:
     due: int | None
 
 
+@dataclass(slots=True)
+class _Outbox:
+    """What the store holds to be sent by us of a run at a revision, in order, and whether it was sent."""
+
+    scope: str
+    run_id: str
+    revision: int
+    commands: dict[Outgoing, bool]
+
+    def stops(self) -> dict[Outgoing, bool]:
+        """Give what is to be stopped yet, even if the run is gone or another one has come in its place."""
+        return {each: sent for each, sent in self.commands.items() if each.phase is Phase.STOP and not sent}
+
+    def is_newer(self, stored: StoredRun) -> bool:
+        """Tell whether we know of a later state of the run: replies may overtake each other."""
+        return self.run_id == stored.run.run_id and self.revision > stored.revision
+
+
 def _nothing(_: Decision) -> Commit:
     return Commit()
 
@@ -56,15 +73,16 @@ class Runs:
     """Turns signals into committed decisions. What it holds is a copy that the guards of a commit prove."""
 
     def __init__(self, store: Store, clock: Clock, keep_ended_ms: int) -> None:
-        self.taken: asyncio.Queue[Work] = asyncio.Queue()
-        self.in_doubt = asyncio.Event()
-        """Set when a commit may have taken work that we were never told of."""
+        self.outgoing: asyncio.Queue[str] = asyncio.Queue()
+        """The jobs of which something is to be sent."""
+        self.in_doubt: asyncio.Queue[str] = asyncio.Queue()
+        """The jobs of whose last commit we do not know whether it was carried out."""
         self.watchers: list[Callable[[Progress], None]] = []
         self.clock = clock
-        self.keep_ended_ms = keep_ended_ms
+        self.terms = Terms(store.keys, store.consumer, keep_ended_ms)
         self._store = store
         self._held: dict[str, Held] = {}
-        self._done: defaultdict[str, list[str]] = defaultdict(list)
+        self._outboxes: dict[str, _Outbox] = {}
 
     async def signal(
         self,
@@ -83,7 +101,7 @@ class Runs:
             held = known or await self.load(job_id)
             if held is None:
                 return NoRun()
-            decision = decide(self._store.keys, held, signal, asked, self.clock(), self.keep_ended_ms)
+            decision = decide(self.terms, held, self.unsent(job_id), signal, asked, self.clock())
             if not isinstance(decision, Decision):
                 if known is None:
                     return decision
@@ -98,46 +116,35 @@ class Runs:
                 return result
 
     async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
-        """Write a decision; acknowledgements of finished work ride along."""
-        job = decision.held.job
-        done = self._done.pop(job.scope, [])
-        acknowledged = work.acknowledge(self._store.keys, job.scope, done)
+        """Write a decision, hold what it made of the job, and have sent what it asks for."""
+        held = decision.held
+        job_id = held.job.job_id
         try:
-            result = await self.write(join((decision.commit, extra, acknowledged)))
+            result = await self._store.commit(join((decision.commit, extra)))
         except BaseException:
-            self._done[job.scope] += done
+            # A commit whose reply is lost may have been carried out all the same.
+            self.forget(job_id)
+            self.in_doubt.put_nowait(job_id)
             raise
         if isinstance(result, Stale):
-            self._done[job.scope] += done
             return result
-        self._hold(decision.held)
-        progress = Progress(job, decision.held, self.clock(), decision.steps, decision.requests, decision.due)
+        self._hold(held)
+        progress = Progress(held.job, held, self.clock(), decision.steps, decision.requests, decision.due)
         for watch in self.watchers:
             watch(progress)
         return result
 
-    async def write(self, commit: Commit) -> CommitResult:
-        """Write a commit; the work that it takes is handed to the worker of this instance."""
-        try:
-            result = await self._store.commit(commit)
-        except BaseException:
-            # A commit whose reply is lost may have been carried out all the same.
-            self.in_doubt.set()
-            raise
-        if isinstance(result, Committed):
-            for each in work.read(result.taken):
-                self.taken.put_nowait(each)
-        return result
-
     async def load(self, job_id: str) -> Held | None:
-        """Read a job with its run; None when it has none."""
-        stored = await runs.load(self._store, job_id)
-        job = await jobs.load(self._store, job_id) if stored else None
-        if stored is None or job is None:
-            return None
-        held = Held(job, stored, net_of(stored.recipe))
-        self._hold(held)
-        return held
+        """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""
+        while True:
+            stored = await runs.load(self._store, job_id)
+            job = await jobs.load(self._store, job_id) if stored else None
+            if stored is None or job is None:
+                self._keep_stops(job_id)
+                return None
+            held = Held(job, stored, net_of(stored.recipe))
+            if self._hold(held):
+                return held
 
     async def held(self, job_id: str) -> Held | None:
         """Give a job with its run as last known."""
@@ -147,30 +154,85 @@ class Runs:
         """Let go of what is held of a job: it may be old."""
         self._held.pop(job_id, None)
 
-    def done(self, finished: Work) -> None:
-        """Note that work is done: the next commit of its scope acknowledges it, or the next flush."""
-        self._done[finished.scope].append(finished.entry_id)
+    def unsent(self, job_id: str) -> Outbox:
+        """Give what is still to be sent of a job, in order."""
+        known = self._outboxes.get(job_id)
+        return tuple(each for each, was_sent in known.commands.items() if not was_sent) if known else ()
 
-    async def flush(self) -> None:
-        """Acknowledge all work that is done and that no commit has acknowledged yet."""
-        for scope in [scope for scope, ids in self._done.items() if ids]:
-            ids = self._done.pop(scope)
-            try:
-                await self._store.commit(work.acknowledge(self._store.keys, scope, ids))
-            except BaseException:
-                self._done[scope] += ids
-                raise
+    def scope_of(self, job_id: str) -> str:
+        """Give the scope of a job of which something is to be sent."""
+        return self._outboxes[job_id].scope
 
-    def _hold(self, held: Held) -> None:
-        job_id = held.job.job_id
-        self._held.pop(job_id, None)
+    def sent(self, job_id: str, outgoing: Outgoing) -> None:
+        """Note that a command has left us: the next commit of the job takes it off the outbox, or `tidy` does."""
+        known = self._outboxes.get(job_id)
+        if known and outgoing in known.commands:
+            known.commands[outgoing] = True
+
+    async def tidy(self, job_id: str) -> None:
+        """Take what was sent off the outbox in the store, where no commit of the job has done so yet."""
+        while (known := self._outboxes.get(job_id)) and any(known.commands.values()):
+            held = await self.held(job_id)
+            if held is None:
+                self._keep_stops(job_id)
+                return
+            left = self.unsent(job_id)
+            parts = [runs.sent(self.terms.keys, held.stored, left, self.terms.consumer)]
+            if held.job.ended_at is not None and not left:
+                parts.append(runs.finish(self.terms.keys, job_id))
+            if isinstance(await self._store.commit(join(parts)), Committed):
+                self._hold(replace(held, stored=msgspec.structs.replace(held.stored, outbox=left)))
+            self.forget(job_id)
+
+    async def take_over(self, job_id: str, former: str, extra: Commit) -> None:
+        """Make ours what another instance, that lives no more, or a visitor has left to be sent of a job."""
+        while True:
+            held = await self.load(job_id)
+            theirs = await runs.load_outbox(self._store, job_id, former) if held else ()
+            if held is None or not theirs or former == self.terms.consumer:
+                await self._store.commit(extra)
+                return
+            outbox = (*self.unsent(job_id), *theirs)
+            moved = runs.take_over(self.terms.keys, held.stored, outbox, self.terms.consumer, former)
+            if isinstance(await self._store.commit(join((moved, extra))), Committed):
+                await self.load(job_id)
+                return
+
+    async def left_to_send(self) -> list[str]:
+        """Give the jobs of which this instance had something to send when it ended: to load one is to send it."""
+        return await runs.jobs_with_outbox(self._store, self.terms.consumer)
+
+    def _hold(self, held: Held) -> bool:
+        """Hold what is known of a job, and have sent what is to be sent by us; False when we know better already."""
+        job_id, stored = held.job.job_id, held.stored
+        known = self._outboxes.get(job_id)
+        if known and known.is_newer(stored):
+            return False
+        self.forget(job_id)
         if held.job.ended_at is None:
             self._held[job_id] = held
             if len(self._held) > _HELD_AT_MOST:
                 del self._held[next(iter(self._held))]
+        if self.terms.consumer != VISITOR:
+            # What was sent while it was written, or read, stays sent.
+            before = known.commands if known else {}
+            older = known.stops() if known and known.run_id != stored.run.run_id else {}
+            commands = older | {each: before.get(each, False) for each in stored.outbox}
+            self._outboxes[job_id] = _Outbox(held.job.scope, stored.run.run_id, stored.revision, commands)
+            if not all(commands.values()):
+                self.outgoing.put_nowait(job_id)
+            elif not commands and held.job.ended_at is not None:
+                del self._outboxes[job_id]
+        return True
+
+    def _keep_stops(self, job_id: str) -> None:
+        """Forget what was to be sent of a run that is gone, but for its stops: equipment goes on until it is told."""
+        known = self._outboxes.pop(job_id, None)
+        if known and (stops := known.stops()):
+            self._outboxes[job_id] = replace(known, commands=stops)
 
     def _own_keys(self, job_id: str) -> tuple[str, str]:
-        return self._store.keys.joborder(job_id), self._store.keys.sfc_execution(job_id)
+        return self.terms.keys.joborder(job_id), self.terms.keys.sfc_execution(job_id)
 
 
 @functools.lru_cache(maxsize=64)

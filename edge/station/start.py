@@ -13,7 +13,7 @@ from edge.model.job_state import Cause, JobState, JobStatus
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.net import Net, Rejected, compile_recipe
 from edge.sfc.run import new_run
-from edge.station.decision import begin
+from edge.station.decision import Terms, begin
 from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
 from edge.station.runs import Runs
@@ -112,15 +112,13 @@ class Starter:
     async def _begin(self, job: Job, net: Net, done: Commit) -> bool:
         parameters = {each.id: _plain(each) for each in job.order.job_order_parameters or ()}
         run = new_run(job.job_id, job.scope, job.correlation_id, parameters)
-        decision = begin(self._store.keys, job, run, net, self._runs.clock(), self._runs.keep_ended_ms)
+        decision = begin(self._runs.terms, job, run, net, self._runs.clock())
         return isinstance(await self._runs.commit(decision, done), Committed)
 
     async def _fail(self, job: Job, reason: str, done: Commit) -> bool:
         logger.error("job fails at its start", job=job.job_id, scope=job.scope, reason=reason)
         failed = msgspec.structs.replace(job, error=reason)
-        commit = end_without_run(
-            self._store.keys, job, failed, Cause.FAIL, self._runs.clock(), self._runs.keep_ended_ms
-        )
+        commit = end_without_run(self._runs.terms, job, failed, Cause.FAIL, self._runs.clock())
         return isinstance(await self._store.commit(join((commit, done))), Committed)
 
 
@@ -137,15 +135,15 @@ def let_start(keys: Keys, job: Job, now: int) -> Commit:
     )
 
 
-def end_without_run(keys: Keys, before: Job, job: Job, cause: Cause, now: int, keep_ended_ms: int) -> Commit:
+def end_without_run(terms: Terms, before: Job, job: Job, cause: Cause, now: int) -> Commit:
     """Write the end of a job that never ran: aborted, with its response, removed when its time is over."""
     status = JobStatus(JobState.ABORTED)
     ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
     return join(
         (
-            jobs.save(keys, before, ended, ((cause, status),), now),
-            jobs.save_response(keys, ended, job_response(ended, None)),
-            runs.set_timer(keys, job.job_id, now + keep_ended_ms),
+            jobs.save(terms.keys, before, ended, ((cause, status),), now),
+            jobs.save_response(terms.keys, ended, job_response(ended, None)),
+            runs.set_timer(terms.keys, job.job_id, now + terms.keep_ended_ms),
         )
     )
 

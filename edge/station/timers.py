@@ -86,16 +86,20 @@ class Timers:
         job = await jobs.load(self._store, job_id)
         held = await self._runs.load(job_id)
         now = self._runs.clock()
-        keys, keep_ended_ms = self._store.keys, self._runs.keep_ended_ms
+        keys, keep_ended_ms = self._runs.terms.keys, self._runs.terms.keep_ended_ms
         due = held.due(keep_ended_ms) if held else None
         if job and job.status.state is JobState.ALLOWED_TO_START:
             # Its StartTime has come, or has been put off.
-            await self._runs.write(join((jobs.unchanged(keys, job_id, job), let_start(keys, job, now))))
+            await self._store.commit(join((jobs.unchanged(keys, job_id, job), let_start(keys, job, now))))
             return
         if job and job.ended_at is not None:
             due = job.ended_at + keep_ended_ms
             if due <= now:
                 await self._store.commit(jobs.remove(keys, job, Cause.CLEAR, now))
                 return
-        guards = (jobs.unchanged(keys, job_id, job), *((runs.unchanged(keys, held.stored),) if held else ()))
-        await self._store.commit(join((*guards, runs.set_timer(keys, job_id, due))))
+        parts = [jobs.unchanged(keys, job_id, job), runs.set_timer(keys, job_id, due)]
+        if held:
+            # Whoever holds the run believes to know its timer.
+            parts.append(runs.renew(keys, held.stored))
+            self._runs.forget(job_id)
+        await self._store.commit(join(parts))

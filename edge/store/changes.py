@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import MOST_BLOCKED_MS, Store
-from edge.store.commit import Commit, join, operation, read_entries
+from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
+from edge.store.stream import entries
 
 STREAM_LENGTH = 5000
 _BATCH = 100
@@ -101,7 +102,7 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
         reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS", *streams)
         for stream, raw in (reply or {}).items():
             scope = scope_of[stream]
-            for entry in read_entries(raw[0]):
+            for entry in entries(raw[0]):
                 cursors[scope] = entry.entry_id
                 yield _change(entry.entry_id, entry.fields)
 

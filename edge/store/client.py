@@ -22,7 +22,7 @@ from redis.backoff import NoBackoff
 from edge.config import RedisSettings
 from edge.errors import Defect, EdgeError, SettingsError, Unavailable
 from edge.store.commit import Commit, CommitResult, join, operation, pack, unpack
-from edge.store.keys import GROUP, Keys
+from edge.store.keys import Keys
 
 logger = structlog.get_logger(__name__)
 
@@ -43,14 +43,8 @@ class Store:
         self._client = client
         self._patient = patient
         self.keys = keys
-        self._consumer = consumer
-
-    @property
-    def consumer(self) -> str:
-        """The name under which this instance takes work."""
-        if self._consumer is None:
-            raise Defect("work is to be taken for a store that takes none", "Report this.")
-        return self._consumer
+        self.consumer = consumer or ""
+        """The name under which this instance takes work and keeps its outbox; a visitor of the store has none."""
 
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that reads, or writes nothing a decision depends on."""
@@ -68,7 +62,7 @@ class Store:
 
     async def commit(self, commit: Commit) -> CommitResult:
         """Write what a decision changed: all of it, or nothing and Stale."""
-        argument = pack(commit, GROUP, self._consumer)
+        argument = pack(commit)
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 try:
@@ -133,8 +127,8 @@ _GROUPS = ("NOGROUP", "UNBLOCKED", "BUSYGROUP")
 async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIterator[Store]:
     """Connect and check the server; `consumer` names this instance in the work streams' consumer group.
 
-    Without a consumer the store takes no work: what its commits add stays on the queue for an instance that does. Such
-    a visitor shares the embedded server of another process.
+    Who has no consumer visits: it takes no work, what it decides is sent by an instance that does, and it shares the
+    embedded server of another process.
 
     Raises Unavailable when the server cannot be reached, SettingsError when it cannot serve us as it is set up.
     """

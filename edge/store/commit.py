@@ -48,35 +48,16 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class NewWork:
-    """An entry for the work stream at `key`."""
-
-    key: str
-    fields: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Commit:
     """What one decision writes: under these guards all of it, else nothing."""
 
     guards: tuple[Guard, ...] = ()
     operations: tuple[Operation, ...] = ()
-    work: tuple[NewWork, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkEntry:
-    """Work taken off a stream; it is ours until it is acknowledged."""
-
-    entry_id: str
-    fields: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Everything was written; `taken` is work that is now the caller's."""
-
-    taken: tuple[WorkEntry, ...] = ()
+    """Everything was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +74,10 @@ def join(parts: Iterable[Commit]) -> Commit:
     """Make one commit of several, in their order."""
     guards: list[Guard] = []
     operations: list[Operation] = []
-    work: list[NewWork] = []
     for part in parts:
         guards += part.guards
         operations += part.operations
-        work += part.work
-    return Commit(tuple(guards), tuple(operations), tuple(work))
+    return Commit(tuple(guards), tuple(operations))
 
 
 def operation(command: str, *arguments: Argument) -> Commit:
@@ -131,37 +110,14 @@ def _packed(guard: Guard) -> tuple[str | int, ...]:
             assert_never(guard)
 
 
-def pack(commit: Commit, group: str, consumer: str | None) -> bytes:
-    """Write a commit as the argument of `commit.lua`; without a consumer its work is queued, and nothing is taken.
-
-    Redis' cmsgpack knows no bin type, hence use_bin_type=False.
-    """
+def pack(commit: Commit) -> bytes:
+    """Write a commit as the argument of `commit.lua`; Redis' cmsgpack knows no bin type, hence use_bin_type=False."""
     operations = [(each.command, *each.arguments) for each in commit.operations]
-    work: tuple[object, ...] = ()
-    if consumer is None:
-        operations += [("XADD", entry.key, "*", *entry.fields) for entry in commit.work]
-    elif commit.work:
-        (key,) = {entry.key for entry in commit.work}
-        work = (key, group, consumer, [entry.fields for entry in commit.work])
-    plan = ([_packed(guard) for guard in commit.guards], operations, work)
+    plan = ([_packed(guard) for guard in commit.guards], operations)
     packed: bytes = msgpack.packb(plan, use_bin_type=False)
     return packed
 
 
-def read_entries(raw: Iterable[tuple[str, list[str] | dict[str, str]]]) -> tuple[WorkEntry, ...]:
-    """Read stream entries as RESP2, RESP3 and Lua give them: fields flat or as a mapping."""
-    return tuple(
-        WorkEntry(
-            entry_id,
-            dict(fields) if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True)),
-        )
-        for entry_id, fields in raw
-    )
-
-
-def unpack(reply: tuple[int, object]) -> CommitResult:
-    """Read what `commit.lua` returned."""
-    done, detail = reply
-    if done:
-        return Committed(read_entries(detail))  # type: ignore[arg-type]
-    return Stale(str(detail))
+def unpack(reply: str) -> CommitResult:
+    """Read what `commit.lua` returned: nothing, or the key whose guard failed."""
+    return Stale(reply) if reply else Committed()

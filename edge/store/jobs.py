@@ -176,6 +176,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("ZREM", keys.sfc_timers(), job_id),
             _leave_queue(keys, job),
             _tell_responder(keys, job, ResponseChange.REMOVAL, now),
+            operation("SREM", keys.sfc_active_jobs(), job_id),
             changes.note(keys, scope, job_id, cause, job.status, now),
         )
     )

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from edge.store.client import Store
-from edge.store.commit import Commit, join, operation, read_entries
+from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
+from edge.store.stream import entries
 
 COUNTER = "refused"
 STREAM_LENGTH = 1000
@@ -50,7 +51,7 @@ async def newest(store: Store, many: int) -> list[SetAside]:
             reason=found["reason"],
             payload=found["payload"].encode(),
         )
-        for found in (entry.fields for entry in read_entries(reply))
+        for found in (entry.fields for entry in entries(reply))
     ]
 
 

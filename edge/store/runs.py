@@ -1,16 +1,36 @@
-"""The runs: each a hash of small fields, of which a step rewrites only what it changed."""
+"""The runs: each a hash of small fields, of which a step rewrites only what it changed.
 
-from collections.abc import Mapping
+Beside the fields of the run stands an outbox for each instance that decided about it: the commands that it has not yet
+surely sent. They are written by the decision that asks for them, and taken off by the next one or by `sent`.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from edge.sfc.run import Run, changed_fields, decode, encode, waits
+from edge.sfc.signal import Phase
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
 _OWN_FIELDS = ("rev", "_dataschema", "recipe")
+_OUTBOX = "outbox:"
+VISITOR = ""
+"""The consumer of who only visits the store: any instance takes its outbox over."""
+
+
+class Outgoing(msgspec.Struct, frozen=True, array_like=True):
+    """A command that a decision asks for; all else of it follows from run and recipe, of a stop from the id."""
+
+    phase: Phase
+    command_id: str
+    step: str
+    type_id: str
+
+
+Outbox = tuple[Outgoing, ...]
 
 
 class StoredRun(msgspec.Struct, frozen=True):
@@ -18,18 +38,22 @@ class StoredRun(msgspec.Struct, frozen=True):
 
     The first `revision` of a run is the instant of its start, and each decision adds one: no two runs of a job that
     was removed and stored again ever have the same, so that what is held of one is never taken for the other.
+    `outbox` holds the commands of this instance.
     """
 
     run: Run
     revision: int
     recipe: str
+    outbox: Outbox = ()
 
 
-def create(keys: Keys, started: StoredRun) -> Commit:
+def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:
     """Write a run that starts, in place of any earlier run of the same job."""
     run = started.run
     key = keys.sfc_execution(run.job_id)
     own = {"rev": str(started.revision), "_dataschema": DATASCHEMA, "recipe": started.recipe}
+    if started.outbox:
+        own[_OUTBOX + consumer] = _text(started.outbox)
     return join(
         (
             operation("DEL", key),
@@ -40,18 +64,56 @@ def create(keys: Keys, started: StoredRun) -> Commit:
     )
 
 
-def update(keys: Keys, before: StoredRun, run: Run) -> Commit:
+def update(keys: Keys, before: StoredRun, after: StoredRun, consumer: str) -> Commit:
     """Write what a decision changed of a run; guarded by the revision it was decided on."""
+    run = after.run
     key = keys.sfc_execution(run.job_id)
     written, removed = changed_fields(before.run, run)
+    outbox, emptied = _changed_outbox(before.outbox, after.outbox, consumer)
     return join(
         (
             unchanged(keys, before),
-            spread("HSET", (key,), fields({"rev": str(before.revision + 1)} | written)),
-            spread("HDEL", (key,), removed),
+            spread("HSET", (key,), fields({"rev": str(after.revision)} | outbox | written)),
+            spread("HDEL", (key,), (*emptied, *removed)),
             _index_waits(keys, run.scope, run.job_id, waits(before.run), waits(run)),
         )
     )
+
+
+def renew(keys: Keys, stored: StoredRun) -> Commit:
+    """Make every copy of a run that somebody holds an old one."""
+    key = keys.sfc_execution(stored.run.job_id)
+    return join((unchanged(keys, stored), operation("HSET", key, "rev", str(stored.revision + 1))))
+
+
+def sent(keys: Keys, stored: StoredRun, left: Outbox, consumer: str) -> Commit:
+    """Take what was sent off an outbox, in which only `left` stays; a decision made meanwhile has done so itself."""
+    key = keys.sfc_execution(stored.run.job_id)
+    outbox, emptied = _changed_outbox(stored.outbox, left, consumer)
+    return join((unchanged(keys, stored), spread("HSET", (key,), fields(outbox)), spread("HDEL", (key,), emptied)))
+
+
+def take_over(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str, former: str) -> Commit:
+    """Move the outbox of another instance into that of `consumer`, where it makes `outbox`."""
+    key = keys.sfc_execution(stored.run.job_id)
+    return join(
+        (
+            unchanged(keys, stored),
+            operation("HSET", key, "rev", str(stored.revision + 1), _OUTBOX + consumer, _text(outbox)),
+            operation("HDEL", key, _OUTBOX + former),
+        )
+    )
+
+
+def _changed_outbox(before: Outbox, after: Outbox, consumer: str) -> tuple[dict[str, str], Sequence[str]]:
+    """Give the field to write and the one to remove."""
+    if before == after:
+        return {}, ()
+    return ({_OUTBOX + consumer: _text(after)}, ()) if after else ({}, (_OUTBOX + consumer,))
+
+
+def _text(outbox: Outbox) -> str:
+    return msgspec.json.encode(outbox).decode()
 
 
 def unchanged(keys: Keys, stored: StoredRun) -> Commit:
@@ -60,7 +122,7 @@ def unchanged(keys: Keys, stored: StoredRun) -> Commit:
 
 
 def finish(keys: Keys, job_id: str) -> Commit:
-    """Take a job off the active ones."""
+    """Take a job off the active ones: its run has ended, and nothing is left to send."""
     return operation("SREM", keys.sfc_active_jobs(), job_id)
 
 
@@ -82,16 +144,36 @@ def _index_waits(keys: Keys, scope: str, job_id: str, before: Mapping[str, int],
 
 
 async def load(store: Store, job_id: str) -> StoredRun | None:
-    """Read the run of a job; None when it has none."""
+    """Read the run of a job, with the outbox of this instance; None when it has none."""
     found: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
     if not found:
         return None
-    run = decode({name: text for name, text in found.items() if name not in _OWN_FIELDS})
-    return StoredRun(run, int(found["rev"]), found["recipe"])
+    own = (*_OWN_FIELDS, *(name for name in found if name.startswith(_OUTBOX)))
+    run = decode({name: text for name, text in found.items() if name not in own})
+    outbox = _read(found.get(_OUTBOX + store.consumer))
+    return StoredRun(run, int(found["rev"]), found["recipe"], outbox)
+
+
+def _read(text: str | None) -> Outbox:
+    return msgspec.json.decode(text, type=Outbox) if text else ()
+
+
+async def load_outbox(store: Store, job_id: str, consumer: str) -> Outbox:
+    """Read what an instance has not surely sent of a job."""
+    return _read(await store.execute("HGET", store.keys.sfc_execution(job_id), _OUTBOX + consumer))
+
+
+async def jobs_with_outbox(store: Store, consumer: str) -> list[str]:
+    """Give the jobs of which an instance has something to send."""
+    job_ids = await active_jobs(store)
+    replies = await store.read(
+        [("HEXISTS", store.keys.sfc_execution(job_id), _OUTBOX + consumer) for job_id in job_ids]
+    )
+    return [job_id for job_id, exists in zip(job_ids, replies, strict=True) if exists]
 
 
 async def active_jobs(store: Store) -> list[str]:
-    """Give the jobs whose run has not ended."""
+    """Give the jobs whose run has not ended, or that have something to send yet."""
     jobs = await store.execute("SMEMBERS", store.keys.sfc_active_jobs())
     return sorted(jobs)
 

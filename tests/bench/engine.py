@@ -17,15 +17,16 @@ from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.jobs import JobCall, JobService
 from edge.station.runs import Progress, Runs
+from edge.station.sender import Sender
 from edge.station.settings import Operation, StationSettings
 from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker
-from edge.store import jobs, work
+from edge.store import jobs
 from edge.store.client import Store, open_store
-from edge.store.commit import Commit, Committed, join, operation
+from edge.store.commit import Commit, fields
+from edge.store.commit import spread as spread_fields
 from edge.store.jobs import Job
-from edge.store.work import WorkKind
 from tests.bench.measure import Meter, Row, rss_kb, spread
 
 SCOPE = "bench"
@@ -90,9 +91,10 @@ async def engine(store: Store, equipment: PromptEquipment) -> AsyncIterator[tupl
     runs = Runs(store, lambda: time.time_ns() // 1_000_000, DAY_MS)
     answers = Answers(store, runs, DAY_MS)
     dispatch = Dispatch(runs, {TYPE_ID: equipment})
-    worker = Worker(store, (SCOPE,), runs, dispatch, Starter(store, runs, dispatch))
+    worker = Worker(store, (SCOPE,), runs, Starter(store, runs, dispatch))
     timers = Timers(store, runs)
     async with (
+        beside(Sender(runs, dispatch).run(), "sender"),
         beside(worker.run(), "worker"),
         beside(timers.run(), "timers"),
         beside(equipment.run(answers), "equipment"),
@@ -104,24 +106,15 @@ async def floor(aof: str, commits: int) -> Row:
     """Measure one durable commit of a step's size over the Unix socket, and nothing else."""
     async with open_store(RedisSettings(url="embedded:"), "bench") as store:
         await store.execute("CONFIG SET", "appendfsync", aof)
-        step = join(
-            (
-                operation(
-                    "HSET", "bench:run", "rev", "7", "step:A", "x" * 60, "step:B", "x" * 60, "action:a@A", "x" * 160
-                ),
-                work.add(store.keys, SCOPE, WorkKind.DISPATCH, "J1", [(Phase.START, "J1/run/work/1", "Step1")]),
-            )
-        )
+        sizes = {"rev": 13, "outbox:bench": 90, "step:A": 60, "step:B": 40, "action:a@A": 110, "action:b@B": 110}
+        step = spread_fields("HSET", ("bench:run",), fields({name: "x" * size for name, size in sizes.items()}))
         meter = Meter(store)
         await meter.start()
         seconds = []
-        done: list[str] = []
         for _ in range(commits):
             began = time.perf_counter()
-            result = await store.commit(join((step, work.acknowledge(store.keys, SCOPE, done))))
+            await store.commit(step)
             seconds.append(time.perf_counter() - began)
-            assert isinstance(result, Committed)
-            done = [entry.entry_id for entry in result.taken]
         spent = await meter.since_start()
     return Row(
         "floor",

@@ -70,7 +70,7 @@ async def start_a_job(redis: RedisSettings) -> None:
     assert isinstance(clamped, Advanced)
     async with open_store(redis, "test") as store:
         assert isinstance(
-            await store.commit(runs.create(store.keys, runs.StoredRun(clamped.run, 1, net.source))), Committed
+            await store.commit(runs.create(store.keys, runs.StoredRun(clamped.run, 1, net.source), "test")), Committed
         )
 
 

@@ -131,7 +131,7 @@ class Station:
     def at_work(self) -> AbstractAsyncContextManager[None]:
         """Have jobs that are allowed to start start."""
         dispatch = Dispatch(self.runs, {})
-        worker = Worker(self.store, (SCOPE,), self.runs, dispatch, Starter(self.store, self.runs, dispatch))
+        worker = Worker(self.store, (SCOPE,), self.runs, Starter(self.store, self.runs, dispatch))
         return beside(worker.run(), "worker")
 
 

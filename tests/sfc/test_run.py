@@ -108,9 +108,9 @@ def test_results_are_the_latest_of_each_action() -> None:
     driven = Driven(net_of(data))
     driven.answer("a", 1, {"n": 1})
     driven.answer("b", 2)
-    assert results(driven.run) == {"a": {"n": 1}}
+    assert results(driven.net, driven.run) == {"a": {"n": 1}}
     driven.answer("a", 3, {"n": 2}, attempt=2)
-    assert results(driven.run) == {"a": {"n": 2}}
+    assert results(driven.net, driven.run) == {"a": {"n": 2}}
 
 
 def test_a_command_is_outstanding_until_it_is_answered_or_stopped() -> None:

@@ -19,14 +19,15 @@ from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Station, Task
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
+from edge.station.sender import Sender
 from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker
-from edge.store import jobs, resources
+from edge.store import jobs, resources, runs, work
 from edge.store.client import Store, open_store
 from edge.store.jobs import Job
 from edge.store.keys import GROUP
-from edge.store.work import WorkKind
+from edge.store.work import Work, WorkKind
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_000
@@ -108,7 +109,8 @@ class Plant:
         for device in devices.values():
             device.station = self.answers
         self.starter = Starter(store, self.runs, self.dispatch)
-        self.worker = Worker(store, (SCOPE,), self.runs, self.dispatch, self.starter)
+        self.worker = Worker(store, (SCOPE,), self.runs, self.starter)
+        self.sender = Sender(self.runs, self.dispatch)
         self.timers = Timers(store, self.runs)
         self.jobs = JobService(store, self.runs, max_job_orders, DEDUPE_MS)
         self.jobs.watchers.append(self.timers.expect)
@@ -116,22 +118,27 @@ class Plant:
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator["Plant"]:
         """Have it work; what waits for time is served with `timers` apart."""
-        async with beside(self.worker.run(), "worker"):
+        async with beside(self.sender.run(), "sender"), beside(self.worker.run(), "worker"):
             yield self
 
     async def drive(self) -> None:
-        """Do all the work that commits took, and what follows from it, without a worker."""
-        while not self.runs.taken.empty():
-            asked = self.runs.taken.get_nowait()
-            if asked.kind is WorkKind.START_RECIPE:
+        """Do all the work there is, and what follows from it, without a worker."""
+        await work.create_groups(self.store, (SCOPE,))
+        while True:
+            for asked in await self._taken():
+                assert asked.kind is WorkKind.START_RECIPE
                 await self.starter.start(asked)
-                continue
-            for phase, command_id, step, type_id in asked.commands:
-                if phase == Phase.STOP:
-                    await self.dispatch.stop(asked.scope, command_id, type_id)
-                elif held := await self.runs.held(asked.job_id):
-                    await self.dispatch.perform(held, Phase(phase), command_id, step)
-            self.runs.done(asked)
+            if self.runs.outgoing.empty():
+                return
+            await self.sender.send_all(self.runs.outgoing.get_nowait())
+
+    async def _taken(self) -> list[Work]:
+        """Take all work there is, and give it."""
+        consumer = self.store.consumer
+        await self.store.execute(
+            "XREADGROUP", "GROUP", GROUP, consumer, "STREAMS", self.store.keys.sfc_work(SCOPE), ">"
+        )
+        return await work.unfinished(self.store, consumer, (SCOPE,))
 
     async def order(self, method: Cause, order: JobOrder, *, scope: str = SCOPE, event_id: str = "") -> CallAnswer:
         """Call Store, StoreAndStart or Update."""
@@ -204,16 +211,27 @@ async def until_true(condition: Callable[[], object]) -> None:
     await until(met)
 
 
+async def next_work(plant: Plant) -> Work:
+    """Take one entry off the work stream, as the worker of a process that dies then."""
+    await work.create_groups(plant.store, (SCOPE,))
+    async for taken in work.take(plant.store, plant.store.consumer, (SCOPE,)):
+        (entry,) = taken
+        return entry
+    raise AssertionError
+
+
 async def unacknowledged(plant: Plant) -> int:
-    """Count the entries of the work stream that are taken and not acknowledged."""
-    return int((await plant.store.execute("XPENDING", plant.store.keys.sfc_work(SCOPE), GROUP))["pending"])
+    """Count the work that is taken and not acknowledged, and the jobs of which something is not surely sent."""
+    pending = await plant.store.execute("XPENDING", plant.store.keys.sfc_work(SCOPE), GROUP)
+    return int(pending["pending"]) + len(await runs.jobs_with_outbox(plant.store, plant.store.consumer))
 
 
 async def until_all_is_acknowledged(plant: Plant) -> None:
-    """Wait until the work stream is empty."""
+    """Wait until the work stream is empty and everything is surely sent."""
 
     async def none_left() -> bool:
-        return int(await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE))) == 0
+        waiting = int(await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)))
+        return waiting + await unacknowledged(plant) == 0
 
     await until(none_left)
 

@@ -6,14 +6,18 @@ from edge.model.isa95 import LocalizedText
 from edge.model.job_state import NEW, Cause, JobState, JobStatus, SubState
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import new_run
-from edge.sfc.signal import Abort, Answer, Ignored, Pause, Resume, Signal, Stop, Tick
-from edge.station.decision import Asked, Decision, Held, NotAllowed, begin, decide
+from edge.sfc.signal import Abort, Answer, Ignored, Pause, Phase, Resume, Signal, Stop, Tick
+from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, begin, decide
 from edge.store.commit import Commit, Revision
 from edge.store.jobs import Job
 from edge.store.keys import Keys
+from edge.store.runs import VISITOR, Outgoing
 from tests.station.plant import KEEP_ENDED_MS, NOW, SCOPE, action, linear, order
 
-KEYS = Keys("p")
+TERMS = Terms(Keys("p"), "edge", KEEP_ENDED_MS)
+
+
+FIRST = Outgoing(Phase.START, "J1/c/a/1", "one", "tighten.v1")
 
 
 def net() -> Net:
@@ -28,11 +32,11 @@ def job(state: JobState = JobState.ALLOWED_TO_START) -> Job:
 
 
 def begun() -> Decision:
-    return begin(KEYS, job(), new_run("J1", SCOPE, "c", {}), net(), NOW, KEEP_ENDED_MS)
+    return begin(TERMS, job(), new_run("J1", SCOPE, "c", {}), net(), NOW)
 
 
 def next_of(held: Held, signal: Signal, asked: Asked | None = None, now: int = NOW) -> Decision:
-    decision = decide(KEYS, held, signal, asked, now, KEEP_ENDED_MS)
+    decision = decide(TERMS, held, (), signal, asked, now)
     assert isinstance(decision, Decision)
     return decision
 
@@ -46,10 +50,27 @@ def finished() -> Decision:
     return next_of(held, Answer("J1/c/b/1", ok=True))
 
 
-def test_the_start_writes_job_response_run_timer_and_work_together() -> None:
-    commit = begun().commit
-    assert {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"} <= written(commit)
-    assert [entry.key for entry in commit.work] == ["p:sfc:work:station-1"]
+def test_the_start_writes_job_response_run_timer_and_outbox_together() -> None:
+    decision = begun()
+    expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
+    assert expected <= written(decision.commit)
+    assert decision.held.stored.outbox == (FIRST,)
+    (run,) = [each for each in decision.commit.operations if each.command == "HSET" and "outbox:edge" in each.arguments]
+    assert run.arguments[0] == "p:sfc:execution:J1"
+
+
+def test_what_is_yet_to_be_sent_of_earlier_decisions_stays_to_be_sent() -> None:
+    decision = decide(TERMS, begun().held, (FIRST,), Answer("J1/c/a/1", ok=True), None, NOW)
+    assert isinstance(decision, Decision)
+    assert decision.held.stored.outbox == (FIRST, Outgoing(Phase.START, "J1/c/b/1", "two", "tighten.v1"))
+
+
+def test_what_a_visitor_of_the_store_decides_is_left_to_an_instance() -> None:
+    visitor = Terms(TERMS.keys, VISITOR, KEEP_ENDED_MS)
+    decision = decide(visitor, begun().held, (), Abort(), Asked(Cause.ABORT), NOW)
+    assert isinstance(decision, Decision)
+    assert "sfc:work:station-1" in written(decision.commit)
+    assert not [each for each in decision.commit.operations if each.command == "SREM"]
 
 
 def test_end_and_response_are_in_the_same_commit() -> None:
@@ -63,7 +84,23 @@ def test_end_and_response_are_in_the_same_commit() -> None:
 
 def test_a_step_in_between_leaves_job_and_response_alone() -> None:
     decision = next_of(begun().held, Answer("J1/c/a/1", ok=True))
-    assert written(decision.commit) == {"sfc:execution:J1", "sfc:timers"}
+    assert written(decision.commit) == {"sfc:execution:J1"}
+
+
+def test_a_timer_that_is_early_enough_is_left_alone_and_one_that_is_late_is_not() -> None:
+    step = linear(action("a", "one", timeout_seconds=5), action("b", "two", timeout_seconds=2))
+    quicker = compile_recipe(step)
+    assert isinstance(quicker, Net)
+    first = begin(TERMS, job(), new_run("J1", SCOPE, "c", {}), quicker, NOW)
+    assert first.held.timer == NOW + 5000
+    later = decide(TERMS, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 4000)
+    sooner = decide(TERMS, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 1000)
+    assert isinstance(later, Decision)
+    assert isinstance(sooner, Decision)
+    assert (later.due, later.held.timer) == (NOW + 6000, NOW + 5000)
+    assert (sooner.due, sooner.held.timer) == (NOW + 3000, NOW + 3000)
+    assert "sfc:timers" not in written(later.commit)
+    assert "sfc:timers" in written(sooner.commit)
 
 
 def test_a_failure_aborts_with_the_reason_and_stops_what_is_outstanding() -> None:
@@ -81,8 +118,8 @@ def test_a_tick_sets_the_timer_anew_even_if_nothing_has_changed() -> None:
 
 
 def test_what_the_run_ignores_is_no_decision() -> None:
-    assert isinstance(decide(KEYS, begun().held, Answer("J1/c/z/1", ok=True), None, NOW, KEEP_ENDED_MS), Ignored)
-    assert isinstance(decide(KEYS, finished().held, Tick(), None, NOW, KEEP_ENDED_MS), Ignored)
+    assert isinstance(decide(TERMS, begun().held, (), Answer("J1/c/z/1", ok=True), None, NOW), Ignored)
+    assert isinstance(decide(TERMS, finished().held, (), Tick(), None, NOW), Ignored)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +138,7 @@ def test_a_method_moves_job_and_run_together(signal: Signal, cause: Cause, expec
 
 
 def test_a_method_that_the_state_of_the_job_does_not_allow_is_not_allowed() -> None:
-    assert decide(KEYS, begun().held, Resume(), Asked(Cause.RESUME), NOW, KEEP_ENDED_MS) == NotAllowed()
+    assert decide(TERMS, begun().held, (), Resume(), Asked(Cause.RESUME), NOW) == NotAllowed()
 
 
 def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
@@ -110,7 +147,9 @@ def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
     held = next_of(held, Answer("J1/c/b/1", ok=True)).held
     decision = next_of(held, Resume(), Asked(Cause.RESUME))
     assert decision.held.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
-    noted = [each.arguments for each in decision.commit.operations if KEYS.joborder_changes(SCOPE) in each.arguments]
+    noted = [
+        each.arguments for each in decision.commit.operations if TERMS.keys.joborder_changes(SCOPE) in each.arguments
+    ]
     assert ["Resume" in each for each in noted] == [True, False]
     assert ["Complete" in each for each in noted] == [False, True]
 

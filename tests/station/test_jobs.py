@@ -16,7 +16,7 @@ from edge.model.isa95 import (
 from edge.model.job_state import METHODS, Cause, JobState, SubState
 from edge.station.jobs import CallAnswer, JobCall
 from edge.store import changes, jobs
-from edge.store.commit import read_entries
+from edge.store.stream import entries
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -254,8 +254,8 @@ async def test_consumers_on_this_host_hear_of_each_event_in_order(plant: Plant, 
     receiver, responder = await plant.store.read(
         [("XRANGE", stream, "-", "+") for stream in (keys.event_receiver_list(), keys.event_responder_list())]
     )
-    assert [entry.fields["event"] for entry in read_entries(receiver)] == ["Start", "Run", "Complete"]
-    told = [(entry.fields["event"], entry.fields["state"]) for entry in read_entries(responder)]
+    assert [entry.fields["event"] for entry in entries(receiver)] == ["Start", "Run", "Complete"]
+    told = [(entry.fields["event"], entry.fields["state"]) for entry in entries(responder)]
     assert told == [("ResultUpdate", "RUNNING"), ("ResultUpdate", "ENDED"), ("ResultRemoval", "ENDED")]
 
 

@@ -13,14 +13,14 @@ from edge.station.decision import Asked, Decision, NotAllowed
 from edge.station.runs import NoRun, Progress
 from edge.store import runs
 from edge.store.commit import Absent, Commit, Stale
-from edge.store.keys import GROUP
 from tests.station.plant import (
-    SCOPE,
     TIGHTEN,
     Clock,
     FakeEquipment,
     Plant,
+    action,
     instance,
+    linear,
     obliging,
     order,
 )
@@ -101,31 +101,30 @@ async def test_a_commit_that_was_done_though_its_reply_was_lost_is_not_done_agai
             with pytest.raises(Unavailable):
                 await far.runs.signal("J1", answer)
             relay.deliver = deliver
-            assert far.runs.in_doubt.is_set()
+            assert far.runs.in_doubt.get_nowait() == "J1"
             assert isinstance(await far.runs.signal("J1", answer), Ignored)
     stored = await runs.load(plant.store, "J1")
     assert stored
     assert {each.action: each.attempt for each in stored.run.associations.values()} == {"a": 1, "b": 1}
 
 
-async def test_work_that_is_done_is_acknowledged_by_the_next_commit_of_its_scope(
+async def test_what_was_sent_is_taken_off_the_outbox_by_the_next_commit_of_the_job(
     plant: Plant, tool: FakeEquipment
 ) -> None:
     first = await started(plant, tool)
     await plant.runs.signal("J1", Answer(first, ok=True))
-    asked = plant.runs.taken.get_nowait()
-    plant.runs.done(asked)
+    (second,) = plant.runs.unsent("J1")
+    plant.runs.sent("J1", second)
+    assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == (second,)
     await plant.runs.signal("J1", Tick())
-    stream = plant.store.keys.sfc_work(SCOPE)
-    assert await plant.store.execute("XLEN", stream) == 0
-    assert (await plant.store.execute("XPENDING", stream, GROUP))["pending"] == 0
+    assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
 
 
-async def test_what_is_done_stays_to_be_acknowledged_while_the_store_is_gone(
+async def test_what_was_sent_stays_to_be_taken_off_while_the_store_is_gone(
     tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
-    await plant.order(Cause.STORE_AND_START, order("J1"))
-    asked = plant.runs.taken.get_nowait()
+    await started(plant, tool)
+    await plant.runs.signal("J1", Answer(tool.commands[0].command_id, ok=True))
 
     async def lose(_: bytes) -> bool:
         return False
@@ -133,13 +132,34 @@ async def test_what_is_done_stays_to_be_acknowledged_while_the_store_is_gone(
     async with relay_to(tmp_path, redis.url) as relay:
         shaky = RedisSettings(url=relay.url, prefix=redis.prefix)
         async with instance(shaky, {TIGHTEN: tool}, clock) as far:
+            await far.runs.load("J1")
+            (outgoing,) = far.runs.unsent("J1")
+            far.runs.sent("J1", outgoing)
             deliver, relay.deliver = relay.deliver, lose
-            far.runs.done(asked)
             with pytest.raises(Unavailable):
-                await far.runs.flush()
+                await far.runs.tidy("J1")
             relay.deliver = deliver
-            await far.runs.flush()
-    assert await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)) == 0
+            await far.runs.tidy("J1")
+    assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
+
+
+async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
+    """What was sent is taken off while a decision asks for more: whichever is told last knows less."""
+    await plant.teach("long", linear(*(action(f"a{number}", f"s{number}") for number in range(60))))
+    tool.replies = obliging
+    async with plant.at_work():
+        await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order(f"J{n}", "long")) for n in range(10)))
+        tidying = asyncio.create_task(_tidy_all_the_time(plant, 10))
+        for number in range(10):
+            await plant.until_state(f"J{number}", JobState.ENDED)
+        tidying.cancel()
+    assert len({command.command_id for command in tool.commands}) == 600
+
+
+async def _tidy_all_the_time(plant: Plant, count: int) -> None:
+    while True:
+        await asyncio.gather(*(plant.runs.tidy(f"J{number}") for number in range(count)))
+        await asyncio.sleep(0)
 
 
 async def test_who_watches_sees_each_decision_with_its_steps_and_requests(plant: Plant, tool: FakeEquipment) -> None:

@@ -22,6 +22,7 @@ from tests.station.plant import (
     Plant,
     action,
     linear,
+    next_work,
     obliging,
     order,
     pull,
@@ -150,7 +151,7 @@ async def test_an_entry_for_a_job_that_runs_already_is_acknowledged_and_changes_
 ) -> None:
     await working.order(Cause.STORE_AND_START, order("J1"))
     await working.until_state("J1", JobState.RUNNING)
-    await working.runs.write(work.add(working.store.keys, SCOPE, WorkKind.START_RECIPE, "J1"))
+    await working.store.commit(work.add(working.store.keys, SCOPE, WorkKind.START_RECIPE, "J1"))
     tool.replies = obliging
     await working.order(Cause.STORE_AND_START, order("J2"))
     await working.until_state("J2", JobState.ENDED)
@@ -159,10 +160,10 @@ async def test_an_entry_for_a_job_that_runs_already_is_acknowledged_and_changes_
 
 async def test_two_instances_with_the_same_work_begin_one_run(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
-    asked = plant.runs.taken.get_nowait()
+    asked = await next_work(plant)
     await asyncio.gather(*(Starter(plant.store, plant.runs, plant.dispatch).start(asked) for _ in range(5)))
     assert (await plant.job("J1")).revision == 2
-    assert plant.runs.taken.qsize() == 1
+    assert len(plant.runs.unsent("J1")) == 1
 
 
 async def test_a_job_stored_again_under_its_old_id_has_a_run_of_its_own(working: Plant, tool: FakeEquipment) -> None:

@@ -25,6 +25,7 @@ from tests.station.plant import (
     all_keys,
     instance,
     linear,
+    next_work,
     obliging,
     order,
     pull,
@@ -79,9 +80,10 @@ async def test_a_deadline_that_has_not_come_changes_nothing(running: Plant, cloc
 
 async def test_an_answer_in_time_takes_the_deadline_away(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
     await running.answer(tool.commands[0])
-    assert await timer(running, "J1") is None
     clock.now += 5000
     async with beside(running.timers.run(), "timers"):
+        # The timer of the deadline is left to come, once; then nothing is due any more.
+        await until(lambda: _timer_is(running, "J1", None))
         await running.answer(tool.commands[-1])
         await until_true(lambda: len(tool.commands) == 2)
     assert (await running.job("J1")).status.state is not JobState.ABORTED
@@ -132,8 +134,24 @@ async def test_a_deadline_that_passed_while_nobody_was_there_fires_at_the_start(
 async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Clock) -> None:
     clock.now += 2000
     await running.ask(Cause.PAUSE, "J1")
-    assert await timer(running, "J1") is None
     clock.now += 60_000
+    async with beside(running.timers.run(), "timers"):
+        await until(lambda: _timer_is(running, "J1", None))
+    assert (await running.job("J1")).status.state is JobState.INTERRUPTED
+    await running.ask(Cause.RESUME, "J1")
+    assert await timer(running, "J1") == NOW + 65_000
+
+
+async def test_a_deadline_is_kept_that_another_instance_took_off_while_the_job_was_held(
+    redis: RedisSettings, running: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    await running.ask(Cause.PAUSE, "J1")
+    clock.now += 60_000
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+        beside(other.timers.run(), "timers of the other"),
+    ):
+        await until(lambda: _timer_is(running, "J1", None))
     await running.ask(Cause.RESUME, "J1")
     assert await timer(running, "J1") == NOW + 65_000
 
@@ -289,7 +307,7 @@ async def test_a_job_that_ended_at_the_instant_of_its_deadline_is_kept_for_its_t
 ) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     if state is JobState.RUNNING:
-        await plant.starter.start(plant.runs.taken.get_nowait())
+        await plant.starter.start(await next_work(plant))
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW, "J1"))
     async with beside(plant.timers.run(), "timers"):

@@ -222,7 +222,11 @@ async def pid_of(store: Store) -> int:
 @pytest.fixture
 async def orphan(tmp_path: Path) -> AsyncIterator[tuple[Path, ValkeyServer]]:
     server = ValkeyServer(
-        port=0, data_dir=tmp_path, persist=True, unix_socket_path=tmp_path / "valkey.sock", config={"appendonly": "yes"}
+        port=0,
+        data_dir=tmp_path,
+        persist=True,
+        unix_socket_path=tmp_path / "valkey.sock",
+        config={"appendonly": "yes", "appendfsync": "always"},
     )
     await asyncio.to_thread(server.start)
     yield tmp_path, server

@@ -6,27 +6,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.config import RedisSettings
-from edge.errors import Defect
-from edge.store import work
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.commit import (
     Absent,
     Commit,
     Committed,
     Fewer,
     Guard,
-    NewWork,
     Revision,
     Stale,
-    WorkEntry,
     fields,
     join,
     operation,
-    read_entries,
     spread,
 )
-from edge.store.keys import GROUP
 
 Key = Callable[[str], str]
 
@@ -114,64 +107,3 @@ def test_nothing_to_spread_is_no_command() -> None:
 async def test_any_text_comes_back_as_it_was_written(store: Store, key: Key, texts: Mapping[str, str]) -> None:
     await store.commit(join((operation("DEL", key("a")), spread("HSET", (key("a"),), fields(texts)))))
     assert await store.execute("HGETALL", key("a")) == texts
-
-
-def entry(key: str, number: int) -> Commit:
-    return Commit(work=(NewWork(key, ("number", str(number))),))
-
-
-async def pending(store: Store, key: str) -> list[str]:
-    return [each["message_id"] for each in await store.execute("XPENDING", key, GROUP, "-", "+", 100)]
-
-
-async def test_the_work_a_commit_adds_is_the_callers(store: Store, key: Key) -> None:
-    result = await store.commit(join((entry(key("w"), 1), entry(key("w"), 2))))
-    assert isinstance(result, Committed)
-    assert [taken.fields for taken in result.taken] == [{"number": "1"}, {"number": "2"}]
-    assert await store.execute("XLEN", key("w")) == 2
-
-
-async def test_who_adds_work_takes_the_oldest_that_nobody_has(store: Store, key: Key) -> None:
-    await store.execute("XGROUP", "CREATE", key("w"), GROUP, "0", "MKSTREAM")
-    await store.execute("XADD", key("w"), "*", "number", "0")
-    result = await store.commit(entry(key("w"), 1))
-    assert isinstance(result, Committed)
-    assert [taken.fields for taken in result.taken] == [{"number": "0"}]
-
-
-async def test_a_consumer_group_that_was_lost_is_made_again(store: Store, key: Key) -> None:
-    await store.commit(entry(key("w"), 1))
-    await store.execute("DEL", key("w"))
-    result = await store.commit(entry(key("w"), 2))
-    assert isinstance(result, Committed)
-    assert [taken.fields for taken in result.taken] == [{"number": "2"}]
-
-
-async def test_without_a_consumer_the_work_a_commit_adds_stays_on_the_queue(redis: RedisSettings, key: Key) -> None:
-    async with open_store(redis, consumer=None) as visitor:
-        commit = join((entry(key("w"), 1), hashed(key("a"), rev="1"), entry(key("v"), 2)))
-        assert await visitor.commit(commit) == Committed()
-        assert await visitor.commit(guarded(Revision(key("a"), 7), entry(key("w"), 3))) == Stale(key("a"))
-    async with open_store(redis, consumer="edge") as store:
-        result = await store.commit(entry(key("w"), 4))
-        assert isinstance(result, Committed)
-        assert [taken.fields for taken in result.taken] == [{"number": "1"}]
-        assert await store.execute("XLEN", key("v")) == 1
-
-
-async def test_who_has_no_consumer_cannot_ask_for_work(redis: RedisSettings) -> None:
-    async with open_store(redis, consumer=None) as visitor:
-        with pytest.raises(Defect, match="takes none"):
-            await work.unfinished(visitor, ["station-1"])
-
-
-async def test_a_stale_commit_adds_no_work(store: Store, key: Key) -> None:
-    assert await store.commit(guarded(Revision(key("a"), 1), entry(key("w"), 1))) == Stale(key("a"))
-    assert await store.execute("EXISTS", key("w")) == 0
-
-
-@pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
-def test_entries_read_alike_however_the_protocol_wrote_their_fields(
-    raw: list[tuple[str, list[str] | dict[str, str]]],
-) -> None:
-    assert read_entries(raw) == (WorkEntry("1-0", {"a": "1", "b": "2"}),)

@@ -5,11 +5,11 @@ import pytest
 from edge.sfc.advance import advance
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import Run, new_run
-from edge.sfc.signal import Advanced, Answer, Event, Signal, Start
+from edge.sfc.signal import Advanced, Answer, Event, Phase, Signal, Start
 from edge.store import runs
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
-from edge.store.runs import StoredRun
+from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
 
 NOW = 1_700_000_000_000
 SCOPE = "station-1"
@@ -43,9 +43,13 @@ def started(chart: Net, job_id: str = "J1", now: int = NOW) -> StoredRun:
     return StoredRun(after(chart, new_run(job_id, SCOPE, "r", {"torque": 1}), Start(), now), now, chart.source)
 
 
+def moved(stored: StoredRun, run: Run, outbox: Outbox = ()) -> StoredRun:
+    return StoredRun(run, stored.revision + 1, stored.recipe, outbox)
+
+
 async def test_a_run_is_read_back_with_its_recipe(store: Store) -> None:
     stored = started(net())
-    await store.commit(runs.create(store.keys, stored))
+    await store.commit(runs.create(store.keys, stored, store.consumer))
     loaded = await runs.load(store, "J1")
     assert loaded
     assert (loaded.revision, loaded.recipe) == (NOW, net().source)
@@ -59,7 +63,7 @@ async def test_no_run_is_none(store: Store) -> None:
 
 async def test_a_run_that_starts_leaves_nothing_of_an_earlier_one(store: Store) -> None:
     await store.execute("HSET", store.keys.sfc_execution("J1"), "step:old", "{}", "rev", "9")
-    await store.commit(runs.create(store.keys, started(net())))
+    await store.commit(runs.create(store.keys, started(net()), store.consumer))
     loaded = await runs.load(store, "J1")
     assert loaded
     assert "old" not in loaded.run.steps
@@ -67,9 +71,9 @@ async def test_a_run_that_starts_leaves_nothing_of_an_earlier_one(store: Store) 
 
 async def test_a_decision_writes_what_it_changed_and_the_rest_stays(store: Store) -> None:
     stored = started(net(200))
-    await store.commit(runs.create(store.keys, stored))
+    await store.commit(runs.create(store.keys, stored, store.consumer))
     changed = after(net(200), stored.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
-    commit = runs.update(store.keys, stored, changed)
+    commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
     assert sum(len(str(part)) for each in commit.operations for part in each.arguments) < 700
     assert await store.commit(commit) == Committed()
     loaded = await runs.load(store, "J1")
@@ -81,21 +85,23 @@ async def test_a_decision_writes_what_it_changed_and_the_rest_stays(store: Store
 
 async def test_a_run_that_moved_meanwhile_is_not_written(store: Store) -> None:
     stored = started(net())
-    await store.commit(runs.create(store.keys, stored))
+    await store.commit(runs.create(store.keys, stored, store.consumer))
     changed = after(net(), stored.run, Answer("J1/r/do%20s0/1", ok=True))
-    assert await store.commit(runs.update(store.keys, stored, changed)) == Committed()
-    assert await store.commit(runs.update(store.keys, stored, changed)) == Stale(store.keys.sfc_execution("J1"))
+    assert await store.commit(runs.update(store.keys, stored, moved(stored, changed), store.consumer)) == Committed()
+    assert await store.commit(runs.update(store.keys, stored, moved(stored, changed), store.consumer)) == Stale(
+        store.keys.sfc_execution("J1")
+    )
 
 
 async def test_who_waits_longest_for_an_event_is_found_and_leaves_the_index_once_it_came(store: Store) -> None:
     chart = net(1, "pull_event")
     waiting = {job_id: started(chart, job_id, now) for job_id, now in (("J2", NOW), ("J1", NOW + 1), ("J3", NOW + 2))}
     for each in waiting.values():
-        await store.commit(runs.create(store.keys, each))
+        await store.commit(runs.create(store.keys, each, store.consumer))
     assert await runs.longest_waiting(store, SCOPE, "t.v1") == "J2"
     assert await runs.longest_waiting(store, "station-2", "t.v1") is None
     done = after(chart, waiting["J2"].run, Event("t.v1", None, id="e", named=False))
-    await store.commit(runs.update(store.keys, waiting["J2"], done))
+    await store.commit(runs.update(store.keys, waiting["J2"], moved(waiting["J2"], done), store.consumer))
     assert await runs.longest_waiting(store, SCOPE, "t.v1") == "J1"
 
 
@@ -115,7 +121,7 @@ async def test_without_timers_nothing_is_due(store: Store) -> None:
 
 
 async def test_a_finished_job_is_active_no_longer(store: Store) -> None:
-    await store.commit(runs.create(store.keys, started(net())))
+    await store.commit(runs.create(store.keys, started(net()), store.consumer))
     await store.commit(runs.finish(store.keys, "J1"))
     assert await store.execute("SCARD", store.keys.sfc_active_jobs()) == 0
 
@@ -124,6 +130,59 @@ async def test_a_finished_job_is_active_no_longer(store: Store) -> None:
 async def test_a_step_writes_as_much_in_a_long_recipe_as_in_a_short_one(store: Store, count: int) -> None:
     stored = started(net(count))
     changed = after(net(count), stored.run, Answer("J1/r/do%20s0/1", ok=True))
-    commit = runs.update(store.keys, stored, changed)
+    commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
     assert len(commit.operations) == 1
     assert len(commit.operations[0].arguments) == 11
+
+
+FIRST = Outgoing(Phase.START, "J1/r/do%20s0/1", "s0", "t.v1")
+SECOND = Outgoing(Phase.STOP, "J1/r/größe/2", 'step "one"', "t.v1")
+
+
+async def test_what_is_to_be_sent_stands_beside_the_run_until_it_is_sent(store: Store) -> None:
+    stored = started(net())
+    await store.commit(runs.create(store.keys, stored, store.consumer))
+    after_one = moved(stored, stored.run, (FIRST, SECOND))
+    await store.commit(runs.update(store.keys, stored, after_one, store.consumer))
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert loaded.outbox == (FIRST, SECOND)
+    assert await store.commit(runs.sent(store.keys, loaded, (SECOND,), store.consumer)) == Committed()
+    assert await runs.load_outbox(store, "J1", store.consumer) == (SECOND,)
+    assert await runs.jobs_with_outbox(store, store.consumer) == ["J1"]
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert await store.commit(runs.sent(store.keys, loaded, (), store.consumer)) == Committed()
+    assert await runs.jobs_with_outbox(store, store.consumer) == []
+
+
+async def test_what_was_sent_is_not_taken_off_an_outbox_that_a_decision_wrote_anew(store: Store) -> None:
+    stored = started(net())
+    await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), store.consumer))
+    before = await runs.load(store, "J1")
+    assert before
+    await store.commit(runs.update(store.keys, before, moved(before, before.run, (SECOND,)), store.consumer))
+    assert await store.commit(runs.sent(store.keys, before, (), store.consumer)) == Stale(
+        store.keys.sfc_execution("J1")
+    )
+    assert await runs.load_outbox(store, "J1", store.consumer) == (SECOND,)
+
+
+async def test_an_outbox_is_taken_over_once(store: Store) -> None:
+    stored = started(net())
+    await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), VISITOR))
+    found = await runs.load(store, "J1")
+    assert found
+    assert found.outbox == ()
+    over = runs.take_over(store.keys, found, (FIRST,), store.consumer, VISITOR)
+    assert await store.commit(over) == Committed()
+    assert await store.commit(over) == Stale(store.keys.sfc_execution("J1"))
+    assert await runs.load_outbox(store, "J1", VISITOR) == ()
+    assert await runs.load_outbox(store, "J1", store.consumer) == (FIRST,)
+
+
+async def test_a_run_that_is_renewed_makes_every_copy_of_it_old(store: Store) -> None:
+    stored = started(net())
+    await store.commit(runs.create(store.keys, stored, store.consumer))
+    assert await store.commit(runs.renew(store.keys, stored)) == Committed()
+    assert await store.commit(runs.renew(store.keys, stored)) == Stale(store.keys.sfc_execution("J1"))

@@ -7,12 +7,10 @@ import pytest_asyncio
 from edge.config import RedisSettings
 from edge.store import work
 from edge.store.client import Store, open_store
-from edge.store.commit import Committed
 from edge.store.keys import GROUP
 from edge.store.work import Work, WorkKind
 
 SCOPES = ("station-1", "station-2")
-COMMANDS = (("start", "J1/r/a%20b/1", 'step "one"', "a.v1"), ("stop", "J1/r/ü/2", "zwei", "b.v1"))
 
 
 @pytest_asyncio.fixture
@@ -23,23 +21,25 @@ async def other(redis: RedisSettings) -> AsyncIterator[Store]:
 
 
 async def first_batch(store: Store) -> list[Work]:
-    async for batch in work.take(store, SCOPES):
+    async for batch in work.take(store, store.consumer, SCOPES):
         return batch
     raise AssertionError
 
 
 async def test_work_is_read_as_it_was_added(store: Store) -> None:
-    added = work.add(store.keys, "station-1", WorkKind.DISPATCH, "J 1:ü", COMMANDS)
-    result = await store.commit(added)
-    assert isinstance(result, Committed)
-    (taken,) = work.read(result.taken)
-    assert taken == Work(taken.entry_id, "station-1", WorkKind.DISPATCH, "J 1:ü", COMMANDS)
+    await work.create_groups(store, SCOPES)
+    await store.commit(work.add(store.keys, "station-1", WorkKind.SEND, "J 1:ü"))
+    (taken,) = await first_batch(store)
+    assert taken == Work(taken.entry_id, "station-1", WorkKind.SEND, "J 1:ü")
 
 
-async def test_work_without_commands_has_none(store: Store) -> None:
-    result = await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
-    assert isinstance(result, Committed)
-    assert work.read(result.taken)[0].commands == ()
+async def test_work_that_cannot_be_read_is_left_aside_and_told(store: Store) -> None:
+    await work.create_groups(store, SCOPES)
+    key = store.keys.sfc_work("station-1")
+    for entry in (("job_id", "J9"), ("job_id", "J9", "action", "dance", "scope", "station-1"), ("scope", "{")):
+        await store.execute("XADD", key, "*", *entry)
+    await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
+    assert [each.job_id for each in await first_batch(store)] == ["J1"]
 
 
 async def test_groups_are_made_where_they_are_missing_and_nowhere_else(store: Store) -> None:
@@ -61,18 +61,19 @@ async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other:
     assert sorted((each.scope, each.job_id) for each in taken) == [
         (scope, f"J{number}") for scope in SCOPES for number in range(3)
     ]
-    assert await work.unfinished(other, SCOPES) == []
+    assert await work.unfinished(other, other.consumer, SCOPES) == []
 
 
 async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, other: Store) -> None:
     await work.create_groups(store, SCOPES)
     for number in range(3):
         await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, f"J{number}"))
-    left = await work.unfinished(store, SCOPES)
+    await first_batch(store)
+    left = await work.unfinished(store, store.consumer, SCOPES)
     assert [each.job_id for each in left] == ["J0", "J1", "J2"]
     await store.commit(work.acknowledge(store.keys, "station-1", [left[1].entry_id]))
-    assert [each.job_id for each in await work.unfinished(store, SCOPES)] == ["J0", "J2"]
-    assert await work.unfinished(other, SCOPES) == []
+    assert [each.job_id for each in await work.unfinished(store, store.consumer, SCOPES)] == ["J0", "J2"]
+    assert await work.unfinished(other, other.consumer, SCOPES) == []
     assert await store.execute("XLEN", store.keys.sfc_work("station-1")) == 2
 
 
@@ -85,7 +86,7 @@ async def test_ten_thousand_entries_are_acknowledged_in_one_commit(store: Store)
     await store.execute("XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", key, ">")
     await store.commit(work.acknowledge(store.keys, "station-1", ids))
     assert await store.execute("XLEN", key) == 0
-    assert await work.unfinished(store, SCOPES) == []
+    assert await work.unfinished(store, store.consumer, SCOPES) == []
 
 
 def test_nothing_to_acknowledge_is_no_command(store: Store) -> None:

@@ -1,0 +1,162 @@
+"""Sends what decisions ask for: the commands of a job in order, many jobs side by side, again until they are sent."""
+
+import asyncio
+import contextlib
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.sfc.signal import Answer, Phase
+from edge.station.dispatch import Dispatch
+from edge.station.runs import Runs
+from edge.store.runs import Outgoing
+
+logger = structlog.get_logger(__name__)
+
+_RETRY_FIRST_S = 0.1
+_RETRY_MOST_S = 5.0
+_STORE_RETRY_S = 1.0
+_TIDY_S = 0.5
+_MOST_DEFECTS = 3
+
+
+class Sender:
+    """Empties the outboxes of this instance. A command is taken off once it was sent, never before."""
+
+    def __init__(self, runs: Runs, dispatch: Dispatch) -> None:
+        self._runs = runs
+        self._dispatch = dispatch
+        self._lanes: dict[str, asyncio.Event] = {}
+        self._untidy: set[str] = set()
+        self._sent_some = asyncio.Event()
+
+    async def run(self) -> None:
+        """Send until cancelled; first what this instance left to be sent when it ended."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._take_up(), name="send what was left")
+                tasks.create_task(self._settle_doubts(), name="commits in doubt")
+                tasks.create_task(self._tidy_up(), name="tidy the outboxes")
+                while True:
+                    self._enter_lane(tasks, await self._runs.outgoing.get())
+        finally:
+            # What was sent is taken off before we go, or the next start would send it again.
+            with contextlib.suppress(Unavailable):
+                await self._tidy()
+
+    def _enter_lane(self, tasks: asyncio.TaskGroup, job_id: str) -> None:
+        lane = self._lanes.get(job_id)
+        if lane is not None:
+            lane.set()
+            return
+        self._lanes[job_id] = asyncio.Event()
+        tasks.create_task(self._empty(job_id), name=f"send for {job_id}")
+
+    async def _empty(self, job_id: str) -> None:
+        """Send all of a job, what cannot be sent now again later; equipment that is away holds up no other."""
+        more = self._lanes[job_id]
+        delay = _RETRY_FIRST_S
+        defects: dict[Outgoing, int] = {}
+        try:
+            while self._runs.unsent(job_id):
+                more.clear()
+                await self.send_all(job_id, defects)
+                if self._runs.unsent(job_id):
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(more.wait(), delay)
+                    delay = min(2 * delay, _RETRY_MOST_S)
+                    # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
+                    self._runs.forget(job_id)
+        finally:
+            del self._lanes[job_id]
+            self._untidy.add(job_id)
+            self._sent_some.set()
+
+    async def send_all(self, job_id: str, defects: dict[Outgoing, int] | None = None) -> None:
+        """Try once to send all of a job; `defects` counts how often a command met one."""
+        for outgoing in self._runs.unsent(job_id):
+            await self._send(job_id, outgoing, {} if defects is None else defects)
+
+    async def _send(self, job_id: str, outgoing: Outgoing, defects: dict[Outgoing, int]) -> None:
+        try:
+            if outgoing.phase is Phase.STOP:
+                await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
+            elif held := await self._runs.held(job_id):
+                await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
+        except Unavailable as error:
+            logger.warning("command is sent again later", job=job_id, command=outgoing.command_id, reason=error.message)
+            return
+        except Exception as error:
+            # A defect in one kind of equipment, or at one command, must not stop the others.
+            logger.exception("command cannot be sent", job=job_id, command=outgoing.command_id)
+            defects[outgoing] = defects.get(outgoing, 0) + 1
+            if defects[outgoing] < _MOST_DEFECTS or not await self._give_up(job_id, outgoing, error):
+                return
+        self._runs.sent(job_id, outgoing)
+
+    async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
+        """Let the run know that a command cannot be sent; False when that, too, has to wait."""
+        if outgoing.phase is Phase.STOP:
+            return True
+        reason = f"cannot be sent: {type(error).__name__}: {error}"
+        try:
+            await self._runs.signal(job_id, Answer(outgoing.command_id, ok=False, data=None, error=reason))
+        except Unavailable:
+            return False
+        return True
+
+    async def _take_up(self) -> None:
+        while True:
+            try:
+                for job_id in await self._runs.left_to_send():
+                    await self._look_at(job_id)
+            except Unavailable as error:
+                logger.warning("what was left to be sent waits for the store", reason=error.message)
+                await asyncio.sleep(_STORE_RETRY_S)
+            else:
+                return
+
+    async def _look_at(self, job_id: str) -> None:
+        """Load a job; what the store holds of it to be sent by us, and we did not know, is sent then."""
+        try:
+            await self._runs.load(job_id)
+        except Unavailable:
+            raise
+        except Exception:
+            # A run that cannot be read must not keep the others from being sent.
+            logger.exception("job cannot be read", job=job_id)
+
+    async def _settle_doubts(self) -> None:
+        """Look what became of commits whose reply was lost, and send what they ask for."""
+        while True:
+            job_id = await self._runs.in_doubt.get()
+            # A server that did not answer in time may carry out the commit yet.
+            await asyncio.sleep(_STORE_RETRY_S)
+            try:
+                await self._look_at(job_id)
+            except Unavailable as error:
+                logger.warning("a commit in doubt waits for the store", job=job_id, reason=error.message)
+                self._runs.in_doubt.put_nowait(job_id)
+
+    async def _tidy_up(self) -> None:
+        """Take off what no later commit did; a moment after, so that a busy job needs no trip for it."""
+        while True:
+            await self._sent_some.wait()
+            await asyncio.sleep(_TIDY_S)
+            self._sent_some.clear()
+            try:
+                await self._tidy()
+            except Unavailable as error:
+                logger.warning("outboxes wait for the store", reason=error.message)
+                self._sent_some.set()
+
+    async def _tidy(self) -> None:
+        for job_id in tuple(self._untidy):
+            try:
+                await self._runs.tidy(job_id)
+            except Unavailable:
+                raise
+            except Exception:
+                # As above: its commands may be sent again at the next start, which equipment allows for.
+                logger.exception("outbox cannot be tidied", job=job_id)
+            self._untidy.discard(job_id)

@@ -1,0 +1,54 @@
+"""Commands are sent until they are sent; a defect at one of them holds up no other and fails its own job only."""
+
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command
+from edge.store import runs
+from tests.station.plant import FakeEquipment, Plant, obliging, order, until_all_is_acknowledged, until_true
+
+
+async def test_a_command_that_equipment_cannot_digest_fails_its_job_and_no_other(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    def reply(command: Command) -> None:
+        if command.job_id == "J1" and command.phase is Phase.START:
+            raise ZeroDivisionError
+
+    tool.replies = reply
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        failed = await plant.until_state("J1", JobState.ABORTED)
+        tool.replies = obliging
+        await plant.answer(next(command for command in tool.commands if command.job_id == "J2"))
+        await plant.until_state("J2", JobState.ENDED)
+        await until_all_is_acknowledged(plant)
+    assert failed.error
+    assert "cannot be sent: ZeroDivisionError" in failed.error
+
+
+async def test_a_job_that_ended_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        tool.reachable = False
+        await plant.ask(Cause.ABORT, "J1")
+        assert await runs.active_jobs(plant.store) == ["J1"]
+        tool.reachable = True
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_all_is_acknowledged(plant)
+    assert await runs.active_jobs(plant.store) == []
+
+
+async def test_a_stop_that_was_not_sent_when_the_process_ended_is_sent_by_the_next(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        tool.reachable = False
+        await plant.ask(Cause.ABORT, "J1")
+    tool.reachable = True
+    again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
+    async with again.at_work():
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
