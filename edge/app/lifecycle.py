@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -32,6 +33,9 @@ async def serve(settings: Settings) -> None:
             with _signals(stop, limit), _told_by_name():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
                 async with open_gateway(settings) as summary, beside(keep_watchdog(notify), "watchdog"):
+                    # What is there now stays to the end: from here on garbage is looked for in what comes.
+                    gc.freeze()
+                    gc.enable()
                     notify(f"READY=1\nSTATUS={summary}")
                     logger.info("ready", gateway=settings.gateway.name, serving=summary)
                     await stop.wait()

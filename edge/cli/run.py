@@ -1,5 +1,6 @@
 """`edge run`: the gateway itself."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -18,6 +19,9 @@ def run(file: Path | None) -> None:
 
     The exit status is 0 after a stop, 1 when something it needs is not there, 2 when the settings cannot work.
     """
+    # Almost all that a start makes stays. To look for garbage in it again and again takes a sixth of its time.
+    gc.disable()
+
     import uvloop
 
     from edge.app.lifecycle import serve
