@@ -6,6 +6,7 @@ import contextlib
 import structlog
 
 from edge.errors import Unavailable
+from edge.faults import Point, reach
 from edge.sfc.signal import Answer, Phase
 from edge.station.dispatch import Dispatch
 from edge.station.runs import Runs
@@ -92,6 +93,7 @@ class Sender:
             defects[outgoing] = defects.get(outgoing, 0) + 1
             if defects[outgoing] < _MOST_DEFECTS or not await self._give_up(job_id, outgoing, error):
                 return
+        reach(Point.SENT)
         self._runs.sent(job_id, outgoing)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:

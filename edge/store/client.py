@@ -21,6 +21,7 @@ from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings
 from edge.errors import Defect, EdgeError, SettingsError, Unavailable
+from edge.faults import Point, reach
 from edge.store.commit import Commit, CommitResult, join, operation, pack, unpack
 from edge.store.keys import Keys
 
@@ -63,12 +64,14 @@ class Store:
     async def commit(self, commit: Commit) -> CommitResult:
         """Write what a decision changed: all of it, or nothing and Stale."""
         argument = pack(commit)
+        reach(Point.DECIDED)
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 try:
                     reply = await self._client.execute_command("EVALSHA", _COMMIT_SHA, 0, argument)
                 except exceptions.NoScriptError:
                     reply = await self._client.execute_command("EVAL", _COMMIT_LUA, 0, argument)
+        reach(Point.COMMITTED)
         return unpack(reply)
 
     async def wait(self, command: str, *arguments: str | bytes | int) -> Any:

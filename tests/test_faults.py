@@ -1,0 +1,33 @@
+"""Only an armed point kills, at the pass it is armed for."""
+
+import subprocess
+import sys
+
+import pytest
+
+from edge.faults import Point, reach_of
+
+PROGRAM = "from edge.faults import Point, reach\nfor n in range(5):\n    print(n, flush=True)\n    reach(Point.{})"
+
+
+def passes(armed: str, point: str) -> tuple[int, int]:
+    """Pass a point five times; give how often the process got there, and its exit status."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(point)], env={"EDGE_FAULT": armed}, capture_output=True, check=False
+    )
+    return len(ended.stdout.split()), ended.returncode
+
+
+@pytest.mark.parametrize("point", Point)
+def test_the_process_is_killed_at_the_armed_pass_of_the_armed_point(point: Point) -> None:
+    assert passes(f"{point}:3", point.name) == (3, -9)
+
+
+def test_other_points_and_no_arming_let_it_pass() -> None:
+    assert passes("sent:3", "COMMITTED") == (5, 0)
+    assert passes("", "SENT") == (5, 0)
+
+
+def test_an_unknown_point_is_told() -> None:
+    with pytest.raises(ValueError, match="lunch"):
+        reach_of("lunch:1")
