@@ -53,7 +53,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
         end(draft, Outcome.FAILED, str(error))
     if ignored is not None:
         return ignored
-    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes))
+    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken)
 
 
 def _take(draft: Draft, signal: Signal) -> Ignored | None:
@@ -142,7 +142,8 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
         if (each := draft.associations.get(action.key)) and each.state is ActionState.WAITING
     ]
     if waiting:
-        complete(draft, min(waiting)[2], event.data, event.id)
+        draft.taken = min(waiting)[2]
+        complete(draft, draft.taken, event.data, event.id)
         _move_on(draft)
         return None
     if not event.named:

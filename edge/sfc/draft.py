@@ -36,6 +36,7 @@ class Draft(RunView):
         "started_at",
         "steps",
         "stored",
+        "taken",
         "tested_at",
         "touched",
         "variables",
@@ -63,6 +64,7 @@ class Draft(RunView):
         self.requests: list[CommandRequest] = []
         self.changes: list[StepChange] = []
         self.touched: set[str] = set()
+        self.taken: str | None = None
 
     def put(self, key: str, each: Association) -> None:
         """Write an association."""

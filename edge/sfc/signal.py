@@ -99,11 +99,15 @@ class StepChange:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What a signal made of a run: the next run, what to send, which steps changed, in order."""
+    """What a signal made of a run: the next run, what to send, which steps changed, in order.
+
+    `taken` is the key of the association whose wait an event has ended.
+    """
 
     run: Run
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
+    taken: str | None = None
 
 
 class IgnoredKind(StrEnum):

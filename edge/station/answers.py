@@ -55,7 +55,7 @@ class Answers:
             signal = Event(event.type_id, _kept(event.data), id=_identity(event), named=_names_its_job(event))
             match await self._runs.signal(job_id, signal, also=partial(self._mark, event)):
                 case Decision() as decision:
-                    return _task(decision, event)
+                    return _task(decision)
                 case Ignored(reason=reason):
                     logger.info("event ignored", job=job_id, type=event.type_id, reason=reason)
                     declined.add(job_id)
@@ -74,7 +74,7 @@ class Answers:
         return await runs.longest_waiting(self._store, event.scope, event.type_id)
 
     def _mark(self, event: EquipmentEvent, decision: Decision) -> Commit:
-        answer = msgspec.json.encode(_task(decision, event)).decode()
+        answer = msgspec.json.encode(_task(decision)).decode()
         return dedupe.mark(self._store.keys, event.source, event.event_id, answer, self._dedupe_ms)
 
 
@@ -92,10 +92,9 @@ def _names_its_job(event: EquipmentEvent) -> bool:
     return bool(event.job_id or event.correlation_id)
 
 
-def _task(decision: Decision, event: EquipmentEvent) -> Task | None:
+def _task(decision: Decision) -> Task | None:
     """Give the work an event was used for; None when it is kept for later."""
-    net, run = decision.held.net, decision.held.stored.run
-    for key, taken in run.associations.items():
-        if taken.event_id == _identity(event):
-            return Task(run.job_id, taken.action, run.parameters | net.actions[key].parameters)
-    return None
+    if decision.taken is None:
+        return None
+    action, run = decision.held.net.actions[decision.taken], decision.held.stored.run
+    return Task(run.job_id, action.name, run.parameters | action.parameters)

@@ -40,13 +40,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to write, and what is held once it is written."""
+    """What to write, and what is held once it is written; `taken` is the association whose wait an event has ended."""
 
     held: Held
     commit: Commit
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
     due: int | None
+    taken: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _decision(terms: Terms, parts: Iterable[Commit], after: Held, advanced: Adva
         following.append(runs.finish(terms.keys, job.job_id))
     if advanced.requests and terms.consumer == VISITOR:
         following.append(work.add(terms.keys, job.scope, WorkKind.SEND, job.job_id))
-    return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due)
+    return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due, advanced.taken)
 
 
 def _causes(asked: Asked | None, run: Run) -> tuple[Cause, ...]:

@@ -315,3 +315,12 @@ async def test_the_mark_of_an_event_expires(plant: Plant) -> None:
     assert keys
     for key in keys:
         assert 0 < await plant.store.execute("PTTL", key) <= DEDUPE_MS
+
+
+async def test_an_event_that_makes_its_step_wait_anew_gives_the_work_all_the_same(plant: Plant) -> None:
+    again = [{"source": "one", "target": "one", "condition": "true"}]
+    loop = {"steps": [{"name": "one", "initial": True}], "transitions": again, "actions": [pull("s", "one")]}
+    await plant.teach("loop", loop)
+    await started(plant, "J1", master="loop")
+    assert await plant.happens(event_id="e1") == Task("J1", "s", {})
+    assert await plant.happens(event_id="e2") == Task("J1", "s", {})
