@@ -64,7 +64,8 @@ class Sender:
                 await self.send_all(job_id, defects)
                 if self._runs.unsent(job_id):
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(more.wait(), delay)
+                        async with asyncio.timeout(delay):
+                            await more.wait()
                     delay = min(2 * delay, _RETRY_MOST_S)
                     # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
                     self._runs.forget(job_id)
