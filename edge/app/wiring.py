@@ -125,7 +125,7 @@ async def _open_northbound(
 ) -> None:
     session = await _open_session(stack, settings, "", "")
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
-    publisher = Publisher(store, session, _source(settings), topics)
+    publisher = Publisher(store, session, _source(settings), topics, settings.retention.retained_topics, now_ms)
     runs.watchers.append(publisher.watch)
     await stack.enter_async_context(beside(publisher.run(), "publisher"))
     await Inbox(session, calls).open(topics)

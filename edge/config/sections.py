@@ -161,6 +161,9 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     ended_jobs: Annotated[
         int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
     ] = 86_400
+    retained_topics: Annotated[
+        int, Meta(ge=60, description="Seconds a broker keeps retained topics; they are published again before.")
+    ] = 172_800
     dedupe: Annotated[int, Meta(ge=1, description="Seconds within which a repeated message has no second effect.")] = (
         600
     )

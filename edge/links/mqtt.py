@@ -12,6 +12,7 @@ import structlog
 
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
+from edge.faults import Point, reach
 from edge.links.background import beside
 from edge.links.backoff import delay
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
@@ -97,7 +98,11 @@ class Session:
     def __init__(self, broker: Broker, unclaimed_after: float, on_change: Callable[[bool], None] | None) -> None:
         self._broker = broker
         self._unclaimed_after = unclaimed_after
-        self._on_change = on_change
+        self.watchers: list[Callable[[bool], None]] = [on_change] if on_change else []
+        """Told each time the connection comes (True) or goes (False)."""
+        self.connections = 0
+        """How many connections there were: another number is another connection."""
+        self._asked: dict[str, asyncio.Future[Message]] = {}
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
         self._last_failure: Unavailable | None = None
@@ -140,9 +145,12 @@ class Session:
     async def send(self, message: Message, *, qos: int = 1) -> None:
         """Publish a message and return once the broker has it; raises as Connection.publish does."""
         if self._connection is None:
-            reason = f"not connected to the MQTT broker at {self._broker.address}"
-            raise Unavailable(reason, "The session reconnects by itself; try again later.")
+            raise self._not_connected()
         await self._connection.publish(message, qos)
+
+    def _not_connected(self) -> Unavailable:
+        reason = f"not connected to the MQTT broker at {self._broker.address}"
+        return Unavailable(reason, "The session reconnects by itself; try again later.")
 
     async def answer(self, request: Message, event: CloudEvent) -> None:
         """Send an event to where a request wants its answer, with its correlation data; raises Unavailable.
@@ -182,6 +190,26 @@ class Session:
                 f"no subscription to {topic_filter!r} at {self._broker.address}: {subscription.refusal}",
                 "Check that the MQTT broker is reachable, and its access rules for this client.",
             )
+
+    async def retained(self, topic: str, seconds: float = 1.0) -> Message | None:
+        """Ask the broker what it retains on a topic; None when that does not come in time.
+
+        Nobody may subscribe to the topic in this session meanwhile. Raises Unavailable when the broker is gone.
+        """
+        connection = self._connection
+        if connection is None:
+            raise self._not_connected()
+        asked: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._asked[topic] = asked
+        try:
+            await connection.subscribe(topic)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await asked
+            await connection.unsubscribe(topic)
+        finally:
+            del self._asked[topic]
+        return asked.result() if asked.done() and not asked.cancelled() else None
 
     async def wait_connected(self, seconds: float) -> None:
         """Wait until the broker is there. Raises Unavailable with the last reason when it is not in time."""
@@ -230,6 +258,7 @@ class Session:
 
     def _note_connected(self) -> None:
         self._last_failure = None
+        self.connections += 1
         self._connected.set()
         _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
         self._tell_change()
@@ -242,8 +271,8 @@ class Session:
         self._last_failure = error
 
     def _tell_change(self) -> None:
-        if self._on_change is not None:
-            self._on_change(self.connected)
+        for watch in self.watchers:
+            watch(self.connected)
 
     def _take(self, connection: Connection, incoming: Incoming) -> None:
         delivery = _Delivery(incoming.message, incoming.packet_id, connection)
@@ -255,6 +284,12 @@ class Session:
                     self._acknowledge(known)
                 return
             self._unacknowledged[incoming.packet_id] = delivery
+        if asked := self._asked.get(incoming.message.topic):
+            if not asked.done():
+                asked.set_result(incoming.message)
+            delivery.handled = True
+            self._acknowledge(delivery)
+            return
         topic = aiomqtt.Topic(incoming.message.topic)
         for subscription in self._subscriptions:
             if topic.matches(subscription.topic_filter):
@@ -269,6 +304,7 @@ class Session:
         while True:
             delivery = await subscription.queue.get()
             await _handle(subscription, delivery.message)
+            reach(Point.HANDLED)
             delivery.handled = True
             self._acknowledge(delivery)
 

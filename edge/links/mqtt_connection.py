@@ -1,12 +1,13 @@
 """One connection to an MQTT 5 broker, from CONNECT to the end of its socket."""
 
 import asyncio
+import math
 import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -157,12 +158,27 @@ class Connection:
         Retained messages come only if the broker did not have the subscription yet.
         """
         options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
-        try:
-            reasons = await self._client.subscribe(topic_filter, options=options)
-        except aiomqtt.MqttError as error:
-            raise self._unavailable(f"did not confirm the subscription to {topic_filter!r}: {error}") from None
+        with self._confirmed(f"the subscription to {topic_filter!r}"):
+            # Not aiomqtt's own timeout: on Python 3.11 its `wait_for` loses a cancellation that meets the answer.
+            async with asyncio.timeout(ANSWER_SECONDS):
+                reasons = await self._client.subscribe(topic_filter, options=options, timeout=math.inf)
         refusals = [str(reason) for reason in reasons if isinstance(reason, ReasonCode) and reason.is_failure]
         return refusals[0] if refusals else None
+
+    async def unsubscribe(self, topic_filter: str) -> None:
+        """Unsubscribe; raises Unavailable when the broker does not confirm."""
+        with self._confirmed(f"the end of the subscription to {topic_filter!r}"):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._client.unsubscribe(topic_filter, timeout=math.inf)
+
+    @contextmanager
+    def _confirmed(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise self._unavailable(f"did not confirm {what}") from None
+        except aiomqtt.MqttError as error:
+            raise self._unavailable(f"did not confirm {what}: {error}") from None
 
     async def messages(self) -> AsyncIterator[Incoming]:
         """Give what arrives until the connection is lost; then raise Unavailable with the reason."""

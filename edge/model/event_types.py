@@ -8,6 +8,7 @@ CONFIG_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
 
 STATUS_EVENT_TYPE = METHOD_TYPE.format("ISA95JobOrderStatusEventType")
 JOB_ORDER_TYPE = METHOD_TYPE.format("ISA95JobOrderAndStateDataType")
+STATE_INDEX_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.StateIndex.v1"
 JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
 
 PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"

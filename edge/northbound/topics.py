@@ -31,6 +31,11 @@ class Topics:
         """Where the progress of running recipes is told."""
         return f"{self.prefix}/{self.scope}/data"
 
+    @property
+    def state_index(self) -> str:
+        """Retained: where all jobs stand."""
+        return f"{self.prefix}/{self.scope}/state-index"
+
     def order(self, job_order_id: str) -> str:
         """Retained: a job order with its state."""
         return f"{self.prefix}/{self.scope}/order/{_level(job_order_id)}"

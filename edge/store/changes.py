@@ -76,9 +76,51 @@ async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     return {scope: known.get(scope, "0-0") for scope in scopes}
 
 
-async def save_cursor(store: Store, change: Change) -> None:
-    """Remember that a change, and all before it in its scope, has been published."""
-    await store.execute("HSET", store.keys.publisher_cursors(), change.scope, change.position)
+async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
+    """Remember that a change, and all before it in its scope, has been published, with what else is to be noted."""
+    cursor = operation("HSET", store.keys.publisher_cursors(), change.scope, change.position)
+    await store.commit(join((cursor, noted)))
+
+
+async def missed(store: Store, positions: Mapping[str, str]) -> list[str]:
+    """Name the scopes of which changes after the given position are no longer in the stream, or may not be."""
+    replies = await store.read(
+        [("XRANGE", store.keys.joborder_changes(scope), "-", "+", "COUNT", 1) for scope in positions]
+    )
+    firsts = {scope: str(reply[0][0]) for scope, reply in zip(positions, replies, strict=True) if reply}
+    return [scope for scope, first in firsts.items() if order_of(positions[scope]) < order_of(first)]
+
+
+def order_of(position: str) -> tuple[int, int]:
+    """Give what orders positions of one stream."""
+    milliseconds, _, number = position.partition("-")
+    return int(milliseconds), int(number)
+
+
+def shown(keys: Keys, scope: str, job_id: str) -> Commit:
+    """Note that the topics of a job are retained."""
+    return operation("SADD", keys.publisher_topics(scope), job_id)
+
+
+def hidden(keys: Keys, scope: str, job_id: str) -> Commit:
+    """Note that the topics of a job are empty."""
+    return operation("SREM", keys.publisher_topics(scope), job_id)
+
+
+async def shown_jobs(store: Store, scope: str) -> set[str]:
+    """Give the jobs whose topics are retained, be they stored or not."""
+    members: set[str] = await store.execute("SMEMBERS", store.keys.publisher_topics(scope))
+    return members
+
+
+async def next_index(store: Store, scope: str) -> int:
+    """Give the number of the state index that is published next."""
+    return int(await store.execute("INCR", store.keys.pubseq(scope)))
+
+
+async def last_index(store: Store, scope: str) -> int:
+    """Give the number of the state index that was published last; 0: none was."""
+    return int(await store.execute("GET", store.keys.pubseq(scope)) or 0)
 
 
 async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:

@@ -70,12 +70,15 @@ def _fields(job: Job) -> dict[str, str]:
     }
 
 
+def _status(state: str, substate: str) -> JobStatus:
+    return JobStatus(JobState[state], SubState[substate] if substate else None)
+
+
 def _job(fields: dict[str, str]) -> Job:
-    substate = fields["substate"]
     return Job(
         order=msgspec.json.decode(fields["order"], type=JobOrder),
         scope=fields["scope"],
-        status=JobStatus(JobState[fields["state"]], SubState[substate] if substate else None),
+        status=_status(fields["state"], fields["substate"]),
         correlation_id=fields["correlation_id"],
         comment=msgspec.json.decode(fields["comment"], type=tuple[LocalizedText, ...]),
         stored_at=int(fields["stored_at"]),
@@ -227,6 +230,13 @@ async def list_ids(store: Store, scope: str) -> Sequence[str]:
     """Give the ids of all jobs of a scope, the highest priority first."""
     ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_list(scope), 0, -1)
     return ids
+
+
+async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
+    """Read where each job of a scope stands, the highest priority first."""
+    ids = await list_ids(store, scope)
+    found = await store.read([("HMGET", store.keys.joborder(each), "state", "substate") for each in ids]) if ids else []
+    return {job_id: _status(*texts) for job_id, texts in zip(ids, found, strict=True) if texts[0] is not None}
 
 
 async def load_all(store: Store, scope: str) -> list[Job]:

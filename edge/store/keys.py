@@ -62,6 +62,8 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("sfc_active_jobs", "sfc:active-jobs", "set", Lifetime.PERMANENT, "jobs with an unfinished run"),
     KeySpec("sfc_timers", "sfc:timers", "zset", Lifetime.PERMANENT, "jobs by when they want attention"),
     KeySpec("sfc_waits", "sfc:waits:{scope}:{type_id}", "zset", Lifetime.PERMANENT, "jobs by how long they wait"),
+    KeySpec("pubseq", "pubseq:{scope}", "string", Lifetime.PERMANENT, "the number of the last state index"),
+    KeySpec("publisher_topics", "publisher:topics:{scope}", "set", Lifetime.PERMANENT, "jobs with retained topics"),
     KeySpec("publisher_cursors", "publisher:stream-cursors", "hash", Lifetime.PERMANENT, "what was published last"),
 )
 
@@ -170,6 +172,14 @@ class Keys:
     def sfc_waits(self, scope: str, type_id: str) -> str:
         """Sorted set: job ids by the instant since which they wait for an event of that type."""
         return f"{self.prefix}:sfc:waits:{scope}:{type_id}"
+
+    def pubseq(self, scope: str) -> str:
+        """Integer: the number of the state index that was published last."""
+        return f"{self.prefix}:pubseq:{scope}"
+
+    def publisher_topics(self, scope: str) -> str:
+        """Set: the ids of the jobs whose topics the broker retains."""
+        return f"{self.prefix}:publisher:topics:{scope}"
 
     def publisher_cursors(self) -> str:
         """Hash: per change stream the id of the last entry that was published."""

@@ -7,6 +7,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.store import changes
 from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
+from edge.store.commit import Commit
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_123
@@ -60,7 +61,7 @@ async def test_more_changes_than_one_reply_holds_come_in_order(store: Store) -> 
 async def test_who_was_away_goes_on_from_where_they_were(store: Store) -> None:
     await note(store, ["J1", "J2"])
     (first,) = await told(store, 1, await changes.cursors(store, [SCOPE]))
-    await changes.save_cursor(store, first)
+    await changes.save_cursor(store, first, Commit())
     (second,) = await told(store, 1, await changes.cursors(store, [SCOPE, "station-2"]))
     assert second.job_order_id == "J2"
 

@@ -1,0 +1,185 @@
+"""Keeps the retained topics at what the store holds: each job order, each result, and the index of all states.
+
+A MES that was away reads everything from them. They are whole while the broker retains the index that was published
+last: it is published after what it tells of. A broker that retains another one, or none, has lost some, and gets all.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+
+from edge.errors import Refused, Unavailable
+from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.model.cloudevent import CloudEvent, new_id
+from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDEX_TYPE
+from edge.model.isa95 import JobOrderAndState, JobResponse
+from edge.model.job_state import has_ended, state_entries
+from edge.model.state_index import StateIndex
+from edge.northbound.state_index import JobStates
+from edge.northbound.topics import Topics
+from edge.station.runs import Clock
+from edge.store import changes, jobs
+from edge.store.changes import Change
+from edge.store.client import Store
+from edge.store.commit import Commit
+from edge.store.jobs import Job
+
+logger = structlog.get_logger(__name__)
+
+INDEX_EVERY_S = 0.05
+"""The shortest time between two indexes: what happens within it is told at once."""
+_INDEX_BYTES_PER_S = 2_000_000
+"""An index of very many jobs is published less often, or it would be all that the line carries."""
+_RETRY_S = 1.0
+
+
+class Retained:
+    """The retained topics of every scope; each lasts for `lifetime_s` and is published again before that is over."""
+
+    def __init__(
+        self, store: Store, session: Session, source: str, topics: Mapping[str, Topics], lifetime_s: int, clock: Clock
+    ) -> None:
+        self.alone = asyncio.Lock()
+        """Held from reading a job to publishing it, so that nobody publishes later what they have read before."""
+        self._store = store
+        self._session = session
+        self._source = source
+        self._topics = topics
+        self._lifetime_s = lifetime_s
+        self._clock = clock
+        self._states: dict[str, JobStates] = {}
+        self._changed: set[str] = set()
+        self._lost: set[str] = set()
+        self._checked = 0
+        self._awake = asyncio.Event()
+        session.watchers.append(self._watch)
+
+    async def load(self) -> None:
+        """Read where all jobs stand. Raises Unavailable when the store is gone."""
+        for scope in self._topics:
+            if scope not in self._states:
+                await self._load(scope)
+
+    def lose(self, scope: str) -> None:
+        """Have all topics of a scope published again: changes were missed."""
+        self._lost.add(scope)
+        self._awake.set()
+
+    async def put(self, scope: str, job_order_id: str, job: Job | None, response: JobResponse | None) -> Commit:
+        """Publish the topics of a job, or empty them; give what is to be noted of that in the store.
+
+        The caller holds `alone`. Raises Unavailable when the broker is gone.
+        """
+        order_topic, result_topic = (
+            each(job_order_id) for each in (self._topics[scope].order, self._topics[scope].result)
+        )
+        if job is None:
+            await self._session.publish(order_topic, retain=True)
+            await self._session.publish(result_topic, retain=True)
+            return changes.hidden(self._store.keys, scope, job_order_id)
+        state = state_entries(job.status)
+        if response and has_ended(job.status):
+            told = msgspec.structs.replace(response, job_state=state)
+            await self._retain(result_topic, JOB_RESPONSE_TYPE, scope, told, job.correlation_id)
+        entry = JobOrderAndState(job_order=job.order, state=state)
+        await self._retain(order_topic, JOB_ORDER_TYPE, scope, entry, job.correlation_id)
+        return changes.shown(self._store.keys, scope, job_order_id)
+
+    def note(self, change: Change) -> None:
+        """Take a change, whose topics are published, into the index."""
+        self._states[change.scope].apply(change)
+        self._changed.add(change.scope)
+        self._awake.set()
+
+    async def run(self) -> None:
+        """Publish indexes as they change, and everything a broker has lost, until cancelled."""
+        while True:
+            pause = INDEX_EVERY_S
+            try:
+                await self._sleep()
+                self._awake.clear()
+                await self._check()
+                for scope in tuple(self._lost):
+                    await self._renew(scope)
+                for scope in tuple(self._changed):
+                    pause = max(pause, await self._publish_index(scope) / _INDEX_BYTES_PER_S)
+            except Unavailable as error:
+                logger.debug("retained topics wait", reason=error.message)
+                self._awake.set()
+                pause = _RETRY_S
+            await asyncio.sleep(pause)
+
+    def _watch(self, _: bool) -> None:  # noqa: FBT001  the signature of a watcher
+        self._awake.set()
+
+    async def _sleep(self) -> None:
+        try:
+            async with asyncio.timeout(self._lifetime_s / 2):
+                await self._awake.wait()
+        except TimeoutError:
+            self._lost.update(self._topics)
+
+    async def _check(self) -> None:
+        """Find out, once on each connection, what the broker has lost."""
+        connection = self._session.connections
+        if connection == self._checked:
+            return
+        for scope, topics in self._topics.items():
+            message = await self._session.retained(topics.state_index)
+            expected = await changes.last_index(self._store, scope)
+            found = _seq_of(message) if message else 0
+            if found != expected:
+                logger.info("retained topics are published again", scope=scope, expected=expected, found=found)
+                self._lost.add(scope)
+        self._checked = connection
+
+    async def _load(self, scope: str) -> None:
+        position = (await changes.latest(self._store, [scope]))[scope]
+        self._states[scope] = JobStates(scope, await jobs.load_statuses(self._store, scope), position)
+        self._changed.add(scope)
+        self._awake.set()
+
+    async def _renew(self, scope: str) -> None:
+        known = await changes.shown_jobs(self._store, scope)
+        for job_id in dict.fromkeys((*await jobs.list_ids(self._store, scope), *known)):
+            async with self.alone:
+                job = await jobs.load(self._store, job_id)
+                response = await jobs.load_response(self._store, job) if job else None
+                await self._store.commit(await self.put(scope, job_id, job, response))
+        await self._load(scope)
+        self._lost.discard(scope)
+
+    async def _publish_index(self, scope: str) -> int:
+        """Publish the index of a scope; give its size in bytes."""
+        self._changed.discard(scope)
+        try:
+            seq = await changes.next_index(self._store, scope)
+            index = self._states[scope].index(seq, self._clock())
+            return await self._retain(self._topics[scope].state_index, STATE_INDEX_TYPE, scope, index, None)
+        except Unavailable:
+            self._changed.add(scope)
+            raise
+
+    async def _retain(self, topic: str, event_type: str, scope: str, data: object, correlation_id: str | None) -> int:
+        event = CloudEvent(
+            id=new_id(),
+            source=self._source,
+            type=event_type,
+            subject=scope,
+            correlationid=correlation_id,
+            expiryinterval=self._lifetime_s,
+            data=data,
+        )
+        message = to_message(event, topic, retain=True)
+        await self._session.send(message)
+        return len(message.payload)
+
+
+def _seq_of(message: Message) -> int:
+    try:
+        return msgspec.convert(to_event(message).data, StateIndex).seq
+    except (Refused, msgspec.ValidationError):
+        # Somebody else wrote there.
+        return 0

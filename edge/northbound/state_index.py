@@ -1,0 +1,45 @@
+"""Keeps the index of the states of a scope's jobs, change by change."""
+
+import functools
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from edge.model.isa95 import State
+from edge.model.job_state import Cause, JobStatus, has_ended, state_entries
+from edge.model.state_index import StateIndex, StateIndexEntry
+from edge.store.changes import Change, order_of
+
+_REMOVALS = frozenset({Cause.CANCEL, Cause.CLEAR})
+
+
+class JobStates:
+    """Where each job of a scope stands: as it was read at a position of the change stream, and what came after."""
+
+    def __init__(self, scope: str, read: Mapping[str, JobStatus], position: str) -> None:
+        self._scope = scope
+        self._statuses = dict(read)
+        self._read_at = order_of(position)
+
+    def apply(self, change: Change) -> None:
+        """Take in a change; one that came before the reading is in it already."""
+        if order_of(change.position) <= self._read_at:
+            return
+        if change.cause in _REMOVALS:
+            self._statuses.pop(change.job_order_id, None)
+        else:
+            self._statuses[change.job_order_id] = change.status
+
+    def index(self, seq: int, now: int) -> StateIndex:
+        """Give the index to publish at an instant, in milliseconds since the epoch."""
+        entries = (
+            StateIndexEntry(job_order_id=job_id, state=_entries(status), has_result=has_ended(status))
+            for job_id, status in self._statuses.items()
+        )
+        published_at = datetime.fromtimestamp(now / 1000, UTC)
+        return StateIndex(seq=seq, scope=self._scope, published_at=published_at, jobs=tuple(entries))
+
+
+@functools.cache
+def _entries(status: JobStatus) -> tuple[State, ...]:
+    # There are some dozen statuses and thousands of jobs.
+    return state_entries(status)

@@ -1,0 +1,243 @@
+"""A MES that was away reads everything from the retained topics, whatever the broker has been through."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from edge.config import MqttSettings
+from edge.links.mqtt import Message, open_session, to_event
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import IdCall
+from edge.model.job_state import Cause
+from edge.model.state_index import StateIndex
+from edge.sim.broker import LocalBroker, open_broker
+from edge.store import changes
+from edge.store.client import Store
+from tests.conftest import WaitUntil
+from tests.northbound.calling import SCOPE
+from tests.northbound.test_publisher import LIFETIME_S, Bench, opened_bench, order
+
+
+class Mes:
+    """Reads only what is retained: what it would know if it had been away until now."""
+
+    def __init__(self) -> None:
+        self.indexes: list[StateIndex] = []
+        self.found: dict[str, CloudEvent] = {}
+        self.expiries: dict[str, int | None] = {}
+        self.messages: list[Message] = []
+
+    async def take(self, message: Message) -> None:
+        self.messages.append(message)
+        name = message.topic.partition(f"/{SCOPE}/")[2]
+        if not message.payload:
+            self.found.pop(name, None)
+            return
+        event = to_event(message)
+        self.expiries[name] = message.expiry
+        if name == "state-index":
+            self.indexes.append(msgspec.convert(event.data, StateIndex))
+        elif name.partition("/")[0] in {"order", "result"}:
+            self.found[name] = event
+
+    @property
+    def jobs(self) -> dict[str, str]:
+        """The state of each job by the newest index."""
+        newest = self.indexes[-1].jobs if self.indexes else ()
+        return {each.job_order_id: each.state[0].state_text.text for each in newest}
+
+    def whole(self) -> bool:
+        """Tell whether every topic is there that the newest index promises, and no other."""
+        promised = {f"order/{each.job_order_id}" for each in self.indexes[-1].jobs} if self.indexes else set()
+        for each in self.indexes[-1].jobs if self.indexes else ():
+            promised |= {f"result/{each.job_order_id}"} if each.has_result else set()
+        return bool(self.indexes) and promised == self.found.keys()
+
+
+@asynccontextmanager
+async def returned(mqtt: MqttSettings, unique: str) -> AsyncIterator[Mes]:
+    """Let a MES come back that knows nothing."""
+    mes = Mes()
+    async with open_session(mqtt, f"{unique}-returned-{time.monotonic_ns()}", session_expiry=0) as session:
+        await session.subscribe(f"{unique}/{SCOPE}/#", mes.take)
+        yield mes
+
+
+@pytest.fixture
+async def bench(store: Store, mqtt: MqttSettings, unique: str) -> AsyncIterator[Bench]:
+    async with opened_bench(store, mqtt, unique) as bench:
+        yield bench
+
+
+async def test_the_index_tells_where_every_job_stands(
+    bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with returned(mqtt, unique) as mes, bench.publishing():
+        await bench.call(Cause.STORE, order("J1"))
+        await bench.store_and_abort("J2")
+        await wait_until(lambda: mes.jobs == {"J1": "NotAllowedToStart", "J2": "Aborted"})
+        await bench.call(Cause.CLEAR, IdCall(job_order_id="J2"))
+        await wait_until(lambda: mes.jobs == {"J1": "NotAllowedToStart"})
+        assert mes.whole()
+    numbers = [index.seq for index in mes.indexes]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert {index.scope for index in mes.indexes} == {SCOPE}
+
+
+async def test_many_changes_at_a_time_make_few_indexes_and_no_reading_of_other_jobs(
+    bench: Bench, mqtt: MqttSettings, unique: str, store: Store, wait_until: WaitUntil
+) -> None:
+    for number in range(300):
+        await bench.call(Cause.STORE, order(f"old-{number}"))
+    async with returned(mqtt, unique) as mes, bench.publishing():
+        await wait_until(lambda: len(mes.jobs) == 300)
+        before, reads = len(mes.indexes), await calls_of(store, "hgetall", "hmget")
+        began = time.monotonic()
+        for number in range(40):
+            await bench.call(Cause.STORE, order(f"new-{number}"))
+        await wait_until(lambda: len(mes.jobs) == 340)
+        took = time.monotonic() - began
+        assert len(mes.indexes) - before <= took * 20 + 2
+        # One to store it, one to publish it.
+        assert await calls_of(store, "hgetall", "hmget") - reads <= 3 * 40
+
+
+async def calls_of(store: Store, *commands: str) -> int:
+    stats = await store.execute("INFO", "commandstats")
+    text = stats if isinstance(stats, dict) else {}
+    return sum(int(text.get(f"cmdstat_{each}", {}).get("calls", 0)) for each in commands)
+
+
+async def test_a_result_is_there_once_the_job_has_ended(
+    bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with returned(mqtt, unique) as mes, bench.publishing(), bench.station.at_work():
+        await bench.call(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: mes.jobs == {"J1": "Running"})
+        assert mes.found.keys() == {"order/J1"}
+        await bench.call(Cause.STOP, IdCall(job_order_id="J1"))
+        await wait_until(lambda: mes.jobs == {"J1": "Ended"})
+        assert mes.found.keys() == {"order/J1", "result/J1"}
+
+
+async def test_retained_topics_do_not_outlive_a_gateway_that_is_gone_for_good(
+    bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        await bench.store_and_abort("J1")
+        await wait_until(lambda: bench.heard.states("J1"))
+        async with returned(mqtt, unique) as mes:
+            await wait_until(lambda: mes.indexes and mes.whole())
+    assert {name: LIFETIME_S - 60 < (expiry or 0) <= LIFETIME_S for name, expiry in mes.expiries.items()} == {
+        "state-index": True,
+        "order/J1": True,
+        "result/J1": True,
+    }
+
+
+async def test_topics_are_published_again_before_they_expire(bench: Bench, wait_until: WaitUntil) -> None:
+    bench.lifetime_s = 2
+    topic = bench.topics.order("J1")
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J1"))
+        await wait_until(lambda: sum(each.topic == topic for each in bench.heard.messages) >= 3, deadline=10.0)
+
+
+@pytest.fixture
+async def own_broker() -> AsyncIterator[LocalBroker]:
+    async with open_broker() as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("then", ["remembers", "forgets"])
+async def test_after_an_outage_of_the_broker_the_retained_topics_tell_everything(
+    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil, then: str
+) -> None:
+    mqtt = MqttSettings(url=own_broker.url)
+    async with opened_bench(store, mqtt, unique) as bench, bench.publishing():
+        for number in range(4):
+            await bench.store_and_abort(f"J{number}")
+        await bench.call(Cause.STORE, order("J9"))
+        await wait_until(lambda: bench.topics.order("J9") in bench.heard.retained)
+        await own_broker.stop()
+        if then == "forgets":
+            own_broker.forget()
+        await bench.call(Cause.CLEAR, IdCall(job_order_id="J0"))
+        await bench.store_and_abort("J4")
+        await own_broker.start()
+        expected = {"J1": "Aborted", "J2": "Aborted", "J3": "Aborted", "J4": "Aborted", "J9": "NotAllowedToStart"}
+        async with returned(mqtt, unique) as mes:
+            await wait_until(lambda: mes.jobs == expected and mes.whole(), deadline=15.0)
+
+
+async def test_a_broker_that_holds_an_older_index_gets_everything_anew(
+    bench: Bench, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    """As a broker does that was killed, and came back with what it had written to its disk some time before."""
+    async with bench.publishing():
+        await bench.store_and_abort("J1")
+        await wait_until(lambda: bench.topics.state_index in bench.heard.retained and bench.heard.states("J1"))
+    old = to_event(next(each for each in bench.heard.messages if each.topic == bench.topics.state_index))
+    await bench.session.publish(bench.topics.order("J1"), retain=True)
+    index = msgspec.structs.replace(msgspec.convert(old.data, StateIndex), seq=0)
+    await bench.session.publish(
+        bench.topics.state_index,
+        msgspec.json.encode(index),
+        retain=True,
+        content_type="application/json",
+        user_properties={"id": "1", "source": "urn:edge", "type": old.type, "specversion": "1.0"},
+    )
+    async with bench.publishing(), returned(mqtt, unique) as mes:
+        await wait_until(lambda: mes.jobs == {"J1": "Aborted"} and mes.whole())
+
+
+async def test_a_broker_that_holds_what_we_published_last_is_not_told_all_again(
+    bench: Bench, store: Store, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        await bench.store_and_abort("J1")
+        await wait_until(lambda: index_of(bench) == {"J1"} and bench.heard.states("J1"))
+        newest = await changes.latest(store, [SCOPE])
+        while await changes.cursors(store, [SCOPE]) != newest:
+            pass
+    count = len(bench.heard.messages)
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J2"))
+        await wait_until(lambda: index_of(bench) == {"J1", "J2"})
+    again = {each.topic for each in bench.heard.messages[count:]}
+    assert again == {bench.topics.state_index, bench.topics.order("J2")}
+
+
+def index_of(bench: Bench) -> set[str]:
+    newest = bench.heard.retained.get(bench.topics.state_index)
+    return {each["job_order_id"] for each in newest.data["jobs"]} if newest and "jobs" in newest.data else set()
+
+
+async def test_topics_of_jobs_whose_removal_was_missed_are_emptied(
+    bench: Bench, store: Store, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        await bench.store_and_abort("J1")
+        await bench.store_and_abort("J2")
+        await wait_until(lambda: index_of(bench) == {"J1", "J2"} and bench.heard.states("J2"))
+    await bench.call(Cause.CLEAR, IdCall(job_order_id="J1"))
+    await bench.call(Cause.STORE, order("J3"))
+    await bench.call(Cause.STORE, order("J4"))
+    # More happened than the stream holds.
+    await store.execute("XTRIM", store.keys.joborder_changes(SCOPE), "MAXLEN", 1)
+    async with bench.publishing():
+        expected = {"J2": "Aborted", "J3": "NotAllowedToStart", "J4": "NotAllowedToStart"}
+        async with returned(mqtt, unique) as mes:
+            await wait_until(lambda: mes.jobs == expected and mes.whole())
+
+
+@pytest.mark.parametrize("payload", [b"{}", b"[1]", b"not even json"])
+async def test_something_that_is_no_index_is_written_over(bench: Bench, payload: bytes, wait_until: WaitUntil) -> None:
+    properties = {"id": "1", "source": "/x", "type": "x", "specversion": "1.0"}
+    await bench.session.publish(bench.topics.state_index, payload, retain=True, user_properties=properties)
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J1"))
+        await wait_until(lambda: index_of(bench) == {"J1"})

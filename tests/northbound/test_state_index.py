@@ -1,0 +1,46 @@
+"""The index follows the changes, from wherever it was read."""
+
+from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.northbound.state_index import JobStates
+from edge.store.changes import Change
+
+SCOPE = "station-1"
+RUNNING = JobStatus(JobState.RUNNING)
+ENDED = JobStatus(JobState.ENDED, SubState.CLOSED)
+NOW = 1_700_000_000_123
+
+
+def change(position: str, job_id: str, cause: Cause, status: JobStatus) -> Change:
+    return Change(position, SCOPE, job_id, cause, status, NOW)
+
+
+def told(states: JobStates) -> dict[str, tuple[list[int], bool]]:
+    entries = states.index(1, NOW).jobs
+    return {each.job_order_id: ([level.state_number for level in each.state], each.has_result) for each in entries}
+
+
+def test_an_index_tells_its_number_its_scope_its_time_and_each_job() -> None:
+    index = JobStates(SCOPE, {"J1": RUNNING, "J2": ENDED}, "5-0").index(7, NOW)
+    assert (index.seq, index.scope, index.published_at.isoformat()) == (7, SCOPE, "2023-11-14T22:13:20.123000+00:00")
+    assert [(each.job_order_id, each.state[0].state_text.text, each.has_result) for each in index.jobs] == [
+        ("J1", "Running", False),
+        ("J2", "Ended", True),
+    ]
+
+
+def test_a_change_after_the_reading_is_taken_in_and_one_before_it_is_not() -> None:
+    states = JobStates(SCOPE, {"J1": ENDED}, "9-5")
+    states.apply(change("9-5", "J1", Cause.RUN, RUNNING))
+    states.apply(change("9-4", "J0", Cause.RUN, RUNNING))
+    assert told(states) == {"J1": ([5, 2], True)}
+    states.apply(change("10-0", "J3", Cause.RUN, RUNNING))
+    assert told(states) == {"J1": ([5, 2], True), "J3": ([3], False)}
+
+
+def test_a_removed_job_is_not_in_the_index_until_it_is_stored_again() -> None:
+    states = JobStates(SCOPE, {"J1": ENDED, "J2": RUNNING}, "0-0")
+    states.apply(change("1-0", "J1", Cause.CLEAR, ENDED))
+    states.apply(change("2-0", "J9", Cause.CANCEL, ENDED))
+    assert told(states) == {"J2": ([3], False)}
+    states.apply(change("3-0", "J1", Cause.STORE, JobStatus(JobState.NOT_ALLOWED_TO_START, SubState.READY)))
+    assert told(states)["J1"] == ([1, 2], False)
