@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from edge.errors import Defect
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.net import Net, Rejected, compile_recipe
 from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
 from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
 from edge.store import jobs, runs
@@ -236,9 +236,14 @@ class Runs:
 
 
 @functools.lru_cache(maxsize=64)
+def compiled(recipe: str) -> Net | Rejected:
+    """Compile the JSON text of a recipe; job after job runs the same few."""
+    return compile_recipe(msgspec.json.decode(recipe))
+
+
 def net_of(recipe: str) -> Net:
-    """Compile the recipe that a run has pinned; it was sound when the run started."""
-    net = compile_recipe(msgspec.json.decode(recipe))
+    """Give the net of the recipe that a run has pinned; it was sound when the run started."""
+    net = compiled(recipe)
     if not isinstance(net, Net):
         raise Defect(f"a stored run has an unsound recipe: {'; '.join(net.faults)}", "Report this with the recipe.")
     return net

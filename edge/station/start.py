@@ -11,12 +11,12 @@ from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState, JobStatus
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.net import Net, Rejected
 from edge.sfc.run import new_run
 from edge.station.decision import Terms, begin
 from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
-from edge.station.runs import Runs
+from edge.station.runs import Runs, compiled
 from edge.store import jobs, resources, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
@@ -102,7 +102,7 @@ class Starter:
             return _NoRecipe(f"Work Master {named!r} is not known to this station")
         if master.dataschema != RECIPE_DATASCHEMA:
             return _NoRecipe(f"Work Master {named!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
-        net = compile_recipe(master.data)
+        net = compiled(msgspec.json.encode(master.data).decode())
         if isinstance(net, Rejected):
             return _NoRecipe(f"the recipe of Work Master {named!r} is refused: {'; '.join(net.faults)}")
         if unrouted := self._dispatch.unrouted(net):
