@@ -79,6 +79,7 @@ class Publisher:
             progress = await self._progress.get()
             topic = self._topics[progress.job.scope].data
             try:
-                await self._session.send(to_message(progress_event(self._source, progress), topic))
+                # It may be missed, so nobody waits for the broker to confirm it.
+                await self._session.send(to_message(progress_event(self._source, progress), topic), qos=0)
             except Unavailable as error:
                 logger.debug("progress dropped", job=progress.job.job_id, reason=error.message)
