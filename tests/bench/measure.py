@@ -74,7 +74,8 @@ class Meter:
             "cpu": time.process_time(),
             # One read event of the server is one request of a client, or one pipeline of them.
             "trips": float(told["total_reads_processed"]),
-            "aof": float(told.get("aof_current_size", 0)),
+            # What is written and what waits in the server's buffer to be written.
+            "aof": float(told.get("aof_current_size", 0)) + float(told.get("aof_buffer_length", 0)),
         }
 
 
