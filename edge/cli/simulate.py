@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from edge.sim.virtual import Trace
+    from edge.sim.trace import Trace
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from edge.errors import EdgeError
 from edge.model.recipe import LONGEST_SECONDS
+from edge.sim.calendar import milliseconds
 
 Seconds: TypeAlias = float
 
@@ -27,6 +28,11 @@ class Answering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: str | None = None
     times: int = 1
     repeat_gap: Seconds = 0.0
+
+    def delays(self) -> list[int]:
+        """Give after how many milliseconds each answer comes; none when there is no answer."""
+        times = 0 if self.result == "none" else self.times
+        return [milliseconds(self.after) + repeat * milliseconds(self.repeat_gap) for repeat in range(times)]
 
 
 class Rule(Answering, frozen=True, forbid_unknown_fields=True, kw_only=True):

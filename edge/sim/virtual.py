@@ -6,18 +6,17 @@ answers find theirs by the command's id, duplicates are dropped, a recipe stays 
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections import ChainMap
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.condition import REGISTERED
 from edge.sfc.net import Net, Rejected, compile_recipe
-from edge.sfc.run import Outcome, Run, decode, encode, new_run, next_deadline, waits
+from edge.sfc.run import Run, decode, encode, new_run, next_deadline, waits
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -31,6 +30,8 @@ from edge.sfc.signal import (
     Start,
     Tick,
 )
+from edge.sim.calendar import Calendar, Rank, milliseconds
+from edge.sim.trace import Record, Trace, rejected_at_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,47 +39,15 @@ if TYPE_CHECKING:
     from edge.sfc.condition import View
     from edge.sim.script import Answering, Entry, Script, ScriptEvent
 
-# What happens at one instant happens in this order.
-_SET: Final = 0
-_START: Final = 1
-_TIMELINE: Final = 2
-_ANSWER: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """What a simulation showed; times are seconds."""
-
-    commands: list[dict[str, Any]]
-    steps: list[dict[str, Any]]
-    final: str
-    final_by_job: dict[str, str]
-    error: str | None
-    warnings: list[str]
-    end: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Give the one object of `--json`."""
-        return {
-            "commands": self.commands,
-            "steps": self.steps,
-            "final": self.final,
-            "final_by_job": self.final_by_job,
-            "error": self.error,
-            "warnings": self.warnings,
-            "end": self.end,
-        }
-
 
 def simulate(recipe: object, script: Script) -> Trace:
     """Run a recipe (decoded JSON) against a script until all jobs have ended or the horizon is reached."""
     world = _World(script)
     net = compile_recipe(recipe, world.identifiers)
     if isinstance(net, Rejected):
-        finals = {job.id: "rejected_at_load" for job in script.jobs}
-        return Trace([], [], "rejected_at_load", finals, "; ".join(net.faults), [], None)
+        return rejected_at_load(script, net)
     world.play(net)
-    return world.trace()
+    return world.record.trace({name: job.run for name, job in world.jobs.items()})
 
 
 @dataclass(slots=True)
@@ -97,32 +66,30 @@ class _World:
     identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
     """Plain identifiers: what the script has set so far goes before registered Python conditions."""
     jobs: dict[str, _Job] = field(default_factory=dict)
-    calendar: list[tuple[int, int, int, Callable[[int], None]]] = field(default_factory=list)
-    order: Iterator[int] = field(default_factory=count)
-    commands: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    received: dict[str, int] = field(default_factory=dict)
+    calendar: Calendar[Callable[[int], None]] = field(default_factory=Calendar)
+    record: Record = field(default_factory=Record)
+    unnamed: Iterator[int] = field(default_factory=count)
     seen: set[str] = field(default_factory=set)
     master: Net | None = None
 
     def play(self, net: Net) -> None:
         """Let happen what the script says and what follows from it, instant by instant."""
         self.master = net
-        self.warnings += net.warnings
+        self.record.warnings += net.warnings
         for job in self.script.jobs:
             self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", {}))
-            self._plan(_milliseconds(job.starts_at), _START, self._starter(job.id))
+            self.calendar.plan(milliseconds(job.starts_at), Rank.START, self._starter(job.id))
         for entry in self.script.timeline:
-            rank = _SET if entry.set is not None else _TIMELINE
-            self._plan(_milliseconds(entry.at), rank, self._entry(entry))
-        horizon = _milliseconds(self.script.horizon)
+            rank = Rank.SET if entry.set is not None else Rank.TIMELINE
+            self.calendar.plan(milliseconds(entry.at), rank, self._entry(entry))
+        horizon = milliseconds(self.script.horizon)
         clock = 0
         while not all(job.run.ended for job in self.jobs.values()):
             deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
             due = min((at for at in deadlines if at is not None), default=None)
-            if self.calendar and (due is None or self.calendar[0][0] <= due):
-                now, _, _, happen = heapq.heappop(self.calendar)
+            planned = self.calendar.next_at
+            if planned is not None and (due is None or planned <= due):
+                now, happen = self.calendar.pop()
                 if now > horizon:
                     break
                 clock = now
@@ -133,9 +100,6 @@ class _World:
                 self._tick(clock)
             else:
                 break
-
-    def _plan(self, at: int, rank: int, happen: Callable[[int], None]) -> None:
-        heapq.heappush(self.calendar, (at, rank, next(self.order), happen))
 
     def _starter(self, job_id: str) -> Callable[[int], None]:
         def start(now: int) -> None:
@@ -173,7 +137,7 @@ class _World:
     def _replace(self, recipe: object) -> None:
         net = compile_recipe(recipe, self.identifiers)
         if isinstance(net, Rejected):
-            self.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
+            self.record.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
             self.master = net
 
@@ -181,7 +145,7 @@ class _World:
         signals: dict[str, Signal] = {
             "pause": Pause(),
             "resume": Resume(),
-            "abort": Abort("aborted by the operator"),
+            "abort": Abort("aborted by the MES"),
         }
         for name in [job_id] if job_id is not None else list(self.jobs):
             if name in self.jobs:
@@ -191,7 +155,7 @@ class _World:
         """Bring an event to the job it names, else to the one that has waited longest; else it is lost."""
         if event.id is not None and event.id in self.seen:
             return
-        event_id = event.id if event.id is not None else f"unnamed-{next(self.order)}"
+        event_id = event.id if event.id is not None else f"unnamed-{next(self.unnamed)}"
         self.seen.add(event_id)
         job_id = event.job
         if job_id is None:
@@ -217,34 +181,17 @@ class _World:
         if not isinstance(advanced, Advanced):
             return
         job.run = advanced.run
-        self.steps += [
-            {"t": change.at / 1000, "job": job_id, "step": change.step, "active": change.active}
-            for change in advanced.steps
-        ]
+        self.record.changes(job_id, advanced.steps)
         for request in advanced.requests:
             self._receive(job_id, request, now)
 
     def _receive(self, job_id: str, request: CommandRequest, now: int) -> None:
         """The equipment receives a command and plans its answers."""
-        self.commands.append(
-            {
-                "t": now / 1000,
-                "job": job_id,
-                "action": request.action,
-                "type_id": request.type_id,
-                "phase": request.phase.value,
-                "attempt": request.attempt,
-            }
-        )
-        if request.phase is Phase.STOP:
-            return
-        nth = self.received[request.type_id] = self.received.get(request.type_id, 0) + 1
-        how = self.script.answering(request.type_id, request.action, job_id, nth)
-        if how.result == "none":
-            return
-        for repeat in range(how.times):
-            at = now + _milliseconds(how.after) + repeat * _milliseconds(how.repeat_gap)
-            self._plan(at, _ANSWER, self._answerer(request.command_id, how))
+        nth = self.record.command(now, job_id, request.action, request.type_id, request.phase, request.attempt)
+        if request.phase is not Phase.STOP:
+            how = self.script.answering(request.type_id, request.action, job_id, nth)
+            for delay in how.delays():
+                self.calendar.plan(now + delay, Rank.ANSWER, self._answerer(request.command_id, how))
 
     def _answerer(self, command_id: str, how: Answering) -> Callable[[int], None]:
         ok = how.result == "ok"
@@ -257,29 +204,6 @@ class _World:
 
         return happen
 
-    def trace(self) -> Trace:
-        """Give what was seen."""
-        runs = {name: job.run for name, job in self.jobs.items()}
-        finals = {name: run.outcome.value for name, run in runs.items()}
-        # Of several jobs the worst end is the end of all.
-        worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
-        final = next(outcome.value for outcome in worst if outcome.value in finals.values())
-        errors = [run.error if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error]
-        ends = [run.ended_at for run in runs.values() if run.ended_at is not None]
-        return Trace(
-            commands=self.commands,
-            steps=self.steps,
-            final=final,
-            final_by_job=finals,
-            error="; ".join(errors) or None,
-            warnings=self.warnings,
-            end=max(ends) / 1000 if len(ends) == len(runs) else None,
-        )
-
 
 def _constant(value: object) -> Callable[[View], object]:
     return lambda _view: value
-
-
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)

@@ -1,0 +1,92 @@
+"""What a simulation showed: the commands that equipment received, the steps, how each job ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from edge.sfc.run import Outcome
+from edge.sfc.signal import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from edge.sfc.net import Rejected
+    from edge.sfc.run import Run
+    from edge.sfc.signal import StepChange
+    from edge.sim.script import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a simulation showed; times are seconds."""
+
+    commands: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    final: str
+    final_by_job: dict[str, str]
+    error: str | None
+    warnings: list[str]
+    end: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the one object of `--json`."""
+        return {
+            "commands": self.commands,
+            "steps": self.steps,
+            "final": self.final,
+            "final_by_job": self.final_by_job,
+            "error": self.error,
+            "warnings": self.warnings,
+            "end": self.end,
+        }
+
+
+@dataclass(slots=True)
+class Record:
+    """What is written down while a simulation goes on; times count from the instant `zero`, in milliseconds."""
+
+    zero: int = 0
+    commands: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    _received: dict[str, int] = field(default_factory=dict)
+
+    def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
+        """Write down a command that equipment receives; gives the how manieth of its type it is, without stops."""
+        told = {"t": (now - self.zero) / 1000, "job": job, "action": action, "type_id": type_id}
+        self.commands.append(told | {"phase": phase.value, "attempt": attempt})
+        nth = self._received.get(type_id, 0) + (phase is not Phase.STOP)
+        self._received[type_id] = nth
+        return nth
+
+    def changes(self, job: str, changes: Sequence[StepChange]) -> None:
+        """Write down how steps changed."""
+        self.steps += [
+            {"t": (change.at - self.zero) / 1000, "job": job, "step": change.step, "active": change.active}
+            for change in changes
+        ]
+
+    def trace(self, runs: Mapping[str, Run]) -> Trace:
+        """Give what was seen, with the last state of each job's run."""
+        finals = {name: run.outcome.value for name, run in runs.items()}
+        # Of several jobs the worst end is the end of all.
+        worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
+        final = next(outcome.value for outcome in worst if outcome.value in finals.values())
+        errors = [run.error if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error]
+        ends = [run.ended_at for run in runs.values() if run.ended_at is not None]
+        return Trace(
+            commands=self.commands,
+            steps=self.steps,
+            final=final,
+            final_by_job=finals,
+            error="; ".join(errors) or None,
+            warnings=self.warnings,
+            end=(max(ends) - self.zero) / 1000 if len(ends) == len(runs) else None,
+        )
+
+
+def rejected_at_load(script: Script, rejected: Rejected) -> Trace:
+    """Give what a simulation shows of a recipe that is not sound."""
+    finals = {job.id: "rejected_at_load" for job in script.jobs}
+    return Trace([], [], "rejected_at_load", finals, "; ".join(rejected.faults), [], None)
