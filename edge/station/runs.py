@@ -23,6 +23,9 @@ logger = structlog.get_logger(__name__)
 Clock = Callable[[], int]
 """Gives the present instant, in milliseconds since the epoch."""
 
+Compiler = Callable[[str], Net | Rejected]
+"""Compiles the JSON text of a recipe."""
+
 _HELD_AT_MOST = 10_000
 
 
@@ -69,16 +72,23 @@ def _nothing(_: Decision) -> Commit:
     return Commit()
 
 
+@functools.lru_cache(maxsize=64)
+def compiled(recipe: str) -> Net | Rejected:
+    """Compile the JSON text of a recipe; job after job runs the same few."""
+    return compile_recipe(msgspec.json.decode(recipe))
+
+
 class Runs:
     """Turns signals into committed decisions. What it holds is a copy that the guards of a commit prove."""
 
-    def __init__(self, store: Store, clock: Clock, keep_ended_ms: int) -> None:
+    def __init__(self, store: Store, clock: Clock, keep_ended_ms: int, compiler: Compiler = compiled) -> None:
         self.outgoing: asyncio.Queue[str] = asyncio.Queue()
         """The jobs of which something is to be sent."""
         self.in_doubt: asyncio.Queue[str] = asyncio.Queue()
         """The jobs of whose last commit we do not know whether it was carried out."""
         self.watchers: list[Callable[[Progress], None]] = []
         self.clock = clock
+        self.compiled = compiler
         self.terms = Terms(store.keys, store.consumer, keep_ended_ms)
         self._store = store
         self._held: dict[str, Held] = {}
@@ -142,7 +152,7 @@ class Runs:
             if stored is None or job is None:
                 self._keep_stops(job_id)
                 return None
-            held = Held(job, stored, net_of(stored.recipe))
+            held = Held(job, stored, net_of(stored.recipe, self.compiled))
             if self._hold(held):
                 return held
 
@@ -235,15 +245,9 @@ class Runs:
         return self.terms.keys.joborder(job_id), self.terms.keys.sfc_execution(job_id)
 
 
-@functools.lru_cache(maxsize=64)
-def compiled(recipe: str) -> Net | Rejected:
-    """Compile the JSON text of a recipe; job after job runs the same few."""
-    return compile_recipe(msgspec.json.decode(recipe))
-
-
-def net_of(recipe: str) -> Net:
+def net_of(recipe: str, compiler: Compiler = compiled) -> Net:
     """Give the net of the recipe that a run has pinned; it was sound when the run started."""
-    net = compiled(recipe)
+    net = compiler(recipe)
     if not isinstance(net, Net):
         raise Defect(f"a stored run has an unsound recipe: {'; '.join(net.faults)}", "Report this with the recipe.")
     return net

@@ -16,7 +16,7 @@ from edge.sfc.run import new_run
 from edge.station.decision import Terms, begin
 from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
-from edge.station.runs import Runs, compiled
+from edge.station.runs import Runs
 from edge.store import jobs, resources, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
@@ -102,7 +102,7 @@ class Starter:
             return _NoRecipe(f"Work Master {named!r} is not known to this station")
         if master.dataschema != RECIPE_DATASCHEMA:
             return _NoRecipe(f"Work Master {named!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
-        net = compiled(msgspec.json.encode(master.data).decode())
+        net = self._runs.compiled(msgspec.json.encode(master.data).decode())
         if isinstance(net, Rejected):
             return _NoRecipe(f"the recipe of Work Master {named!r} is refused: {'; '.join(net.faults)}")
         if unrouted := self._dispatch.unrouted(net):

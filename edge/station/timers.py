@@ -27,12 +27,13 @@ _FAR = 1 << 62
 class Timers:
     """Gives runs their deadlines, starts jobs at their StartTime, removes those whose time is over.
 
-    All these instants live in the store, none in memory.
+    All these instants live in the store, none in memory. `speed` is how many seconds of the clock pass in a real one.
     """
 
-    def __init__(self, store: Store, active: Runs) -> None:
+    def __init__(self, store: Store, active: Runs, speed: float = 1.0) -> None:
         self._store = store
         self._runs = active
+        self._speed = speed
         self._earlier = asyncio.Event()
         self._until = 0
         active.watchers.append(self._watch)
@@ -63,7 +64,7 @@ class Timers:
         now = self._runs.clock()
         self._until = min(due if due is not None else _FAR, now + _LOOK_AGAIN_MS)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(self._until - now, 0) / 1000):
+            async with asyncio.timeout(max(self._until - now, 0) / 1000 / self._speed):
                 await self._earlier.wait()
 
     async def _serve_due(self) -> None:
