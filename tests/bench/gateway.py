@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edge.config import MqttSettings
-from edge.model.cloudevent import CloudEvent
+from edge.links.mqtt import Message, open_session, to_event
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
+from edge.model.job_state import JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.broker import open_broker
 from edge.sim.mes import open_mes
@@ -117,19 +118,22 @@ async def over_mqtt(steps: int, conc: int) -> Row:
             gateway(Path(name), broker.url) as running,
             _controller(broker.url),
             open_mes(MqttSettings(url=broker.url), "bench-mes") as mes,
+            open_session(MqttSettings(url=broker.url), "bench-watch") as watch,
         ):
             master = {"ID": "WM", "data": linear_recipe(steps), "dataschema": RECIPE_DATASCHEMA}
             await mes.configure(SCOPE, "workmaster", master)
             left = {f"job-{n}" for n in range(conc)}
             ended = asyncio.Event()
 
-            async def watch(topic: str, event: CloudEvent) -> None:
-                if topic == "events" and event.data["JobState"][0]["StateNumber"] == 5:
+            async def take(message: Message) -> None:
+                event = to_event(message)
+                if event.data["JobState"][0]["StateNumber"] == JobState.ENDED:
                     left.discard(event.data["JobOrder"]["JobOrderID"])
                     if not left:
                         ended.set()
 
-            await mes.watch(SCOPE, watch)
+            # Only what tells of the end: a MES that listens to everything would be measured, too.
+            await watch.subscribe(f"app/jobs/{SCOPE}/events", take)
             cpu, began = running.cpu_s(), time.perf_counter()
             for job_id in sorted(left):
                 order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),))
