@@ -15,8 +15,11 @@ MSGPACK = "application/msgpack"
 STRUCTURED_JSON = "application/cloudevents+json"
 MSGPACK_TYPES = frozenset({MSGPACK, "application/x-msgpack", "application/vnd.msgpack"})
 
-MAX_NESTING = 32
-"""More levels than any order or recipe needs; what is read here is stored, and read again deeper in the stack."""
+MAX_NESTING = 36
+"""What the deepest order needs (16 levels of parameters, each in a list), and more than any recipe does.
+
+What is read here is stored, and read again deeper in the stack.
+"""
 
 _BEYOND_DOUBLE = 1 << 1023
 """From here on an integer can neither be a score in Redis nor a number in OPC UA."""

@@ -12,6 +12,12 @@ MAX_ID_LENGTH = 255
 RESERVED_ID_STARTS = ("list:", "open:", "startable:", "changes:")
 """An id that begins so would name one of our own records (`joborder:list:…`) instead of a job order or work master."""
 
+MAX_NESTING = 16
+"""Levels of a structure. Beyond some 200 an OPC UA stack cannot write it any more, nor any list that holds it."""
+MAX_TEXT_LENGTH = 65_535
+MAX_BYTES = 256 * 1024
+"""The longest text and the largest structure: clients of OPC UA read hundreds of them in one list."""
+
 _INT16 = range(-(2**15), 2**15)
 
 
@@ -50,7 +56,40 @@ def faults_of_order(order: JobOrder) -> list[str]:
     faults = list(faults_of_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
         faults.append("Priority is no Int16")
-    return faults
+    return [*faults, *faults_of_size("the job order", order)]
+
+
+def faults_of_size(what: str, data: msgspec.Struct) -> Iterator[str]:
+    """Give what makes a structure too large to be kept, and shown in one list with a thousand others."""
+    level: list[object] = [data]
+    for _ in range(MAX_NESTING + 1):
+        inner: list[object] = []
+        for each in level:
+            if isinstance(each, str) and len(each) > MAX_TEXT_LENGTH:
+                yield f"{what} holds a text longer than {MAX_TEXT_LENGTH} characters"
+                return
+            inner.extend(_inside(each))
+        level = inner
+    if any(isinstance(each, msgspec.Struct | dict | list) for each in level):
+        yield f"{what} is nested deeper than {MAX_NESTING} levels"
+    elif len(msgspec.json.encode(data)) > MAX_BYTES:
+        yield f"{what} is larger than {MAX_BYTES} bytes of JSON"
+
+
+def _inside(value: object) -> Iterator[object]:
+    """Give what is one level below a value; the arrays of a structure are no level of their own."""
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            field = getattr(value, name)
+            if isinstance(field, tuple):
+                yield from field
+            else:
+                yield field
+    elif isinstance(value, dict):
+        yield from value
+        yield from value.values()
+    elif isinstance(value, list | tuple):
+        yield from value
 
 
 def refusals(order: JobOrder, allowed: Allowed) -> list[str]:

@@ -10,11 +10,11 @@ import structlog
 from edge.errors import Refused
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.model.station import ResourceKind, faults_of_id
+from edge.model.station import MAX_ID_LENGTH, ResourceKind, faults_of_id, faults_of_size
 from edge.sfc.net import Rejected, compile_recipe
 from edge.store import resources
 from edge.store.client import Store
-from edge.store.commit import Commit, join
+from edge.store.commit import Commit, Stale, join
 
 logger = structlog.get_logger(__name__)
 
@@ -50,22 +50,26 @@ class StationSettings:
 
         Raises Refused(`invalid_payload` or `recipe`) with every fault found, Unavailable when the store is gone.
         """
-        match kind:
-            case "workmaster":
-                commit = self._work_masters(scope, what, _many(payload, WorkMaster))
-            case "jobacceptance":
-                commit = self._job_acceptance(scope, what, payload)
-            case _:
-                commit = self._resources(scope, ResourceKind(kind), what, payload)
-        await self._store.commit(commit)
+        while isinstance(await self._store.commit(await self._plan(scope, kind, what, payload)), Stale):
+            pass
         for watch in self.watchers:
             await watch(scope)
         logger.info("station settings applied", scope=scope, kind=kind, method=what)
 
-    def _work_masters(self, scope: str, what: Operation, masters: Sequence[WorkMaster]) -> Commit:
+    async def _plan(self, scope: str, kind: str, what: Operation, payload: object) -> Commit:
+        match kind:
+            case "workmaster":
+                return await self._work_masters(scope, what, _many(payload, WorkMaster))
+            case "jobacceptance":
+                return self._job_acceptance(scope, what, payload)
+            case _:
+                return self._resources(scope, ResourceKind(kind), what, payload)
+
+    async def _work_masters(self, scope: str, what: Operation, masters: Sequence[WorkMaster]) -> Commit:
         keys = self._store.keys
         if what is Operation.DELETE:
-            return join(resources.remove_work_master(keys, scope, master.id) for master in masters)
+            named = [master.id for master in masters if not any(faults_of_id("the Work Master's ID", master.id))]
+            return await resources.plan_removal(self._store, scope, named)
         if faults := [fault for master in masters for fault in _faults_of(master)]:
             raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
         return join(resources.save_work_master(keys, scope, master) for master in masters)
@@ -102,6 +106,10 @@ def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:
 
 def _faults_of(master: WorkMaster) -> Sequence[str]:
     faults = list(faults_of_id("the Work Master's ID", master.id))
+    # Its recipe has limits of its own, and is not shown in OPC UA.
+    faults += faults_of_size(
+        f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None)
+    )
     if master.dataschema == RECIPE_DATASCHEMA:
         compiled = compile_recipe(master.data)
         if isinstance(compiled, Rejected):

@@ -1,14 +1,17 @@
 """What the MES lets a station use: work masters, resources, the limit of job orders."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from edge.model.isa95 import WorkMaster
 from edge.model.station import Allowed, ResourceKind
 from edge.store.client import Store
-from edge.store.commit import Commit, join, operation, spread
+from edge.store.commit import Commit, Revision, join, operation, spread
 from edge.store.keys import Keys
+
+_SCOPE = "scope:"
+"""Begins the name of the field of a work master that says that a scope lists it."""
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
 
@@ -19,17 +22,30 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     return join(
         (
             operation("HSET", keys.workmaster(work_master.id), "_dataschema", DATASCHEMA, "work_master", text),
+            operation("HSET", keys.workmaster(work_master.id), f"{_SCOPE}{scope}", ""),
             operation("HINCRBY", keys.workmaster(work_master.id), "rev", 1),
             operation("SADD", keys.workmaster_list(scope), work_master.id),
         )
     )
 
 
-def remove_work_master(keys: Keys, scope: str, work_master_id: str) -> Commit:
-    """Forget a work master; jobs that run it keep the recipe they started with."""
+async def plan_removal(store: Store, scope: str, work_master_ids: Iterable[str]) -> Commit:
+    """Take work masters off the list of a scope, and forget those that no other scope lists.
+
+    Jobs that run one keep the recipe they started with. Stale when one was written since it was read here.
+    """
+    keys, ids = store.keys, tuple(dict.fromkeys(work_master_ids))
+    found = await store.read([("HGETALL", keys.workmaster(each)) for each in ids])
+    return join(_remove(keys, scope, work_master_id, known) for work_master_id, known in zip(ids, found, strict=True))
+
+
+def _remove(keys: Keys, scope: str, work_master_id: str, known: Mapping[str, str]) -> Commit:
+    key, field = keys.workmaster(work_master_id), f"{_SCOPE}{scope}"
+    others = any(name.startswith(_SCOPE) and name != field for name in known)
     return join(
         (
-            operation("DEL", keys.workmaster(work_master_id)),
+            Commit(guards=(Revision(key, int(known.get("rev", 0))),)),
+            operation("HDEL", key, field) if others else operation("DEL", key),
             operation("SREM", keys.workmaster_list(scope), work_master_id),
         )
     )

@@ -2,8 +2,26 @@
 
 import pytest
 
-from edge.model.isa95 import Equipment, JobOrder, Material, Personnel, PhysicalAsset, WorkMaster
-from edge.model.station import Allowed, ResourceKind, faults_of_id, faults_of_order, refusals
+from edge.model.isa95 import (
+    Equipment,
+    EUInformation,
+    JobOrder,
+    Material,
+    Parameter,
+    Personnel,
+    PhysicalAsset,
+    WorkMaster,
+)
+from edge.model.station import (
+    MAX_BYTES,
+    MAX_NESTING,
+    MAX_TEXT_LENGTH,
+    Allowed,
+    ResourceKind,
+    faults_of_id,
+    faults_of_order,
+    refusals,
+)
 
 
 @pytest.mark.parametrize("text", ["J1", "a b", "a:b/c", "größe 螺丝 🔩", "x" * 255, "listing", "a list:", "LIST:x"])
@@ -74,3 +92,48 @@ def test_everything_an_order_names_must_be_allowed() -> None:
         "personnel 'p'",
         "physicalasset 'a'",
     ]
+
+
+def nested(levels: int) -> Parameter:
+    """Give a parameter that is so many levels deep."""
+    parameter = Parameter(id="p", value=1)
+    for _ in range(levels - 1):
+        parameter = Parameter(id="p", subparameters=(parameter,))
+    return parameter
+
+
+def order_with(*parameters: Parameter) -> JobOrder:
+    return JobOrder(job_order_id="J1", job_order_parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        order_with(nested(MAX_NESTING)),
+        order_with(Parameter(id="p", value=[[[{"a": [1, 2]}]]])),
+        order_with(Parameter(id="p", value="x" * MAX_TEXT_LENGTH)),
+        order_with(*(Parameter(id=f"p{n}", value="x" * 60_000) for n in range(4))),
+        order_with(*(Parameter(id=f"p{n}", value=n) for n in range(5000))),
+    ],
+    ids=["deep", "a value that is a structure", "a long text", "many long texts", "many parameters"],
+)
+def test_a_large_order_is_taken(order: JobOrder) -> None:
+    assert faults_of_order(order) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "fault"),
+    [
+        (order_with(nested(MAX_NESTING + 1)), f"nested deeper than {MAX_NESTING} levels"),
+        (order_with(nested(800)), f"nested deeper than {MAX_NESTING} levels"),
+        (order_with(Parameter(id="p", value=[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]])), "nested deeper"),
+        (order_with(Parameter(id="p", value="x" * (MAX_TEXT_LENGTH + 1))), "a text longer than"),
+        (order_with(Parameter(id="p", value={"x" * (MAX_TEXT_LENGTH + 1): 1})), "a text longer than"),
+        (order_with(Parameter(id="p", engineering_units=EUInformation(namespace_uri="x" * 70_000))), "a text longer"),
+        (order_with(*(Parameter(id=f"p{n}", value="x" * 60_000) for n in range(5))), f"larger than {MAX_BYTES} bytes"),
+        (order_with(*(Parameter(id=f"p{n}", value=n) for n in range(20_000))), f"larger than {MAX_BYTES} bytes"),
+    ],
+)
+def test_an_order_that_would_break_the_lists_it_is_shown_in_is_refused(order: JobOrder, fault: str) -> None:
+    (found,) = faults_of_order(order)
+    assert fault in found

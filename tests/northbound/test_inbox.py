@@ -194,7 +194,7 @@ BAD_INPUT = {
         "invalid_payload",
         "$.JobOrder.JobOrderID",
     ),
-    "nesting beyond all use": (deep(200), STORE, "application/json", "unreadable", "nested deeper than 32"),
+    "nesting beyond all use": (deep(200), STORE, "application/json", "unreadable", "nested deeper than 36"),
     "nesting beyond the stack": (deep(50_000), STORE, "application/json", "unreadable", "application/json"),
     "a type that JSON does not have": (EXTENSION, STORE, MSGPACK, "unreadable", "extension type"),
     "a key that is no text": (b"\x81\x91\x01\x02", STORE, MSGPACK, "unreadable", "a key that is no text"),
@@ -285,9 +285,20 @@ async def test_a_response_topic_that_is_none_does_not_block_the_inbox(
 
 
 async def test_a_large_order_that_is_sound_is_taken(mes: Caller, store: Store) -> None:
-    parameters = [{"ID": "picture", "Value": "x" * 2**20}]
+    deep: dict[str, Any] = {"ID": "deepest", "Value": 1}
+    for _ in range(15):
+        deep = {"ID": "deep", "Subparameters": [deep]}
+    parameters = [*({"ID": f"picture {n}", "Value": "x" * 60_000} for n in range(4)), deep]
     assert status_of(await mes.call("Store", order("J1", JobOrderParameters=parameters))) == ReturnStatus.NO_ERROR
     assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
+
+
+async def test_an_order_that_is_too_large_is_declined(mes: Caller, store: Store) -> None:
+    parameters = [{"ID": "picture", "Value": "x" * 2**20}]
+    assert (
+        status_of(await mes.call("Store", order("J1", JobOrderParameters=parameters))) == ReturnStatus.INVALID_REQUEST
+    )
+    assert await state_of(store, "J1") is None
 
 
 async def test_a_defect_is_answered_as_such_and_stops_nothing(mes: Caller, station: Station) -> None:

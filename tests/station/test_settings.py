@@ -1,5 +1,6 @@
 """Station settings that the MES pushes are applied whole, or refused with every fault."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -101,6 +102,32 @@ async def test_an_unsound_recipe_is_refused_with_every_fault_and_nothing_of_the_
 @pytest.mark.parametrize("data", [None, 5, [], {}, linear()])
 async def test_what_is_no_recipe_at_all_is_refused(settings: StationSettings, data: object) -> None:
     assert (await refusal(settings, "workmaster", master("x", data))).kind in {"recipe", "invalid_payload"}
+
+
+async def test_a_work_master_that_another_scope_may_run_stays_for_it(store: Store, settings: StationSettings) -> None:
+    for scope in (SCOPE, "station-2"):
+        await settings.apply(scope, "workmaster", Operation.PUT, master("axle"))
+    await settings.apply(SCOPE, "workmaster", Operation.DELETE, [{"ID": "axle"}, {"ID": "unknown"}, {"ID": "list:x"}])
+    assert await resources.load_work_masters(store, SCOPE) == []
+    assert [each.id for each in await resources.load_work_masters(store, "station-2")] == ["axle"]
+    await settings.apply("station-2", "workmaster", Operation.DELETE, {"ID": "axle"})
+    assert await resources.load_work_master(store, "axle") is None
+
+
+async def test_work_masters_put_and_deleted_side_by_side_leave_no_list_without_its_document(
+    store: Store, settings: StationSettings
+) -> None:
+    whats = [Operation.PUT, Operation.DELETE] * 20
+    await asyncio.gather(
+        *(settings.apply(f"station-{n % 3}", "workmaster", what, master("axle")) for n, what in enumerate(whats))
+    )
+    listed = [each for each in range(3) if (await resources.load_allowed(store, f"station-{each}")).work_masters]
+    assert (await resources.load_work_master(store, "axle") is not None) == bool(listed)
+
+
+async def test_a_work_master_that_is_too_large_to_be_shown_is_refused(settings: StationSettings) -> None:
+    large = master("axle") | {"Description": {"Text": "x" * 100_000}}
+    assert "a text longer than" in (await refusal(settings, "workmaster", large)).message
 
 
 async def test_the_limit_of_jobs_is_set_and_taken_back(store: Store, settings: StationSettings) -> None:

@@ -60,7 +60,7 @@ async def test_a_job_without_a_work_master_fails_at_once(working: Plant) -> None
 
 async def test_a_job_whose_work_master_was_removed_meanwhile_fails_at_once(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
-    await plant.store.commit(resources.remove_work_master(plant.store.keys, SCOPE, "linear"))
+    await plant.store.commit(await resources.plan_removal(plant.store, SCOPE, ["linear"]))
     async with plant.at_work():
         assert "'linear' is not known" in await reason_of_failure(plant, "J1")
 

@@ -4,6 +4,7 @@ from edge.model.isa95 import LocalizedText, WorkMaster
 from edge.model.station import Allowed, ResourceKind
 from edge.store import resources
 from edge.store.client import Store
+from edge.store.commit import Stale
 
 MASTER = WorkMaster(id="axle", description=LocalizedText(text="Größe"), data={"steps": [{"name": "a"}]}, dataschema="x")
 
@@ -36,7 +37,7 @@ async def test_a_work_master_is_read_back_whole(store: Store) -> None:
 
 async def test_a_removed_work_master_is_gone(store: Store) -> None:
     await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
-    await store.commit(resources.remove_work_master(store.keys, "station-1", "axle"))
+    await store.commit(await resources.plan_removal(store, "station-1", ["axle"]))
     assert await resources.load_work_master(store, "axle") is None
     assert (await resources.load_allowed(store, "station-1")).work_masters == frozenset()
 
@@ -45,3 +46,21 @@ async def test_a_work_master_s_revision_counts_its_changes(store: Store) -> None
     for _ in range(3):
         await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
     assert await store.execute("HGET", store.keys.workmaster("axle"), "rev") == "3"
+
+
+async def test_a_work_master_removed_from_one_scope_stays_in_the_other(store: Store) -> None:
+    for scope in ("station-1", "station-2"):
+        await store.commit(resources.save_work_master(store.keys, scope, MASTER))
+    await store.commit(await resources.plan_removal(store, "station-1", ["axle", "axle", "unknown"]))
+    assert (await resources.load_allowed(store, "station-1")).work_masters == frozenset()
+    assert await resources.load_work_masters(store, "station-2") == [MASTER]
+    await store.commit(await resources.plan_removal(store, "station-2", ["axle"]))
+    assert await store.execute("EXISTS", store.keys.workmaster("axle")) == 0
+
+
+async def test_a_removal_does_not_take_what_was_written_meanwhile(store: Store) -> None:
+    await store.commit(resources.save_work_master(store.keys, "station-1", MASTER))
+    planned = await resources.plan_removal(store, "station-1", ["axle"])
+    await store.commit(resources.save_work_master(store.keys, "station-2", MASTER))
+    assert isinstance(await store.commit(planned), Stale)
+    assert await resources.load_work_masters(store, "station-2") == [MASTER]
