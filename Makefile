@@ -3,6 +3,7 @@
 # make setup PYTHON=python3.13   chooses the interpreter of .venv
 # make demo KEEP=1               leaves the demo running
 # make test ARGS="-k sequence"   hands arguments to pytest
+# make deb SUITE=trixie          builds for one suite only; as root, as system-test
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,10 +17,10 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test fuzz bench demo clean
+.PHONY: help setup lock check format test fuzz bench demo deb repo system-test clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
@@ -35,6 +36,15 @@ fuzz: setup ## Send 100,000 mutilated calls to a live OPC UA server
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+deb: setup ## Build the Debian packages into dist/, for amd64 and arm64
+	@.ci/deb $(SUITE)
+
+repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
+	@.ci/repo
+
+system-test: setup ## Install what make deb built on a machine that boots in a container: SUITE=bookworm or trixie
+	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
 
 check: setup ## Lint, types, walls between the rooms, architecture
 	@$(BIN)/ruff check
