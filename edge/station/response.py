@@ -1,19 +1,68 @@
 """Writes the response of a job from its run: ISA95JobResponseDataType of OPC 10031-4."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
-from edge.model.isa95 import JobResponse, LocalizedText, Parameter
+import msgspec
+
+from edge.model.engineering_unit import engineering_unit
+from edge.model.isa95 import (
+    Equipment,
+    JobResponse,
+    LocalizedText,
+    Material,
+    Parameter,
+    Payload,
+    Personnel,
+    PhysicalAsset,
+    opcua_name,
+)
 from edge.model.job_state import state_entries
 from edge.sfc.net import Net
-from edge.sfc.run import Run, results
+from edge.sfc.run import ActionState, Run, results
 from edge.store.jobs import Job
 
 ERROR_ID = "Error"
 
+_MEASURED = frozenset({"value", "unit"})
+_MEASURED_FURTHER = _MEASURED | {"description"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Actuals:
+    """The field of the response for what was used, of one type; `by` is what a mere text tells."""
+
+    field: str
+    type: type[Payload]
+    by: str
+
+
+_KINDS = (
+    _Actuals("personnel_actuals", Personnel, "ID"),
+    _Actuals("equipment_actuals", Equipment, "ID"),
+    _Actuals("physical_asset_actuals", PhysicalAsset, "ID"),
+    _Actuals("material_actuals", Material, "MaterialLotID"),
+)
+_ACTUALS: Mapping[str, _Actuals] = MappingProxyType(
+    {name: kind for kind in _KINDS for name in (kind.field, opcua_name(kind.field))}
+)
+"""By the member of a result, or of an action's parameters, that names what was used."""
+
 
 def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
-    """Give the response as it stands: times, state, the result of each action, the error if the job failed."""
+    """Give the response as it stands: times, state, the result of each action, what was used, the error of a failure.
+
+    A result `{"value": 85.2, "unit": "Nm"}`, or a member of one, becomes a value with its engineering unit. The members
+    `equipment_actuals` and their like, of results and of the parameters of actions that were carried out, name what
+    was used.
+    """
+    found = results(*ran) if ran else {}
+    data = [_parameter(action, _without_actuals(result)) for action, result in found.items()]
+    if job.error:
+        data.append(Parameter(id=ERROR_ID, value=job.error))
     return JobResponse(
         job_response_id=job.correlation_id,
         job_order_id=job.job_id,
@@ -21,22 +70,70 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
         start_time=_instant(job.started_at),
         end_time=_instant(job.ended_at),
         job_state=state_entries(job.status),
-        job_response_data=tuple(_data(job, ran)) or None,
+        job_response_data=tuple(data) or None,
+        **_used([*(_carried_out(*ran) if ran else ()), *found.values()]),
     )
 
 
-def _data(job: Job, ran: tuple[Net, Run] | None) -> Iterator[Parameter]:
-    if ran:
-        for action, result in results(*ran).items():
-            yield _parameter(action, result)
-    if job.error:
-        yield Parameter(id=ERROR_ID, value=job.error)
-
-
 def _parameter(name: str, value: object) -> Parameter:
-    if isinstance(value, dict):
-        return Parameter(id=name, subparameters=tuple(_parameter(str(key), each) for key, each in value.items()))
-    return Parameter(id=name, value=value)
+    if not isinstance(value, dict):
+        return Parameter(id=name, value=value)
+    if _MEASURED <= value.keys() <= _MEASURED_FURTHER and isinstance(value["unit"], str):
+        text = value.get("description")
+        return Parameter(
+            id=name,
+            value=value["value"],
+            description=(LocalizedText(text=text),) if isinstance(text, str) else None,
+            engineering_units=engineering_unit(value["unit"]),
+        )
+    return Parameter(id=name, subparameters=tuple(_parameter(str(key), each) for key, each in value.items()))
+
+
+def _carried_out(net: Net, run: Run) -> Iterator[object]:
+    """Give the parameters of the actions that were carried out, in the order of the recipe."""
+    done = {each.action for each in run.associations.values() if each.state is ActionState.COMPLETED}
+    for action in net.actions.values():
+        if action.name in done:
+            yield action.parameters
+
+
+def _used(sources: Sequence[object]) -> dict[str, Any]:
+    """Collect what was used from results and parameters: each item once, however often it is named."""
+    used: dict[str, dict[bytes, Payload]] = {}
+    for source in sources:
+        for name, kind in _ACTUALS.items():
+            if isinstance(source, dict) and (items := _items(kind, source.get(name))):
+                used.setdefault(kind.field, {}).update({msgspec.json.encode(each): each for each in items})
+    return {field: tuple(items.values()) for field, items in used.items()}
+
+
+def _without_actuals(result: object) -> object:
+    """Give a result without what is told apart as actuals; what is none, whatever its name, stays data."""
+    if not isinstance(result, dict):
+        return result
+    return {name: each for name, each in result.items() if not ((kind := _ACTUALS.get(name)) and _items(kind, each))}
+
+
+def _items(kind: _Actuals, named: object) -> tuple[Payload, ...]:
+    """Read one item or a list of them, in OPC UA spelling, or only their ids; nothing when it is something else."""
+    listed = named if isinstance(named, list) else [named]
+    items = [{kind.by: each} if isinstance(each, str) else each for each in listed]
+    try:
+        read: tuple[Payload, ...] = msgspec.convert(items, tuple[kind.type, ...])  # type: ignore[name-defined]
+    except msgspec.ValidationError:
+        return ()
+    # Material has no mandatory field: without an id it names nothing.
+    return () if any(isinstance(each, Material) and not _ids(each) for each in read) else read
+
+
+def _ids(material: Material) -> str:
+    ids = (
+        material.material_class_id,
+        material.material_definition_id,
+        material.material_lot_id,
+        material.material_sublot_id,
+    )
+    return "".join(each or "" for each in ids)
 
 
 def _instant(milliseconds: int | None) -> datetime | None:

@@ -1,13 +1,15 @@
 """The response of a job says what became of it and of each of its actions."""
 
 import msgspec
+import pytest
 
-from edge.model.isa95 import JobResponse
+from edge.model.engineering_unit import engineering_unit
+from edge.model.isa95 import JobResponse, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response
 from edge.store import jobs
 from edge.store.jobs import Job
-from tests.station.plant import NOW, SCOPE, FakeEquipment, Plant, order, until_true
+from tests.station.plant import NOW, SCOPE, FakeEquipment, Plant, action, linear, order, until_true
 
 
 def job(status: JobStatus, **fields: object) -> Job:
@@ -60,3 +62,93 @@ async def test_results_of_any_shape_become_data_and_are_read_back(plant: Plant, 
     assert data["steps"].value == [1, {"a": 2}]
     assert [each.id for each in data["axis"].subparameters or ()] == ["x", "y"]
     assert data["text"].value == 'say "hi"'
+
+
+async def response_to(plant: Plant, tool: FakeEquipment, result: object, **fields: object) -> JobResponse:
+    """Give the response of a job of one action that was answered with a result."""
+    await plant.teach("measuring", linear(action("a", "one", **fields)))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "measuring"))
+        await until_true(lambda: len(tool.commands) == 1)
+        await plant.answer(tool.commands[0], result)
+        response = await jobs.load_response(plant.store, await plant.until_state("J1", JobState.ENDED))
+    assert response
+    return response
+
+
+async def test_a_value_with_a_unit_becomes_a_value_with_an_engineering_unit(plant: Plant, tool: FakeEquipment) -> None:
+    result = {
+        "torque": {"value": 85.2, "unit": "Nm"},
+        "angle": {"value": 41, "unit": "deg", "description": "final angle"},
+        "odd": {"value": 1, "unit": 2},
+        "more": {"value": 1, "unit": "Nm", "limit": 2},
+    }
+    (a,) = (await response_to(plant, tool, result)).job_response_data or ()
+    torque, angle, odd, more = a.subparameters or ()
+    assert (torque.value, torque.engineering_units) == (85.2, engineering_unit("Nm"))
+    assert (angle.value, angle.engineering_units) == (41, engineering_unit("deg"))
+    assert angle.description == (LocalizedText(text="final angle"),)
+    assert [each.id for each in odd.subparameters or ()] == ["value", "unit"]
+    assert [each.id for each in more.subparameters or ()] == ["value", "unit", "limit"]
+
+
+async def test_a_result_that_is_one_value_with_a_unit_is_the_value_of_the_action(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    (a,) = (await response_to(plant, tool, {"value": True, "unit": "1"})).job_response_data or ()
+    assert (a.id, a.value, a.engineering_units) == ("a", True, engineering_unit("1"))
+
+
+async def test_what_equipment_says_it_used_and_what_the_recipe_says_become_actuals(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    result = {
+        "ok": True,
+        "equipment_actuals": [{"ID": "wrench-3", "EquipmentUse": "tightening"}, {"ID": "socket-13"}],
+        "MaterialActuals": {"MaterialLotID": "L-77", "Quantity": "2", "EngineeringUnits": {"UnitId": 4732727}},
+        "personnel_actuals": "worker-5",
+        "physical_asset_actuals": ["asset-1", "asset-1"],
+    }
+    parameters = {"equipment_actuals": [{"ID": "fixture-1"}, {"ID": "socket-13"}], "material_actuals": ["L-78"]}
+    response = await response_to(plant, tool, result, parameters=parameters)
+    assert [each.id for each in response.equipment_actuals or ()] == ["fixture-1", "socket-13", "wrench-3"]
+    assert [(each.material_lot_id, each.quantity) for each in response.material_actuals or ()] == [
+        ("L-78", None),
+        ("L-77", "2"),
+    ]
+    assert [each.id for each in response.personnel_actuals or ()] == ["worker-5"]
+    assert [each.id for each in response.physical_asset_actuals or ()] == ["asset-1"]
+    (a,) = response.job_response_data or ()
+    assert [each.id for each in a.subparameters or ()] == ["ok"]
+
+
+@pytest.mark.parametrize("named", [5, None, [5], {}, [{}], {"Quantity": "3"}, [{"MaterialLotID": "L"}, {}], []])
+async def test_what_only_looks_like_actuals_stays_data(plant: Plant, tool: FakeEquipment, named: object) -> None:
+    response = await response_to(plant, tool, {"material_actuals": named})
+    assert response.material_actuals is None
+    (a,) = response.job_response_data or ()
+    assert [each.id for each in a.subparameters or ()] == ["material_actuals"]
+
+
+async def test_an_action_that_was_not_carried_out_used_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach("measuring", linear(action("a", "one", parameters={"equipment_actuals": ["fixture-1"]})))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "measuring"))
+        await until_true(lambda: len(tool.commands) == 1)
+        await plant.answer(tool.commands[0], error="broken")
+        job = await plant.until_state("J1", JobState.ABORTED)
+    response = await jobs.load_response(plant.store, job)
+    assert response
+    assert response.equipment_actuals is None
+    assert [each.id for each in response.job_response_data or ()] == ["Error"]
+
+
+async def test_a_response_with_units_and_actuals_is_read_back_as_it_was_written(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    result = {
+        "torque": {"value": 85.2, "unit": "Nm"},
+        "material_actuals": {"MaterialLotID": "L", "Properties": [{"ID": "charge", "Value": [1, 2]}]},
+    }
+    response = await response_to(plant, tool, result)
+    assert msgspec.json.decode(msgspec.json.encode(response), type=JobResponse) == response
