@@ -33,7 +33,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
-    draft.read_password_file(environ)
+    draft.read_password_files(environ)
     settings = draft.build()
     problems = [*draft.problems, *_contradictions(settings)]
     if problems:
@@ -117,19 +117,21 @@ class _Draft:
             meant = f"EDGE_{section}__{key}".upper()
             self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
 
-    def read_password_file(self, environ: Mapping[str, str]) -> None:
-        """Takes the password of Redis from its file; a missing file shows when the section is built."""
-        redis = self._given.get("redis", {})
-        match redis.get("password_file"):
-            case _Given(origin=origin, written=str(name)) if name:
-                file = Path(environ.get("CREDENTIALS_DIRECTORY", ""), name)
-                redis["password_file"] = _Given(origin, str(file))
-                if "password" in redis:
-                    self.problems.append(f"{origin}: redis.password_file: give this or redis.password, not both")
-                if file.exists() and not file.is_dir():
-                    redis["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
-            case _:
-                pass
+    def read_password_files(self, environ: Mapping[str, str]) -> None:
+        """Takes passwords from their files; a missing file shows when its section is built."""
+        for section in ("redis", "mqtt"):
+            given = self._given.get(section, {})
+            match given.get("password_file"):
+                case _Given(origin=origin, written=str(name)) if name:
+                    file = Path(environ.get("CREDENTIALS_DIRECTORY", ""), name)
+                    given["password_file"] = _Given(origin, str(file))
+                    if "password" in given:
+                        both = f"give this or {section}.password, not both"
+                        self.problems.append(f"{origin}: {section}.password_file: {both}")
+                    if file.exists() and not file.is_dir():
+                        given["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+                case _:
+                    pass
 
     def build(self) -> Settings:
         """Makes settings of what was given; where that is wrong, they only serve to find more problems."""

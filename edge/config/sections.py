@@ -53,6 +53,13 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
         _File,
         Meta(description="File that holds the password; systemd's credentials are found by their bare name."),
     ] = ""
+    durability: Annotated[
+        Literal["required", "any"],
+        Meta(
+            description="`required` refuses a server that may forget: one that evicts keys when it is full, or keeps "
+            "no append-only file; `any` takes it."
+        ),
+    ] = "required"
 
 
 class MqttSettings(Struct, frozen=True, kw_only=True):
@@ -62,6 +69,10 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     client_id: Annotated[str, Meta(description="Client id; empty takes the gateway's name.")] = ""
     username: Annotated[str, Meta(description="User name; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+    password_file: Annotated[
+        _File,
+        Meta(description="File that holds the password; systemd's credentials are found by their bare name."),
+    ] = ""
     ca_file: Annotated[_File, Meta(description="Certificates to trust; empty trusts the system's.")] = ""
     cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""

@@ -23,6 +23,8 @@ from edge.config import RedisSettings
 from edge.errors import Defect, EdgeError, SettingsError, Unavailable
 from edge.faults import Point, reach
 from edge.store.commit import Commit, CommitResult, join, operation, pack, unpack
+from edge.store.fitness import require_fit
+from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 
 logger = structlog.get_logger(__name__)
@@ -44,17 +46,20 @@ class Store:
         self._client = client
         self._patient = patient
         self.keys = keys
+        self.heartbeat = Heartbeat()
         self.consumer = consumer or ""
         """The name under which this instance takes work and keeps its outbox; a visitor of the store has none."""
 
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that reads, or writes nothing a decision depends on."""
+        self.heartbeat.beat()
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._client.execute_command(command, *arguments)
 
     async def read(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         """Run several reading commands in one round trip."""
+        self.heartbeat.beat()
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S), self._client.pipeline(transaction=False) as pipe:
                 for command in commands:
@@ -76,6 +81,7 @@ class Store:
 
     async def wait(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that blocks, for at most MOST_BLOCKED_MS, on a connection that others do not need."""
+        self.heartbeat.beat()
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S + MOST_BLOCKED_MS / 1000):
                 return await self._patient.execute_command(command, *arguments)
@@ -152,6 +158,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
             probe = store.keys.cededupe("probe")
             await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
+            await require_fit(store, settings.durability)
         except _NotLetIn as error:
             raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error
         except Unavailable as error:

@@ -64,6 +64,7 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("sfc_waits", "sfc:waits:{scope}:{type_id}", "zset", Lifetime.PERMANENT, "jobs by how long they wait"),
     KeySpec("pubseq", "pubseq:{scope}", "string", Lifetime.PERMANENT, "the number of the last state index"),
     KeySpec("publisher_topics", "publisher:topics:{scope}", "set", Lifetime.PERMANENT, "jobs with retained topics"),
+    KeySpec("form", "form", "string", Lifetime.PERMANENT, "the form of all this: see store/fitness.py"),
     KeySpec("publisher_cursors", "publisher:stream-cursors", "hash", Lifetime.PERMANENT, "what was published last"),
 )
 
@@ -76,6 +77,10 @@ class Keys:
     """Builds the keys below one prefix."""
 
     prefix: str
+
+    def form(self) -> str:
+        """Integer: the form in which everything here is written."""
+        return f"{self.prefix}:form"
 
     def joborder(self, job_order_id: str) -> str:
         """Hash: a job order with its state."""

@@ -100,6 +100,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ("[redis]\nurl = 'unix://redis.sock'", "redis.url: expected the path of a socket"),
         ("[redis]\nprefix = 'a:b'", "redis.prefix: expected a name without blanks or any of"),
         ("[redis]\npassword_file = '/no/such'", "redis.password_file: there is no file /no/such"),
+        ("[mqtt]\npassword_file = '/no/such'", "mqtt.password_file: there is no file /no/such"),
         ("[opcua]\nnodesets = '/no/such'", "opcua.nodesets: there is no directory /no/such"),
         ("[mqtt]\ncert_file = '/no/such'", "mqtt.cert_file: there is no file /no/such"),
         (

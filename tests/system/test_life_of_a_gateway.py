@@ -199,8 +199,8 @@ async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
 
 
 async def test_an_opc_ua_client_outside_runs_a_job(machine: Machine, plant: Plant, application: Application) -> None:
-    (machine.root / "root/client.der").write_bytes(application.certificate)
-    await machine.run("edge opcua trust /root/client.der")
+    (machine.root / "opt/client.der").write_bytes(application.certificate)
+    await machine.run("edge opcua trust /opt/client.der")
     await machine.run(f"echo {PASSWORD} | edge opcua password erika --role engineer --password-stdin")
     await configure(plant)
     await plant.wrench.release()

@@ -1,0 +1,58 @@
+"""Looks whether a Redis server keeps what is entrusted to it, and whether we understand what it keeps."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from edge.errors import SettingsError
+
+if TYPE_CHECKING:
+    from edge.store.client import Store
+
+FORM = 1
+"""The form of what we keep. Raised by a change that an older version would misread; converting is then its business."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How much memory the data take and may take, in bytes; a limit of 0 is none."""
+
+    used: int
+    limit: int
+
+    @property
+    def fullness(self) -> float:
+        """The part of the limit that is taken, 0.0 where there is none."""
+        return self.used / self.limit if self.limit else 0.0
+
+
+async def memory(store: "Store") -> Memory:
+    """Ask how full the server is."""
+    told: Mapping[str, Any] = await store.execute("INFO", "memory")
+    return Memory(int(told["used_memory"]), int(told["maxmemory"]))
+
+
+async def require_fit(store: "Store", durability: Literal["required", "any"]) -> None:
+    """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
+    if durability == "required":
+        told: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
+        if problems := list(_ways_to_forget({**told[0], **told[1]})):
+            advice = (
+                'Mend the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
+            )
+            raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
+    await store.execute("SET", store.keys.form(), FORM, "NX")
+    form = await store.execute("GET", store.keys.form())
+    if int(form) > FORM:
+        raise SettingsError(
+            [f"the store was written by a newer version, in form {form}; this version knows forms up to {FORM}"],
+            "Install the newer version again, or restore a backup of the store that was made before it.",
+        )
+
+
+def _ways_to_forget(told: Mapping[str, Any]) -> Iterator[str]:
+    policy = told["maxmemory_policy"]
+    if policy != "noeviction" and int(told["maxmemory"]):
+        yield f"drops keys when it is full: its maxmemory-policy is {policy}, expected noeviction"
+    if not int(told["aof_enabled"]):
+        yield "does not write down each change: its appendonly is no, expected yes"

@@ -1,0 +1,70 @@
+"""Who is entrusted with decisions keeps them; a server that would not is refused by name."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError
+from edge.store.client import Store, open_store
+from edge.store.fitness import FORM, Memory, memory
+from tests.store.servers import own_server
+
+FULL_SOON = ("--maxmemory", "64mb")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((*FULL_SOON, "--maxmemory-policy", "allkeys-lru"), "its maxmemory-policy is allkeys-lru, expected noeviction"),
+        (
+            (*FULL_SOON, "--maxmemory-policy", "volatile-ttl"),
+            "its maxmemory-policy is volatile-ttl, expected noeviction",
+        ),
+        (("--appendonly", "no"), "its appendonly is no, expected yes"),
+    ],
+)
+async def test_a_server_that_may_forget_is_refused_unless_settings_accept_it(
+    tmp_path: Path, options: tuple[str, ...], problem: str
+) -> None:
+    async with own_server(tmp_path, *options) as server:
+        with pytest.raises(SettingsError) as refused:
+            await open_store(RedisSettings(url=server.url), "edge").__aenter__()
+        assert problem in refused.value.message
+        assert "durability" in refused.value.advice
+        async with open_store(RedisSettings(url=server.url, durability="any"), "edge"):
+            pass
+
+
+async def test_all_ways_to_forget_are_told_at_once(tmp_path: Path) -> None:
+    options = (*FULL_SOON, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
+    async with own_server(tmp_path, *options) as server:
+        with pytest.raises(SettingsError) as refused:
+            await open_store(RedisSettings(url=server.url), "edge").__aenter__()
+    assert len(refused.value.problems) == 2
+
+
+async def test_a_policy_that_never_comes_to_bear_is_taken(tmp_path: Path) -> None:
+    async with (
+        own_server(tmp_path, "--maxmemory-policy", "allkeys-lru") as server,
+        open_store(RedisSettings(url=server.url), "edge"),
+    ):
+        pass
+
+
+async def test_a_store_of_a_newer_version_is_refused(store: Store, redis: RedisSettings) -> None:
+    assert await store.execute("GET", store.keys.form()) == str(FORM)
+    await store.execute("SET", store.keys.form(), FORM + 1)
+    with pytest.raises(SettingsError, match="written by a newer version"):
+        await open_store(redis, "edge").__aenter__()
+
+
+async def test_it_is_told_how_full_a_server_is(tmp_path: Path) -> None:
+    async with own_server(tmp_path, *FULL_SOON) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        told = await memory(store)
+    assert told.limit == 64 * 1024 * 1024
+    assert 0 < told.fullness < 1
+
+
+def test_without_a_limit_nothing_is_full() -> None:
+    assert Memory(used=10**9, limit=0).fullness == 0.0
