@@ -17,7 +17,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test fuzz bench demo deb repo system-test clean
+.PHONY: help setup lock check format test fuzz schemas bench demo deb repo system-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 
 fuzz: setup ## Send 100,000 mutilated calls to a live OPC UA server
 	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py $(ARGS)
+
+schemas: setup ## Write schemas/ from the models
+	@$(BIN)/edge schemas schemas
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -15,6 +15,7 @@ COMMANDS = {
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
     "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",
+    "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",
     "sim": "Run simulated equipment against a broker.",
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Annotated
 
 import msgspec
 
@@ -37,6 +38,12 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     work_masters: frozenset[str] = frozenset()
     resources: Mapping[ResourceKind, frozenset[str]] = MappingProxyType({})
     max_job_orders: int | None = None
+
+
+class JobAcceptance(msgspec.Struct, frozen=True):
+    """The payload of `jobacceptance`: the most job orders of a scope that have not ended, a UInt16."""
+
+    max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 
 
 def faults_of_id(what: str, text: str) -> Iterator[str]:

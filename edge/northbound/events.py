@@ -5,6 +5,7 @@ import msgspec
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
+from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
 from edge.model.job_state import is_transition, state_entries
 from edge.station.runs import Progress
 from edge.store import jobs
@@ -49,13 +50,12 @@ def progress_event(source: str, progress: Progress) -> CloudEvent:
         type=PROGRESS_TYPE,
         subject=job.scope,
         correlationid=job.correlation_id,
-        data={
-            "job_id": job.job_id,
-            "at": progress.at,
-            "steps": [{"step": each.step, "active": each.active} for each in progress.steps],
-            "commands": [
-                {"action": each.action, "phase": each.phase, "attempt": each.attempt, "type_id": each.type_id}
-                for each in progress.requests
-            ],
-        },
+        data=JobProgress(
+            job_id=job.job_id,
+            at=progress.at,
+            steps=tuple(StepProgress(each.step, each.active) for each in progress.steps),
+            commands=tuple(
+                CommandProgress(each.action, each.phase.value, each.attempt, each.type_id) for each in progress.requests
+            ),
+        ),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -10,7 +10,7 @@ import structlog
 from edge.errors import Refused
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.model.station import MAX_ID_LENGTH, ResourceKind, faults_of_id, faults_of_size
+from edge.model.station import MAX_ID_LENGTH, JobAcceptance, ResourceKind, faults_of_id, faults_of_size
 from edge.sfc.net import Rejected, compile_recipe
 from edge.store import resources
 from edge.store.client import Store
@@ -30,12 +30,6 @@ class Operation(StrEnum):
 
     PUT = "PUT"
     DELETE = "DELETE"
-
-
-class JobAcceptance(msgspec.Struct, frozen=True):
-    """The payload of `jobacceptance`: the most job orders of a scope that have not ended, a UInt16."""
-
-    max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 
 
 class StationSettings:

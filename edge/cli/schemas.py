@@ -1,0 +1,28 @@
+"""`edge schemas`: writes the JSON Schemas of everything that travels."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command(epilog="Example: edge schemas /tmp/schemas")
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+def schemas(directory: Path) -> None:
+    """Write the JSON Schemas of all payloads, and of recipes.
+
+    DIRECTORY is made where it is missing. Schemas of payloads there are no longer are removed from it.
+    """
+    from edge.model.schemas import schemas as made
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        texts = dict(made())
+        for old in directory.glob("*.schema.json"):
+            if old.name not in texts:
+                old.unlink()
+        for name, text in texts.items():
+            (directory / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        click.echo(f"edge: {directory}: cannot be written: {error.strerror}", err=True)
+        raise SystemExit(2) from None
+    click.echo(f"{len(texts)} schemas in {directory}")

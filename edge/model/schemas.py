@@ -1,0 +1,81 @@
+"""The JSON Schemas of everything that travels: made from the models, so that they never say anything else."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from edge.model.equipment_data import CommandData, TaskData
+from edge.model.event_types import (
+    CONFIG_TYPE,
+    JOB_ORDER_TYPE,
+    JOB_RESPONSE_TYPE,
+    METHOD_TYPE,
+    PROGRESS_TYPE,
+    STATE_INDEX_TYPE,
+    STATUS_EVENT_TYPE,
+)
+from edge.model.isa95 import (
+    Equipment,
+    IdCall,
+    JobOrderAndState,
+    JobResponse,
+    JobStatusEvent,
+    Material,
+    MethodAnswer,
+    OrderCall,
+    Personnel,
+    PhysicalAsset,
+    ResponseAnswer,
+    ResponsesAnswer,
+    StateCall,
+    WorkMaster,
+)
+from edge.model.job_progress import JobProgress
+from edge.model.job_state import METHODS, Cause
+from edge.model.recipe import recipe_schema
+from edge.model.state_index import StateIndex
+from edge.model.station import JobAcceptance
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TAKES_AN_ORDER = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
+_BY_ID, _BY_STATE = "RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState"
+
+_PAYLOADS: dict[str, tuple[Any, str]] = {
+    **{
+        f"{method}.call": (OrderCall if method in _TAKES_AN_ORDER else IdCall, METHOD_TYPE.format(method))
+        for method in METHODS
+    },
+    "Method.answer": (MethodAnswer, "the answer of every job method"),
+    f"{_BY_ID}.call": (IdCall, METHOD_TYPE.format(_BY_ID)),
+    f"{_BY_ID}.answer": (ResponseAnswer, METHOD_TYPE.format(_BY_ID)),
+    f"{_BY_STATE}.call": (StateCall, METHOD_TYPE.format(_BY_STATE)),
+    f"{_BY_STATE}.answer": (ResponsesAnswer, METHOD_TYPE.format(_BY_STATE)),
+    "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
+    "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),
+    "config.materialdefinition": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialdefinition")),
+    "config.personnel": (Personnel | tuple[Personnel, ...], CONFIG_TYPE.format("personnel")),
+    "config.physicalasset": (PhysicalAsset | tuple[PhysicalAsset, ...], CONFIG_TYPE.format("physicalasset")),
+    "config.workmaster": (WorkMaster | tuple[WorkMaster, ...], CONFIG_TYPE.format("workmaster")),
+    "config.jobacceptance": (JobAcceptance, CONFIG_TYPE.format("jobacceptance")),
+    "ISA95JobOrderStatusEventType": (JobStatusEvent, STATUS_EVENT_TYPE),
+    "ISA95JobOrderAndStateDataType": (JobOrderAndState, JOB_ORDER_TYPE),
+    "ISA95JobResponseDataType": (JobResponse, JOB_RESPONSE_TYPE),
+    "StateIndex": (StateIndex, STATE_INDEX_TYPE),
+    "sfc_progress": (JobProgress, PROGRESS_TYPE),
+    "equipment.command": (CommandData, "the type_id of the action"),
+    "equipment.task": (TaskData, "the type of the event that asked for work"),
+}
+"""By file name: the model of a payload, and the CloudEvents type that it comes with."""
+
+
+def schemas() -> Iterator[tuple[str, str]]:
+    """Give each schema by its file name, as JSON text that ends with a newline."""
+    for name, (payload, event_type) in _PAYLOADS.items():
+        head = {"$schema": _DIALECT, "title": name, "$comment": f"CloudEvents type: {event_type}"}
+        yield f"{name}.schema.json", _text(head | msgspec.json.schema(payload))
+    yield "sfc_recipe.schema.json", _text(recipe_schema())
+
+
+def _text(schema: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
