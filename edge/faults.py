@@ -1,6 +1,7 @@
 """Points between decision and acknowledgement at which a test has the process killed.
 
-`EDGE_FAULT=committed:17` in the environment kills it, as a power cut does, when it reaches `committed` for the 17th time.
+`EDGE_FAULT=committed:17` in the environment kills it, as a power cut does, when it gets to `committed` for the 17th
+time.
 """
 
 import os

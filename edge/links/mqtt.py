@@ -34,10 +34,10 @@ PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
 
 SESSION_EXPIRY_SECONDS = 24 * 60 * 60
 SUBSCRIBE_SECONDS = 10.0
-RECONNECT_SECONDS = (0.1, 30.0)
+RECONNECT_SECONDS = (0.1, 5.0)
 RETRY_SECONDS = (0.1, 10.0)
 # A connection that lasted this long was a good one: the next attempt starts with the shortest delay again.
-STABLE_SECONDS = 30.0
+STABLE_SECONDS = 5.0
 # How long messages of a kept session wait for the subscription that takes them after a start.
 UNCLAIMED_SECONDS = 60.0
 
@@ -244,6 +244,7 @@ class Session:
 
     async def _use(self, connection: Connection) -> None:
         self._connection = connection
+        self.connections += 1
         try:
             for subscription in tuple(self._subscriptions):
                 await _activate(connection, subscription)
@@ -258,7 +259,6 @@ class Session:
 
     def _note_connected(self) -> None:
         self._last_failure = None
-        self.connections += 1
         self._connected.set()
         _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
         self._tell_change()

@@ -6,6 +6,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.links.mqtt import Session, to_message
+from edge.model.isa95 import JobResponse
 from edge.northbound.events import look_up, progress_event, status_event
 from edge.northbound.retained import Retained
 from edge.northbound.topics import Topics
@@ -13,6 +14,7 @@ from edge.station.runs import Clock, Progress
 from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
 
@@ -30,7 +32,7 @@ class Publisher:
         self._session = session
         self._source = source
         self._topics = topics
-        self._retained = Retained(store, session, source, topics, lifetime_s, clock)
+        self._retained = Retained(store, session, source, topics, lifetime_s, clock, self._retell)
         self._progress: asyncio.Queue[Progress] = asyncio.Queue(_PROGRESS_WAITING)
 
     async def run(self) -> None:
@@ -68,11 +70,24 @@ class Publisher:
     async def _publish(self, change: Change) -> None:
         async with self._retained.alone:
             job, response = await look_up(self._store, change)
-            if event := status_event(self._source, change, job, response):
-                await self._session.send(to_message(event, self._topics[change.scope].events))
+            # A broker that came back without what it had must hear that before it hears of this change.
+            await self._retained.check()
+            await self._tell(change, job, response)
             noted = await self._retained.put(change.scope, change.job_order_id, job, response)
             await changes.save_cursor(self._store, change, noted)
         self._retained.note(change)
+
+    async def _tell(self, change: Change, job: Job | None, response: JobResponse | None) -> None:
+        if event := status_event(self._source, change, job, response):
+            await self._session.send(to_message(event, self._topics[change.scope].events))
+
+    async def _retell(self, scope: str, position: str) -> None:
+        """Tell again what was told after a position, under the same ids: the broker may have lost some of it."""
+        async for change in changes.between(self._store, scope, position, await self._position(scope)):
+            await self._tell(change, *await look_up(self._store, change))
+
+    async def _position(self, scope: str) -> str:
+        return (await changes.cursors(self._store, [scope]))[scope]
 
     async def _publish_progress(self) -> None:
         while True:

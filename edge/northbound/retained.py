@@ -2,10 +2,12 @@
 
 A MES that was away reads everything from them. They are whole while the broker retains the index that was published
 last: it is published after what it tells of. A broker that retains another one, or none, has lost some, and gets all.
+It may have lost status events too: the index says up to which change they were out when the broker stored it.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 import msgspec
 import structlog
@@ -21,7 +23,7 @@ from edge.northbound.state_index import JobStates
 from edge.northbound.topics import Topics
 from edge.station.runs import Clock
 from edge.store import changes, jobs
-from edge.store.changes import Change
+from edge.store.changes import BEGINNING, Change, order_of
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.jobs import Job
@@ -33,13 +35,27 @@ INDEX_EVERY_S = 0.05
 _INDEX_BYTES_PER_S = 2_000_000
 """An index of very many jobs is published less often, or it would be all that the line carries."""
 _RETRY_S = 1.0
+_POSITION = "position"
+"""The CloudEvents extension of an index that names the last change which was told before it."""
+_NOTHING = (0, BEGINNING)
+
+
+Retell = Callable[[str, str], Awaitable[None]]
+"""Tells the changes of a scope after a position again, in their order."""
 
 
 class Retained:
     """The retained topics of every scope; each lasts for `lifetime_s` and is published again before that is over."""
 
     def __init__(
-        self, store: Store, session: Session, source: str, topics: Mapping[str, Topics], lifetime_s: int, clock: Clock
+        self,
+        store: Store,
+        session: Session,
+        source: str,
+        topics: Mapping[str, Topics],
+        lifetime_s: int,
+        clock: Clock,
+        retell: Retell,
     ) -> None:
         self.alone = asyncio.Lock()
         """Held from reading a job to publishing it, so that nobody publishes later what they have read before."""
@@ -49,7 +65,9 @@ class Retained:
         self._topics = topics
         self._lifetime_s = lifetime_s
         self._clock = clock
+        self._retell = retell
         self._states: dict[str, JobStates] = {}
+        self._told: dict[str, str] = {}
         self._changed: set[str] = set()
         self._lost: set[str] = set()
         self._checked = 0
@@ -58,6 +76,7 @@ class Retained:
 
     async def load(self) -> None:
         """Read where all jobs stand. Raises Unavailable when the store is gone."""
+        self._told = await changes.cursors(self._store, self._topics)
         for scope in self._topics:
             if scope not in self._states:
                 await self._load(scope)
@@ -90,6 +109,7 @@ class Retained:
     def note(self, change: Change) -> None:
         """Take a change, whose topics are published, into the index."""
         self._states[change.scope].apply(change)
+        self._told[change.scope] = change.position
         self._changed.add(change.scope)
         self._awake.set()
 
@@ -100,7 +120,8 @@ class Retained:
             try:
                 await self._sleep()
                 self._awake.clear()
-                await self._check()
+                async with self.alone:
+                    await self.check()
                 for scope in tuple(self._lost):
                     await self._renew(scope)
                 for scope in tuple(self._changed):
@@ -121,18 +142,23 @@ class Retained:
         except TimeoutError:
             self._lost.update(self._topics)
 
-    async def _check(self) -> None:
-        """Find out, once on each connection, what the broker has lost."""
+    async def check(self) -> None:
+        """Find out, once on each connection and before anything else is published there, what the broker has lost.
+
+        The caller holds `alone`. Raises Unavailable when the broker or the store is gone.
+        """
         connection = self._session.connections
         if connection == self._checked:
             return
         for scope, topics in self._topics.items():
-            message = await self._session.retained(topics.state_index)
             expected = await changes.last_index(self._store, scope)
-            found = _seq_of(message) if message else 0
+            # Before the first index there is nothing to lose.
+            message = await self._session.retained(topics.state_index) if expected else None
+            found, position = _read(message) if message else _NOTHING
             if found != expected:
                 logger.info("retained topics are published again", scope=scope, expected=expected, found=found)
                 self._lost.add(scope)
+                await self._retell(scope, position)
         self._checked = connection
 
     async def _load(self, scope: str) -> None:
@@ -156,13 +182,28 @@ class Retained:
         self._changed.discard(scope)
         try:
             seq = await changes.next_index(self._store, scope)
+            self._demand_checked()
             index = self._states[scope].index(seq, self._clock())
-            return await self._retain(self._topics[scope].state_index, STATE_INDEX_TYPE, scope, index, None)
+            told = {_POSITION: self._told[scope]}
+            return await self._retain(self._topics[scope].state_index, STATE_INDEX_TYPE, scope, index, None, told)
         except Unavailable:
             self._changed.add(scope)
             raise
 
-    async def _retain(self, topic: str, event_type: str, scope: str, data: object, correlation_id: str | None) -> int:
+    def _demand_checked(self) -> None:
+        """Let no index go out on a connection that was not looked at: it would hide what its broker has lost."""
+        if self._session.connections != self._checked:
+            raise Unavailable("the broker has come back and has to be looked at first")
+
+    async def _retain(
+        self,
+        topic: str,
+        event_type: str,
+        scope: str,
+        data: object,
+        correlation_id: str | None,
+        extensions: Mapping[str, str] = MappingProxyType({}),
+    ) -> int:
         event = CloudEvent(
             id=new_id(),
             source=self._source,
@@ -170,6 +211,7 @@ class Retained:
             subject=scope,
             correlationid=correlation_id,
             expiryinterval=self._lifetime_s,
+            extensions=dict(extensions),
             data=data,
         )
         message = to_message(event, topic, retain=True)
@@ -177,9 +219,13 @@ class Retained:
         return len(message.payload)
 
 
-def _seq_of(message: Message) -> int:
+def _read(message: Message) -> tuple[int, str]:
+    """Give the number of an index, and the position up to which changes were told before it."""
     try:
-        return msgspec.convert(to_event(message).data, StateIndex).seq
-    except (Refused, msgspec.ValidationError):
+        event = to_event(message)
+        position = event.extensions.get(_POSITION, BEGINNING)
+        order_of(position)
+        return msgspec.convert(event.data, StateIndex).seq, position
+    except (Refused, msgspec.ValidationError, ValueError):
         # Somebody else wrote there.
-        return 0
+        return _NOTHING

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import AsyncIterator
@@ -65,6 +66,19 @@ class LocalBroker:
             async with asyncio.timeout(STOP_SECONDS):
                 await process.wait()
         except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    @property
+    def pid(self) -> int | None:
+        """The id of its process; None while it does not run."""
+        return self._process.pid if self._process else None
+
+    async def kill(self) -> None:
+        """Kill it without warning: it loses what it has not stored yet."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGCONT)
             process.kill()
             await process.wait()
 

@@ -13,6 +13,8 @@ from edge.store.stream import entries
 
 STREAM_LENGTH = 5000
 _BATCH = 100
+BEGINNING = "0-0"
+"""The position before every change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, .
 async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     """Give how far the changes of each scope have been published."""
     known = await store.execute("HGETALL", store.keys.publisher_cursors())
-    return {scope: known.get(scope, "0-0") for scope in scopes}
+    return {scope: known.get(scope, BEGINNING) for scope in scopes}
 
 
 async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
@@ -129,7 +131,19 @@ async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     replies = await store.read(
         [("XREVRANGE", store.keys.joborder_changes(scope), "+", "-", "COUNT", 1) for scope in scopes]
     )
-    return {scope: str(reply[0][0]) if reply else "0-0" for scope, reply in zip(scopes, replies, strict=True)}
+    return {scope: str(reply[0][0]) if reply else BEGINNING for scope, reply in zip(scopes, replies, strict=True)}
+
+
+async def between(store: Store, scope: str, after: str, last: str) -> AsyncIterator[Change]:
+    """Give the changes of a scope after a position, up to another one, as far as the stream still has them."""
+    stream = store.keys.joborder_changes(scope)
+    while order_of(after) < order_of(last):
+        raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", _BATCH)
+        if not raw:
+            return
+        for entry in entries(raw):
+            after = entry.entry_id
+            yield _change(entry.entry_id, entry.fields)
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:

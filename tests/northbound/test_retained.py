@@ -18,7 +18,7 @@ from edge.store import changes
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE
-from tests.northbound.test_publisher import LIFETIME_S, Bench, opened_bench, order
+from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order
 
 
 class Mes:
@@ -171,6 +171,31 @@ async def test_after_an_outage_of_the_broker_the_retained_topics_tell_everything
         expected = {"J1": "Aborted", "J2": "Aborted", "J3": "Aborted", "J4": "Aborted", "J9": "NotAllowedToStart"}
         async with returned(mqtt, unique) as mes:
             await wait_until(lambda: mes.jobs == expected and mes.whole(), deadline=15.0)
+
+
+async def test_events_that_a_killed_broker_had_taken_and_lost_are_told_again_in_their_order(
+    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+) -> None:
+    mqtt, heard = MqttSettings(url=own_broker.url), Listener()
+    async with opened_bench(store, mqtt, unique) as bench, bench.publishing():
+        async with open_session(mqtt, f"{unique}-away") as away:
+            await away.subscribe(bench.topics.events, heard.take)
+            await bench.store_and_abort("J1")
+            await wait_until(lambda: heard.states("J1") and index_of(bench) == {"J1"})
+        await own_broker.stop()
+        await own_broker.start()
+        await bench.store_and_abort("J2")
+        await bench.store_and_abort("J3")
+        await wait_until(lambda: bench.heard.states("J3"), deadline=10.0)
+        # It stored all at its stop, and nothing since.
+        await own_broker.kill()
+        await own_broker.start()
+        await bench.store_and_abort("J4")
+        async with open_session(mqtt, f"{unique}-away") as away:
+            await away.subscribe(bench.topics.events, heard.take)
+            await wait_until(lambda: heard.states("J4"), deadline=10.0)
+    told = dict.fromkeys(event.data["JobOrder"]["JobOrderID"] for event in heard.events)
+    assert list(told) == ["J1", "J2", "J3", "J4"]
 
 
 async def test_a_broker_that_holds_an_older_index_gets_everything_anew(
