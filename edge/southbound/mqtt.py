@@ -3,6 +3,8 @@
 import dataclasses
 import uuid
 from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 
 import msgspec
 import structlog
@@ -19,34 +21,48 @@ _log = structlog.get_logger(__name__)
 
 
 async def open_equipment(
-    name: str, settings: MqttEquipmentSettings, session: Session, station: Station, source: str
+    name: str, settings: MqttEquipmentSettings, session: Session, station: Station, scopes: Collection[str], source: str
 ) -> Equipment:
     """Listen to the equipment `name` for the life of the session, and give the port to it.
 
-    `source` is the CloudEvents source of what we send. Raises Unavailable when the broker does not confirm
-    the subscriptions.
+    It works for the jobs of `scopes`; `source` is the CloudEvents source of what we send. Raises Unavailable when the
+    broker does not confirm the subscriptions.
     """
-    equipment = MqttEquipment(name, f"{settings.topic_prefix}/{name}", session, station, source)
+    outstanding = partial(station.outstanding, scopes, settings.type_ids)
+    equipment = MqttEquipment(name, f"{settings.topic_prefix}/{name}", session, station, outstanding, source)
     await session.subscribe(equipment.answers_topic, equipment.take_answer)
     for topic in equipment.event_topics:
         await session.subscribe(topic, equipment.take_event)
+    await session.subscribe(equipment.presence_topic, equipment.take_presence)
     return equipment
 
 
 class MqttEquipment:
-    """One piece of equipment on `{topic prefix}/{name}/commands`, `answers`, `events` and `data`.
+    """One piece of equipment on `{topic prefix}/{name}/commands`, `answers`, `events`, `data` and `presence`.
 
-    `counts` tells how many messages were refused, by the kind of the refusal.
+    `counts` tells how many messages were refused, by the kind of the refusal; `present` whether the equipment says that
+    it is there, None when it has not said anything.
     """
 
-    def __init__(self, name: str, topic: str, session: Session, station: Station, source: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        topic: str,
+        session: Session,
+        station: Station,
+        outstanding: Callable[[], Awaitable[Sequence[Command]]],
+        source: str,
+    ) -> None:
         self.name = name
         self.commands_topic = f"{topic}/commands"
         self.answers_topic = f"{topic}/answers"
         self.event_topics = (f"{topic}/events", f"{topic}/data")
+        self.presence_topic = f"{topic}/presence"
+        self.present: bool | None = None
         self.counts: Counter[str] = Counter()
         self._session = session
         self._station = station
+        self._outstanding = outstanding
         self._source = source
 
     async def send(self, command: Command) -> None:
@@ -76,6 +92,22 @@ class MqttEquipment:
             return
         task = await self._station.event(happened)
         await self._session.answer(message, self._task_answer(event, task))
+
+    async def take_presence(self, message: Message) -> None:
+        """Take a birth or a last will; who comes back is sent again what it has not answered, under the same ids."""
+        match message.payload:
+            case b"online":
+                again = await self._outstanding()
+                _log.info("equipment is online", equipment=self.name, outstanding=len(again))
+                for command in again:
+                    await self.send(command)
+                self.present = True
+            case b"offline":
+                _log.warning("equipment is offline", equipment=self.name)
+                self.present = False
+            case other:
+                self.counts["unreadable"] += 1
+                _log.warning("presence is neither online nor offline", equipment=self.name, payload=other[:40])
 
     async def _publish(self, command: Command, phase: Phase) -> None:
         event = CloudEvent(

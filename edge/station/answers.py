@@ -1,5 +1,6 @@
 """Takes what equipment says, answers and events, to the run it belongs to."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -7,9 +8,11 @@ import msgspec
 import structlog
 
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.signal import Answer, Event, Ignored
-from edge.station.decision import Decision, NotAllowed
-from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
+from edge.sfc.run import ActionState
+from edge.sfc.signal import Answer, Event, Ignored, Phase
+from edge.station.decision import Decision, Held, NotAllowed
+from edge.station.dispatch import command_of
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from edge.station.runs import NoRun, Runs
 from edge.store import dedupe, jobs, runs
 from edge.store.client import Store
@@ -66,6 +69,15 @@ class Answers:
                     # The same event came in twice at a time: look again, its answer is given now.
                     continue
 
+    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
+        """Give the commands of these types that wait for an answer, as the store has them."""
+        found: list[Command] = []
+        for job_id in await runs.active_jobs(self._store):
+            held = await self._runs.load(job_id)
+            if held and held.job.scope in scopes:
+                found += (each for each in _unanswered(held) if each.type_id in type_ids)
+        return found
+
     async def _addressee(self, event: EquipmentEvent) -> str | None:
         if event.job_id:
             return event.job_id
@@ -81,6 +93,15 @@ class Answers:
 def _identity(event: EquipmentEvent) -> str:
     """Name an event apart from those of other sources; a source is a URI and has no blanks."""
     return f"{event.source} {event.event_id}"
+
+
+def _unanswered(held: Held) -> list[Command]:
+    run = held.stored.run
+    return [
+        command_of(held, Phase.RESET if each.reset else Phase.START, each.command_id, each.step)
+        for each in map(run.associations.__getitem__, sorted(run.open))
+        if each.state is ActionState.DISPATCHED
+    ]
 
 
 def _kept(data: object) -> Any:

@@ -38,24 +38,13 @@ class Dispatch:
             if newest is None or not is_outstanding(newest.stored.run, command_id):
                 return
             held = newest
-        request = request_of(held.net, held.stored.run, phase, command_id, step)
-        equipment = self._routes.get(request.type_id)
+        command = command_of(held, phase, command_id, step)
+        equipment = self._routes.get(command.type_id)
         if equipment is None:
-            reason = f"no equipment takes commands of type {request.type_id}"
-            logger.error("command without equipment", job=held.job.job_id, action=request.action, type=request.type_id)
+            reason = f"no equipment takes commands of type {command.type_id}"
+            logger.error("command without equipment", job=held.job.job_id, action=command.action, type=command.type_id)
             await self._runs.signal(held.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
             return
-        command = Command(
-            command_id=command_id,
-            phase=phase,
-            type_id=request.type_id,
-            scope=held.job.scope,
-            job_id=held.job.job_id,
-            correlation_id=held.job.correlation_id,
-            action=request.action,
-            attempt=request.attempt,
-            parameters=request.parameters,
-        )
         await equipment.send(command)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
@@ -81,6 +70,22 @@ class Dispatch:
             parameters={},
         )
         await equipment.stop(command)
+
+
+def command_of(held: Held, phase: Phase, command_id: str, step: str) -> Command:
+    """Write a command that a committed decision asks for; it is the same each time."""
+    request = request_of(held.net, held.stored.run, phase, command_id, step)
+    return Command(
+        command_id=command_id,
+        phase=phase,
+        type_id=request.type_id,
+        scope=held.job.scope,
+        job_id=held.job.job_id,
+        correlation_id=held.job.correlation_id,
+        action=request.action,
+        attempt=request.attempt,
+        parameters=request.parameters,
+    )
 
 
 def routes_of(equipment: Iterable[tuple[Equipment, Iterable[str]]]) -> dict[str, Equipment]:

@@ -1,6 +1,6 @@
-"""The equipment port: send a command, stop it, deliver what comes back."""
+"""The equipment port: send a command, stop it, deliver what comes back, ask what is still to be answered."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,13 +57,19 @@ class Task:
 
 
 class Station(Protocol):
-    """What equipment delivers to. Both calls return once the effect is durable; then the sender may be acknowledged."""
+    """What equipment delivers to. All calls raise Unavailable when the store is gone.
+
+    `answer` and `event` return once the effect is durable; then the sender may be acknowledged.
+    """
 
     async def answer(self, answer: EquipmentAnswer) -> None:
         """Take the answer to a command; late, duplicate and foreign ones change nothing."""
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         """Take an event; give the work it was used for, or None when nobody waited for it."""
+
+    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
+        """Give the commands of these types that wait for an answer in these scopes, each as it was first sent."""
 
 
 class Equipment(Protocol):

@@ -1,10 +1,12 @@
 """The simulated camera, asking the edge's own equipment port for work."""
 
+from collections.abc import Collection
+
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
 from edge.sim.camera import RESULTS, open_camera
 from edge.southbound.mqtt import open_equipment
-from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
 
 
@@ -25,6 +27,9 @@ class PatientStation:
         self.given.add(event.type_id)
         return Task("J1", "inspect", {})
 
+    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
+        return []
+
 
 async def test_it_offers_each_result_until_a_job_takes_it(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
@@ -32,7 +37,7 @@ async def test_it_offers_each_result_until_a_job_takes_it(
     station = PatientStation()
     settings = MqttEquipmentSettings(type_ids=("unused",), topic_prefix=unique)
     async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
-        await open_equipment("camera", settings, edge, station, "/edge")
+        await open_equipment("camera", settings, edge, station, ("station-1",), "/edge")
         async with open_camera(device, "camera", "station-1", topic_prefix=unique, interval=0.01) as camera:
             await wait_until(lambda: len(camera.tasks) == 2)
             offers = len(station.events)
@@ -55,5 +60,5 @@ async def test_it_asks_again_when_nobody_listens_yet(mqtt: MqttSettings, unique:
         open_camera(device, "camera", "station-1", topic_prefix=unique, interval=0.01, patience=0.05) as camera,
         open_session(mqtt, f"{unique}-edge") as edge,
     ):
-        await open_equipment("camera", settings, edge, station, "/edge")
+        await open_equipment("camera", settings, edge, station, ("station-1",), "/edge")
         await wait_until(lambda: camera.tasks)

@@ -37,6 +37,9 @@ class Answers(list[EquipmentAnswer]):
     async def event(self, event: EquipmentEvent) -> Task | None:
         pytest.fail(f"the controller sent an event: {event}")
 
+    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
+        return []
+
 
 @asynccontextmanager
 async def bench(
@@ -49,7 +52,7 @@ async def bench(
         open_session(mqtt, f"{prefix}-device") as device,
         open_controller(device, "wrench", topic_prefix=prefix, delay=delay, failing=failing) as controller,
     ):
-        yield await open_equipment("wrench", settings, edge, answers, "/edge"), answers, controller
+        yield await open_equipment("wrench", settings, edge, answers, ("station-1",), "/edge"), answers, controller
 
 
 async def test_it_tightens_to_the_torque_that_was_asked_for(

@@ -1,8 +1,11 @@
 """What goes to equipment over MQTT and what comes back, on a real broker."""
 
+import socket
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
+import aiomqtt
 import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
@@ -12,6 +15,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
+from tests.southbound.contract import RecordingStation
 
 CORRELATION = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
 COMMAND = Command(
@@ -33,25 +37,6 @@ QUESTION = {
 }
 
 
-class RecordingStation:
-    """A station that notes what reaches it; `failures` are raised before anything else."""
-
-    def __init__(self) -> None:
-        self.answers: list[EquipmentAnswer] = []
-        self.events: list[EquipmentEvent] = []
-        self.task: Task | None = None
-        self.failures: list[Unavailable] = []
-
-    async def answer(self, answer: EquipmentAnswer) -> None:
-        if self.failures:
-            raise self.failures.pop()
-        self.answers.append(answer)
-
-    async def event(self, event: EquipmentEvent) -> Task | None:
-        self.events.append(event)
-        return self.task
-
-
 @dataclass
 class Bench:
     """The edge's side with its station, and the device's side as plain messages."""
@@ -71,7 +56,7 @@ async def bench(mqtt: MqttSettings, unique: str) -> AsyncIterator[Bench]:
     settings = MqttEquipmentSettings(type_ids=(COMMAND.type_id,), topic_prefix=unique)
     station = RecordingStation()
     async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
-        equipment = await open_equipment("wrench", settings, edge, station, "/edge")
+        equipment = await open_equipment("wrench", settings, edge, station, ("station-1",), "/edge")
         assert isinstance(equipment, MqttEquipment)
         bench = Bench(equipment, station, device, f"{unique}/wrench")
         await device.subscribe(f"{bench.topic}/commands", bench.note)
@@ -251,3 +236,40 @@ async def test_an_unreadable_message_is_answered_counted_and_passed_by(
     await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
     await wait_until(lambda: bench.station.answers)
     assert bench.station.events == []
+
+
+async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Bench, wait_until: WaitUntil) -> None:
+    elsewhere = replace(COMMAND, command_id="J2:tighten:1", scope="station-2")
+    bench.station.unanswered = [COMMAND, elsewhere, replace(COMMAND, command_id="J1:look:1", type_id="look")]
+    await bench.equipment.send(COMMAND)
+    await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
+    await wait_until(lambda: bench.equipment.present)
+    await wait_until(lambda: len(bench.received) == 2)
+    assert bench.received[0] == bench.received[1]
+
+
+async def test_what_is_sent_again_waits_for_the_store(bench: Bench, wait_until: WaitUntil) -> None:
+    bench.station.unanswered = [COMMAND]
+    bench.station.failures = [Unavailable("the store is away")]
+    await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
+    await wait_until(lambda: bench.received)
+
+
+async def test_a_last_will_tells_that_the_device_is_gone(
+    bench: Bench, mqtt: MqttSettings, wait_until: WaitUntil
+) -> None:
+    port = urlsplit(mqtt.url).port or 0
+    will = aiomqtt.Will(f"{bench.topic}/presence", b"offline", qos=1, retain=True)
+    async with aiomqtt.Client("127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, will=will) as device:
+        await device.publish(f"{bench.topic}/presence", b"online", qos=1, retain=True)
+        await wait_until(lambda: bench.equipment.present)
+        line = device._client.socket()  # noqa: SLF001 - it dies without goodbye
+        assert isinstance(line, socket.socket)
+        line.shutdown(socket.SHUT_RDWR)
+        await wait_until(lambda: bench.equipment.present is False)
+
+
+async def test_a_presence_in_other_words_is_counted(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.device.publish(f"{bench.topic}/presence", b"here I am")
+    await wait_until(lambda: bench.equipment.counts == {"unreadable": 1})
+    assert bench.equipment.present is None

@@ -12,6 +12,7 @@ from edge.station.equipment import EquipmentAnswer, Task
 from edge.store import jobs, runs
 from tests.station.plant import (
     DEDUPE_MS,
+    SCOPE,
     TIGHTEN,
     Clock,
     FakeEquipment,
@@ -324,3 +325,20 @@ async def test_an_event_that_makes_its_step_wait_anew_gives_the_work_all_the_sam
     await started(plant, "J1", master="loop")
     assert await plant.happens(event_id="e1") == Task("J1", "s", {})
     assert await plant.happens(event_id="e2") == Task("J1", "s", {})
+
+
+async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1", "J2")
+    assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == tool.commands
+    await plant.answer(tool.commands[0])
+    await plant.drive()
+    answered, *open_ones = tool.commands
+    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert sorted(each.command_id for each in found) == sorted(each.command_id for each in open_ones)
+    assert answered not in found
+
+
+async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> None:
+    await started(plant, "J1")
+    assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
+    assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []

@@ -1,0 +1,214 @@
+"""What every kind of equipment must do, whatever its protocol; each kind runs it against a device of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
+from tests.conftest import WaitUntil
+
+TYPE_ID = "com.example.station.work.v1"
+SCOPES = ("station-1",)
+WORK = Command(
+    command_id="J1/7d444840-9dc0-11d1-b245-5ffdce74fad2/work/1",
+    phase=Phase.START,
+    type_id=TYPE_ID,
+    scope="station-1",
+    job_id="J1",
+    correlation_id="7d444840-9dc0-11d1-b245-5ffdce74fad2",
+    action="work",
+    attempt=1,
+    parameters={"program": "P1"},
+)
+NEXT = replace(WORK, command_id=WORK.command_id.replace("/1", "/2"), attempt=2)
+
+
+class RecordingStation:
+    """A station that notes what reaches it; `failures` are raised before anything else."""
+
+    def __init__(self) -> None:
+        self.answers: list[EquipmentAnswer] = []
+        self.events: list[EquipmentEvent] = []
+        self.task: Task | None = None
+        self.failures: list[Unavailable] = []
+        self.unanswered: list[Command] = []
+
+    async def answer(self, answer: EquipmentAnswer) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        self.answers.append(answer)
+
+    async def event(self, event: EquipmentEvent) -> Task | None:
+        self.events.append(event)
+        return self.task
+
+    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
+        if self.failures:
+            raise self.failures.pop()
+        return [each for each in self.unanswered if each.scope in scopes and each.type_id in type_ids]
+
+    def said(self) -> dict[str, Any]:
+        """Give the data, or the error, that each command was answered with first."""
+        first: dict[str, Any] = {}
+        for answer in self.answers:
+            first.setdefault(answer.command_id, answer.error or answer.data)
+        return first
+
+
+class Device(Protocol):
+    """The other end of the line, in the hands of a test: it ends no work before it is told to.
+
+    `begun` are the works it has begun and `stopped` those it was made to stop, in order, in its own words.
+    """
+
+    begun: list[str]
+    stopped: list[str]
+
+    async def finish(self) -> None:
+        """End the work at hand well."""
+
+    async def fail(self, reason: str) -> None:
+        """End the work at hand badly, for that reason."""
+
+    async def say_again(self) -> None:
+        """Repeat how the last work ended."""
+
+    def away(self) -> AbstractAsyncContextManager[None]:
+        """Be unreachable for the length of the block; what the device was at is lost."""
+
+    def cut_off(self) -> AbstractAsyncContextManager[None]:
+        """Have no connection for the length of the block, yet work on."""
+
+
+@dataclass
+class Bench:
+    """One piece of equipment with the device behind it, and the station in front."""
+
+    equipment: Equipment
+    station: RecordingStation
+    device: Device
+
+
+Opener = Callable[[], AbstractAsyncContextManager[Bench]]
+
+
+class Contract:
+    """The suite. A kind derives from it and gives the fixture `opener`."""
+
+    @pytest.fixture
+    async def bench(self, opener: Opener) -> AsyncIterator[Bench]:
+        async with opener() as bench:
+            yield bench
+
+    async def test_an_answer_bears_the_id_of_its_command(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        (answer,) = bench.station.answers
+        assert (answer.command_id, answer.error) == (WORK.command_id, None)
+        assert isinstance(answer.data, dict)
+
+    async def test_a_failure_says_why(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.fail("the spindle is jammed")
+        await wait_until(lambda: bench.station.answers)
+        (answer,) = bench.station.answers
+        assert answer.command_id == WORK.command_id
+        assert answer.error
+        assert "the spindle is jammed" in answer.error
+
+    async def test_silence_is_no_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        assert bench.station.answers == []
+
+    async def test_a_command_that_comes_twice_is_done_once(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.equipment.send(WORK)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(bench.device.begun) > 1)
+        await bench.device.finish()
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        assert len(bench.device.begun) == 2
+
+    async def test_an_answer_that_comes_twice_is_the_same_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await bench.device.say_again()
+        await wait_until(lambda: bench.station.answers)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(bench.device.begun) > 1)
+        await bench.device.finish()
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        assert {each.command_id for each in bench.station.answers} == {WORK.command_id, NEXT.command_id}
+
+    async def test_an_answer_waits_until_the_station_can_take_it(self, bench: Bench, wait_until: WaitUntil) -> None:
+        bench.station.failures = [Unavailable("the store is away")]
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        assert bench.station.failures == []
+
+    async def test_a_stop_ends_the_work_and_the_next_command_is_done(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.equipment.stop(WORK)
+        await wait_until(lambda: bench.device.stopped)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(bench.device.begun) > 1)
+        await bench.device.finish()
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        assert bench.station.said()[NEXT.command_id] is not None
+
+    async def test_a_late_answer_names_the_command_that_it_is_late_for(
+        self, bench: Bench, wait_until: WaitUntil
+    ) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await bench.equipment.stop(WORK)
+        await wait_until(lambda: bench.station.answers)
+        assert set(bench.station.said()) == {WORK.command_id}
+
+    async def test_who_was_cut_off_in_mid_command_delivers_the_answer(
+        self, bench: Bench, wait_until: WaitUntil
+    ) -> None:
+        await bench.equipment.send(WORK)
+        bench.station.unanswered = [WORK]
+        await wait_until(lambda: bench.device.begun)
+        async with bench.device.cut_off():
+            await bench.device.finish()
+        await wait_until(lambda: bench.station.answers, deadline=10)
+        assert set(bench.station.said()) == {WORK.command_id}
+        assert len(bench.device.begun) == 1
+
+    async def test_who_was_away_gets_what_it_has_not_answered_again(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        bench.station.unanswered = [WORK]
+        await wait_until(lambda: bench.device.begun)
+        async with bench.device.away():
+            pass
+        await wait_until(lambda: len(bench.device.begun) == 2, deadline=10)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        assert set(bench.station.said()) == {WORK.command_id}
+
+    async def test_it_can_be_shut_down_in_mid_command(self, opener: Opener, wait_until: WaitUntil) -> None:
+        async with asyncio.timeout(10):
+            async with opener() as bench:
+                await bench.equipment.send(WORK)
+                await wait_until(lambda: bench.device.begun)
+        assert bench.station.answers == []

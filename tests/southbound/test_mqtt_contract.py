@@ -1,0 +1,102 @@
+"""Equipment over MQTT keeps the contract, with a device that speaks plain CloudEvents."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import msgspec
+import pytest
+
+from edge.config import MqttEquipmentSettings, MqttSettings
+from edge.links.mqtt import Message, Session, open_session, to_event, to_message
+from edge.model.cloudevent import CloudEvent, new_id
+from edge.southbound.mqtt import open_equipment
+from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener, RecordingStation
+
+
+class MqttDevice:
+    """A device that remembers what it was told as long as it lives, and asks the broker to remember nothing."""
+
+    def __init__(self, mqtt: MqttSettings, client_id: str, topic: str) -> None:
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self._mqtt = mqtt
+        self._client_id = client_id
+        self._topic = topic
+        self._seen: set[tuple[str, str]] = set()
+        self._said: CloudEvent | None = None
+        self._unsent: list[CloudEvent] = []
+        self._session: Session | None = None
+        self._line = AsyncExitStack()
+
+    async def connect(self) -> None:
+        opened = open_session(self._mqtt, self._client_id, session_expiry=0)
+        self._session = await self._line.enter_async_context(opened)
+        await self._session.subscribe(f"{self._topic}/commands", self._take)
+        await self._session.publish(f"{self._topic}/presence", b"online", retain=True)
+        while self._unsent:
+            await self._send(self._unsent.pop(0))
+
+    async def disconnect(self) -> None:
+        if self._session:
+            await self._session.publish(f"{self._topic}/presence", b"offline", retain=True)
+        self._session = None
+        await self._line.aclose()
+
+    async def finish(self) -> None:
+        await self._say(CloudEvent(id=new_id(), source="/device", type=TYPE_ID, data={"torque": 85.2}))
+
+    async def fail(self, reason: str) -> None:
+        event = CloudEvent(id=new_id(), source="/device", type=TYPE_ID)
+        await self._say(msgspec.structs.replace(event, mdcserrorkind="mechanical", mdcserrormessage=reason))
+
+    async def say_again(self) -> None:
+        assert self._said
+        await self._send(self._said)
+
+    @asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        self._seen.clear()
+        async with self.cut_off():
+            yield
+
+    @asynccontextmanager
+    async def cut_off(self) -> AsyncIterator[None]:
+        await self.disconnect()
+        yield
+        await self.connect()
+
+    async def _say(self, event: CloudEvent) -> None:
+        self._said = msgspec.structs.replace(event, causationid=self.begun[-1])
+        await self._send(self._said)
+
+    async def _send(self, event: CloudEvent) -> None:
+        if self._session is None:
+            self._unsent.append(event)
+        else:
+            await self._session.send(to_message(event, f"{self._topic}/answers"))
+
+    async def _take(self, message: Message) -> None:
+        command = to_event(message)
+        phase = command.extensions["phase"]
+        if (command.id, phase) not in self._seen:
+            self._seen.add((command.id, phase))
+            (self.stopped if phase == "stop" else self.begun).append(command.id)
+
+
+class TestMqttContract(Contract):
+    @pytest.fixture
+    def opener(self, mqtt: MqttSettings, unique: str) -> Opener:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Bench]:
+            settings = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=unique)
+            station = RecordingStation()
+            device = MqttDevice(mqtt, f"{unique}-device", f"{unique}/wrench")
+            async with open_session(mqtt, f"{unique}-edge") as edge:
+                equipment = await open_equipment("wrench", settings, edge, station, SCOPES, "/edge")
+                await device.connect()
+                try:
+                    yield Bench(equipment, station, device)
+                finally:
+                    await device.disconnect()
+
+        return opened
