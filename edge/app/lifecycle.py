@@ -9,11 +9,10 @@ from collections.abc import Iterator
 import structlog
 
 from edge import __version__
-from edge.app.systemd import keep_watchdog, notifier
+from edge.app.systemd import notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
 from edge.errors import EdgeError, Unavailable
-from edge.links.background import beside
 
 logger = structlog.get_logger(__name__)
 
@@ -32,7 +31,7 @@ async def serve(settings: Settings) -> None:
         async with limit:
             with _signals(stop, limit), _told_by_name():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
-                async with open_gateway(settings) as summary, beside(keep_watchdog(notify), "watchdog"):
+                async with open_gateway(settings, notify) as summary:
                     # What is there now stays to the end: from here on garbage is looked for in what comes.
                     gc.freeze()
                     gc.enable()

@@ -82,11 +82,11 @@ class _JournalHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record; what cannot be sent goes where logging sends its own errors."""
-        from systemd import journal  # noqa: PLC0415  an extra, there where this handler is chosen
+        from systemd.journal import send  # noqa: PLC0415  an extra, there where this handler is chosen
 
         try:
             message, fields = journal_entry(record)
-            journal.send(message, **fields)
+            send(message, **fields)
         except Exception:  # noqa: BLE001 - as in every handler: what cannot be logged must not stop what it tells of
             self.handleError(record)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -14,24 +14,30 @@ Notify = Callable[[str], None]
 def notifier() -> Notify:
     """Give what sends a message to systemd (sd_notify(3)); it does nothing where systemd does not listen."""
     if not os.environ.get("NOTIFY_SOCKET"):
-        return _nobody_listens
+        return nobody_listens
     try:
-        from systemd import daemon  # noqa: PLC0415  an extra: Debian's package brings it
+        from systemd.daemon import notify  # noqa: PLC0415  an extra: Debian's package brings it
     except ImportError:
         logger.warning(
             "systemd waits for us, but systemd-python is not installed", advice="Install microdcs-edge[systemd]."
         )
-        return _nobody_listens
-    return daemon.notify  # type: ignore[no-any-return]
+        return nobody_listens
+    return notify  # type: ignore[no-any-return]
 
 
-def _nobody_listens(_: str) -> None:
+def nobody_listens(_: str) -> None:
     """Outside systemd nobody wants to know."""
 
 
-async def keep_watchdog(notify: Notify) -> None:
-    """Feed systemd's watchdog from the event loop, three times an interval; a loop that hangs is restarted."""
+async def keep_watchdog(notify: Notify, silent: Callable[[], Sequence[str]]) -> None:
+    """Feed systemd's watchdog from the event loop, three times an interval; a loop that hangs is restarted.
+
+    So is a gateway one of whose critical tasks hangs: `silent` names them.
+    """
     interval_us = int(os.environ.get("WATCHDOG_USEC", "0"))
     while interval_us:
-        notify("WATCHDOG=1")
+        if hanging := silent():
+            logger.error("tasks hang, systemd is to restart us", tasks=hanging)
+        else:
+            notify("WATCHDOG=1")
         await asyncio.sleep(interval_us / 3_000_000)

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 
 from edge.app.charts import show_charts
 from edge.app.feed import show_jobs, show_work_masters
+from edge.app.health import Health
+from edge.app.systemd import Notify, keep_watchdog, nobody_listens
 from edge.config import MqttSettings, Settings
 from edge.errors import SettingsError
 from edge.links.background import beside
@@ -33,6 +35,9 @@ from edge.store.client import Store, open_store
 _CONNECT_WITHIN_S = 5.0
 """How long a start waits for a broker; who starts us (systemd) tries again."""
 
+_CRITICAL = ("worker", "timers", "publish changes", "OPC UA lists")
+"""Tasks without which the gateway is none: systemd restarts one in which they hang."""
+
 
 def now_ms() -> int:
     """Give the present instant in milliseconds since the epoch."""
@@ -40,7 +45,7 @@ def now_ms() -> int:
 
 
 @contextlib.asynccontextmanager
-async def open_gateway(settings: Settings) -> AsyncIterator[str]:
+async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> AsyncIterator[str]:
     """Open every part and have them work; gives one line that says what is served.
 
     What is opened last takes calls, and is closed first. Raises SettingsError or Unavailable naming what is missing.
@@ -48,9 +53,11 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         store = await enter(open_store(settings.redis, settings.gateway.name))
+        store.heartbeat.expect(_CRITICAL)
+        health = Health(store)
         runs = Runs(store, now_ms, settings.retention.ended_jobs * 1000)
         answers = Answers(store, runs, settings.retention.dedupe * 1000)
-        dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers))
+        dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers, health))
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(store, runs, most, settings.retention.dedupe * 1000)
@@ -63,24 +70,27 @@ async def open_gateway(settings: Settings) -> AsyncIterator[str]:
         await enter(beside(worker.run(), "worker"))
         await enter(beside(timers.run(), "timers"))
         if settings.mqtt.url:
-            await _open_northbound(stack, settings, store, runs, calls)
+            await _open_northbound(stack, settings, store, runs, calls, health)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(
                 open_rpc(settings.rpc, store, runs, calls, _source(settings), settings.gateway.scopes)
             )
-        yield _summary(settings, endpoint, sidecars)
+        serving = _summary(settings, endpoint, sidecars)
+        await enter(beside(keep_watchdog(notify, store.heartbeat.silent), "watchdog"))
+        await enter(beside(health.tell(notify, serving), "health"))
+        yield serving
 
 
 async def _open_equipment(
-    stack: contextlib.AsyncExitStack, settings: Settings, answers: Answers
+    stack: contextlib.AsyncExitStack, settings: Settings, answers: Answers, health: Health
 ) -> Mapping[str, Equipment]:
     opened = []
     for name, section in settings.southbound.items():
         if not (section.url or settings.mqtt.url):
             raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
-        session = await _open_session(stack, settings, name, section.url)
-        equipment = await open_equipment(name, section, session, answers, settings.gateway.scopes, _source(settings))
+        session = health.sessions[name] = await _open_session(stack, settings, name, section.url)
+        equipment = await open_equipment(name, section, session, answers, _source(settings))
         opened.append((equipment, section.type_ids))
     return routes_of(opened)
 
@@ -122,8 +132,9 @@ async def _open_northbound(
     store: Store,
     runs: Runs,
     calls: Calls,
+    health: Health,
 ) -> None:
-    session = await _open_session(stack, settings, "", "")
+    session = health.sessions["MES"] = await _open_session(stack, settings, "", "")
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
     publisher = Publisher(store, session, _source(settings), topics, settings.retention.retained_topics, now_ms)
     runs.watchers.append(publisher.watch)

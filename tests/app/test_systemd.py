@@ -87,18 +87,31 @@ async def test_the_watchdog_is_fed_three_times_an_interval(monkeypatch: pytest.M
     began = time.monotonic()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
-            await keep_watchdog(told.append)
+            await keep_watchdog(told.append, list)
     intervals = (time.monotonic() - began) / 0.06
     assert set(told) == {"WATCHDOG=1"}
     # A busy machine may feed it late, but never more often than that.
     assert intervals < len(told) <= 3 * intervals + 1
 
 
+async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "30000")
+    told: list[str] = []
+    hanging = ["timers"]
+    feeding = asyncio.create_task(keep_watchdog(told.append, lambda: hanging))
+    await asyncio.sleep(0.05)
+    assert told == []
+    hanging.clear()
+    await asyncio.sleep(0.05)
+    assert "WATCHDOG=1" in told
+    feeding.cancel()
+
+
 async def test_outside_systemd_nobody_is_told_and_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
         monkeypatch.delenv(name, raising=False)
     notifier()("READY=1")
-    await keep_watchdog(lambda message: pytest.fail(f"told {message}"))
+    await keep_watchdog(lambda message: pytest.fail(f"told {message}"), list)
 
 
 async def test_systemd_hears_what_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

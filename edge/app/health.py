@@ -1,0 +1,57 @@
+"""Looks how the gateway is, and says it in one line: what does not work first, then its jobs and its store."""
+
+import asyncio
+from collections.abc import Iterator
+
+import structlog
+
+from edge.app.systemd import Notify
+from edge.errors import Unavailable
+from edge.links.mqtt import Session
+from edge.store.client import Store
+from edge.store.fitness import Memory, memory
+from edge.store.runs import active_jobs
+
+logger = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 5.0
+_NEARLY_FULL = 0.85
+
+
+class Health:
+    """What the gateway depends on; `sessions` are those with brokers, by who needs them."""
+
+    def __init__(self, store: Store) -> None:
+        self.sessions: dict[str, Session] = {}
+        self._store = store
+        self._filling_up = False
+
+    async def tell(self, notify: Notify, serving: str) -> None:
+        """Tell systemd again and again how we are and what we serve, until cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            notify(f"STATUS={await self.look()}; {serving}")
+
+    async def look(self) -> str:
+        """Say how we are."""
+        troubles = list(self._troubles())
+        try:
+            at_work = len(await active_jobs(self._store))
+            taken = await memory(self._store)
+        except Unavailable as error:
+            return "; ".join((error.message, *troubles))
+        self._warn_of(taken)
+        full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
+        return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full))
+
+    def _troubles(self) -> Iterator[str]:
+        if silent := self._store.heartbeat.silent():
+            yield f"no progress: {', '.join(silent)}"
+        if away := [name for name, session in self.sessions.items() if not session.connected]:
+            yield f"broker away: {', '.join(away)}"
+
+    def _warn_of(self, taken: Memory) -> None:
+        if taken.fullness >= _NEARLY_FULL and not self._filling_up:
+            advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
+            logger.warning("the store fills up", used=taken.used, limit=taken.limit, advice=advice)
+        self._filling_up = taken.fullness >= _NEARLY_FULL

@@ -1,0 +1,71 @@
+"""One look tells how the gateway is: what does not work comes first."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+import structlog
+
+from edge.app.health import Health
+from edge.config import MqttSettings, RedisSettings
+from edge.links.mqtt import open_session
+from edge.sim.broker import open_broker
+from edge.store import heartbeat
+from edge.store.client import Store, open_store
+from tests.conftest import WaitUntil
+from tests.store.servers import own_server
+
+
+async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
+    assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await Health(store).look())
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    assert (await Health(store).look()).startswith("1 job at work; ")
+
+
+async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, unique: str, wait_until: WaitUntil) -> None:
+    health = Health(store)
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        health.sessions["wrench"] = session
+        assert "broker" not in await health.look()
+        await broker.stop()
+        await wait_until(lambda: not session.connected)
+        assert (await health.look()).startswith("broker away: wrench; ")
+
+
+async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.01)
+    store.heartbeat.expect(["timers"])
+
+    async def hang() -> None:
+        store.heartbeat.beat()
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(hang(), name="timers")
+    await asyncio.sleep(0.05)
+    assert (await Health(store).look()).startswith("no progress: timers; ")
+    task.cancel()
+
+
+async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        health = Health(store)
+        used = int((await store.execute("INFO", "memory"))["used_memory"])
+        await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
+        with structlog.testing.capture_logs() as told:
+            for _ in range(2):
+                assert re.fullmatch(r"0 jobs at work; store \d\d% full", await health.look())
+        assert [each["event"] for each in told] == ["the store fills up"]
+        await server.kill()
+        assert (await health.look()).startswith("Redis does not answer: ")
+
+
+async def test_systemd_hears_it_again_and_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.app.health._LOOK_EVERY_S", 0.01)
+    told: asyncio.Queue[str] = asyncio.Queue()
+    telling = asyncio.create_task(Health(store).tell(told.put_nowait, "scopes station-1"))
+    for _ in range(2):
+        said = await asyncio.wait_for(told.get(), 5)
+        assert said.startswith("STATUS=0 jobs at work; ")
+        assert said.endswith("; scopes station-1")
+    telling.cancel()
