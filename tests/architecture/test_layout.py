@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from edge import __version__
 from edge.cli import COMMANDS
 from tests.architecture.sources import ROOT, modules, project_files, text
 
@@ -93,13 +94,17 @@ def test_the_lock_files_agree_with_each_other() -> None:
     assert locked["requirements-build.lock"].items() <= everything.items()
 
 
+def test_the_package_has_the_version_of_the_program() -> None:
+    assert text(Path("debian/changelog")).startswith(f"microdcs-edge ({__version__}) ")
+
+
 def test_what_people_are_told_to_make_can_be_made() -> None:
     targets = set(re.findall(r"^([a-z-]+):", text(Path("Makefile")), re.MULTILINE))
     told = {
         (str(path), target)
         for path in project_files()
         if path.suffix == ".md" or path.parts[0] == ".ci" or path.name == ".pre-commit-config.yaml"
-        for target in re.findall(r"\bmake ([a-z]+)\b(?=[^\w]|$)", "\n".join(_commands(path)))
+        for target in re.findall(r"\bmake ([a-z-]+)\b(?=[^\w]|$)", "\n".join(_commands(path)))
     }
     assert {(path, target) for path, target in told if target not in targets} == set()
 
