@@ -1,6 +1,6 @@
 """Job orders with their state and response."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -8,11 +8,12 @@ import msgspec
 from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.model.station import RESERVED_ID_STARTS
-from edge.store import changes
+from edge.store import changes, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
 from edge.store.keys import Keys
+from edge.store.version import Document
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
 RESPONSE_DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
@@ -22,7 +23,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job order as the station holds it; instants are milliseconds since the epoch.
 
     `correlation_id` is a UUID, constant for the life of the job: it is on every event about the job and is the
-    id of its response. `revision` is that of the stored document.
+    id of its response. `revision` is that of the stored document, which is `outdated` when it has the form of an older
+    version.
     """
 
     order: JobOrder
@@ -35,6 +37,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: int | None = None
     error: str | None = None
     revision: int = 1
+    outdated: bool = False
 
     @property
     def job_id(self) -> str:
@@ -56,6 +59,7 @@ def _milliseconds(instant: datetime) -> int:
 def _fields(job: Job) -> dict[str, str]:
     return {
         "_dataschema": DATASCHEMA,
+        version.FIELD: str(version.current(Document.JOB_ORDER)),
         "rev": str(job.revision),
         "scope": job.scope,
         "state": job.status.state.name,
@@ -70,15 +74,12 @@ def _fields(job: Job) -> dict[str, str]:
     }
 
 
-def _status(state: str, substate: str) -> JobStatus:
-    return JobStatus(JobState[state], SubState[substate] if substate else None)
-
-
-def _job(fields: dict[str, str]) -> Job:
+def _job(stored: Mapping[str, str]) -> Job:
+    fields = version.up_to_date(Document.JOB_ORDER, stored)
     return Job(
         order=msgspec.json.decode(fields["order"], type=JobOrder),
         scope=fields["scope"],
-        status=_status(fields["state"], fields["substate"]),
+        status=JobStatus(JobState[fields["state"]], SubState[fields["substate"]] if fields["substate"] else None),
         correlation_id=fields["correlation_id"],
         comment=msgspec.json.decode(fields["comment"], type=tuple[LocalizedText, ...]),
         stored_at=int(fields["stored_at"]),
@@ -86,12 +87,13 @@ def _job(fields: dict[str, str]) -> Job:
         ended_at=int(fields["ended_at"]) if fields["ended_at"] else None,
         error=fields["error"] or None,
         revision=int(fields["rev"]),
+        outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )
 
 
 def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, JobStatus]], now: int) -> Commit:
     """Write what changed of a job, keep the indexes, note each move; guarded by the revision of `before`."""
-    known = _fields(before) if before else {}
+    known = _fields(before) if before and not before.outdated else {}
     written = {name: text for name, text in _fields(job).items() if known.get(name) != text}
     parts = [
         unchanged(keys, job.job_id, before),
@@ -193,7 +195,8 @@ def save_response(keys: Keys, job: Job, response: JobResponse) -> Commit:
             operation(
                 "HSET",
                 key,
-                *("_dataschema", RESPONSE_DATASCHEMA, "scope", job.scope, "job_order_id", job.job_id),
+                *("_dataschema", RESPONSE_DATASCHEMA, version.FIELD, version.current(Document.JOB_RESPONSE)),
+                *("scope", job.scope, "job_order_id", job.job_id),
                 *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
             ),
             operation("ZADD", keys.jobresponse_list(job.scope), job.started_at or 0, response.job_response_id),
@@ -209,8 +212,15 @@ async def load(store: Store, job_id: str) -> Job | None:
 
 async def load_response(store: Store, job: Job) -> JobResponse | None:
     """Read the response of a job; None while it has not started."""
-    text = await store.execute("HGET", store.keys.jobresponse(job.correlation_id), "response")
-    return msgspec.json.decode(text, type=JobResponse) if text else None
+    return read_response(await store.execute("HGETALL", store.keys.jobresponse(job.correlation_id)))
+
+
+def read_response(stored: Mapping[str, str]) -> JobResponse | None:
+    """Read a response from the fields of its document; None when there are none."""
+    if not stored:
+        return None
+    fields = version.up_to_date(Document.JOB_RESPONSE, stored)
+    return msgspec.json.decode(fields["response"], type=JobResponse)
 
 
 async def find_by_correlation(store: Store, correlation_id: str) -> str | None:
@@ -234,9 +244,7 @@ async def list_ids(store: Store, scope: str) -> Sequence[str]:
 
 async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
     """Read where each job of a scope stands, the highest priority first."""
-    ids = await list_ids(store, scope)
-    found = await store.read([("HMGET", store.keys.joborder(each), "state", "substate") for each in ids]) if ids else []
-    return {job_id: _status(*texts) for job_id, texts in zip(ids, found, strict=True) if texts[0] is not None}
+    return {job.job_id: job.status for job in await load_all(store, scope)}
 
 
 async def load_all(store: Store, scope: str) -> list[Job]:

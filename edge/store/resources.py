@@ -6,9 +6,11 @@ import msgspec
 
 from edge.model.isa95 import WorkMaster
 from edge.model.station import Allowed, ResourceKind
+from edge.store import version
 from edge.store.client import Store
-from edge.store.commit import Commit, Revision, join, operation, spread
+from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.version import Document
 
 _SCOPE = "scope:"
 """Begins the name of the field of a work master that says that a scope lists it."""
@@ -18,11 +20,15 @@ DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDa
 
 def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     """Store a work master and allow it in the scope."""
-    text = msgspec.json.encode(work_master).decode()
+    written = {
+        "_dataschema": DATASCHEMA,
+        version.FIELD: str(version.current(Document.WORK_MASTER)),
+        "work_master": msgspec.json.encode(work_master).decode(),
+        f"{_SCOPE}{scope}": "",
+    }
     return join(
         (
-            operation("HSET", keys.workmaster(work_master.id), "_dataschema", DATASCHEMA, "work_master", text),
-            operation("HSET", keys.workmaster(work_master.id), f"{_SCOPE}{scope}", ""),
+            operation("HSET", keys.workmaster(work_master.id), *fields(written)),
             operation("HINCRBY", keys.workmaster(work_master.id), "rev", 1),
             operation("SADD", keys.workmaster_list(scope), work_master.id),
         )
@@ -87,12 +93,18 @@ async def load_allowed(store: Store, scope: str) -> Allowed:
 
 async def load_work_master(store: Store, work_master_id: str) -> WorkMaster | None:
     """Read a work master; None when there is none."""
-    text = await store.execute("HGET", store.keys.workmaster(work_master_id), "work_master")
-    return msgspec.json.decode(text, type=WorkMaster) if text else None
+    return _work_master(await store.execute("HGETALL", store.keys.workmaster(work_master_id)))
+
+
+def _work_master(stored: Mapping[str, str]) -> WorkMaster | None:
+    if not stored:
+        return None
+    fields = version.up_to_date(Document.WORK_MASTER, stored)
+    return msgspec.json.decode(fields["work_master"], type=WorkMaster)
 
 
 async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
     """Read the work masters of a scope."""
     ids = await store.execute("SMEMBERS", store.keys.workmaster_list(scope))
-    texts = await store.read([("HGET", store.keys.workmaster(each), "work_master") for each in sorted(ids)])
-    return [msgspec.json.decode(text, type=WorkMaster) for text in texts if text]
+    found = await store.read([("HGETALL", store.keys.workmaster(each)) for each in sorted(ids)])
+    return [master for stored in found if (master := _work_master(stored))]

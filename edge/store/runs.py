@@ -10,13 +10,16 @@ import msgspec
 
 from edge.sfc.run import Run, changed_fields, decode, encode, waits
 from edge.sfc.signal import Phase
+from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.version import Document
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
-_OWN_FIELDS = ("rev", "_dataschema", "recipe")
+_OWN_FIELDS = ("rev", "_dataschema", version.FIELD, "recipe")
 _OUTBOX = "outbox:"
+_VERSION = {version.FIELD: str(version.current(Document.RUN))}
 VISITOR = ""
 """The consumer of who only visits the store: any instance takes its outbox over."""
 
@@ -38,20 +41,21 @@ class StoredRun(msgspec.Struct, frozen=True):
 
     The first `revision` of a run is the instant of its start, and each decision adds one: no two runs of a job that
     was removed and stored again ever have the same, so that what is held of one is never taken for the other.
-    `outbox` holds the commands of this instance.
+    `outbox` holds the commands of this instance; `outdated` says that it was read in the form of an older version.
     """
 
     run: Run
     revision: int
     recipe: str
     outbox: Outbox = ()
+    outdated: bool = False
 
 
 def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:
     """Write a run that starts, in place of any earlier run of the same job."""
     run = started.run
     key = keys.sfc_execution(run.job_id)
-    own = {"rev": str(started.revision), "_dataschema": DATASCHEMA, "recipe": started.recipe}
+    own = {"rev": str(started.revision), "_dataschema": DATASCHEMA, **_VERSION, "recipe": started.recipe}
     if started.outbox:
         own[_OUTBOX + consumer] = _text(started.outbox)
     return join(
@@ -69,6 +73,8 @@ def update(keys: Keys, before: StoredRun, after: StoredRun, consumer: str) -> Co
     run = after.run
     key = keys.sfc_execution(run.job_id)
     written, removed = changed_fields(before.run, run)
+    if before.outdated:
+        written = encode(run) | _VERSION
     outbox, emptied = _changed_outbox(before.outbox, after.outbox, consumer)
     return join(
         (
@@ -145,13 +151,15 @@ def _index_waits(keys: Keys, scope: str, job_id: str, before: Mapping[str, int],
 
 async def load(store: Store, job_id: str) -> StoredRun | None:
     """Read the run of a job, with the outbox of this instance; None when it has none."""
-    found: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
-    if not found:
+    stored: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
+    if not stored:
         return None
+    found = version.up_to_date(Document.RUN, stored)
     own = (*_OWN_FIELDS, *(name for name in found if name.startswith(_OUTBOX)))
     run = decode({name: text for name, text in found.items() if name not in own})
     outbox = _read(found.get(_OUTBOX + store.consumer))
-    return StoredRun(run, int(found["rev"]), found["recipe"], outbox)
+    outdated = version.is_outdated(Document.RUN, stored)
+    return StoredRun(run, int(found["rev"]), found["recipe"], outbox, outdated)
 
 
 def _read(text: str | None) -> Outbox:

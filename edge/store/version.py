@@ -1,0 +1,58 @@
+"""The version of each kind of stored document: written with it, and brought up to date when an older one is read."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from edge.errors import Unavailable
+
+FIELD = "_version"
+"""The field of a document that says its version; a document without it is of the first."""
+
+
+class Document(StrEnum):
+    """The kinds of documents."""
+
+    JOB_ORDER = "job order"
+    JOB_RESPONSE = "job response"
+    WORK_MASTER = "work master"
+    RUN = "run"
+
+
+Fields = Mapping[str, str]
+Upgrade = Callable[[Fields], Fields]
+"""Gives the fields of the next version. It runs at each reading until the document changes and is written whole."""
+
+UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(dict.fromkeys(Document, ()))
+"""The first leads from version 1 to 2, the next from 2 to 3, and so on. None is ever taken away or changed."""
+
+
+def current(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:
+    """Give the version that we write."""
+    return len(upgrades[document]) + 1
+
+
+def up_to_date(
+    document: Document, fields: Fields, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES
+) -> Fields:
+    """Give the fields of a document as we write them, of whatever version it was read.
+
+    Raises Unavailable for a version that only a newer release of this software knows.
+    """
+    found, ours = int(fields.get(FIELD, 1)), current(document, upgrades)
+    if found > ours:
+        raise newer(document, found, ours)
+    for upgrade in upgrades[document][found - 1 :]:
+        fields = upgrade(fields)
+    return {**fields, FIELD: str(ours)} if found < ours else fields
+
+
+def is_outdated(document: Document, fields: Fields) -> bool:
+    """Tell whether a document, as it was read, has to be written whole when it changes."""
+    return int(fields.get(FIELD, 1)) < current(document)
+
+
+def newer(document: str, found: int, ours: int) -> Unavailable:
+    """Make the error of a version that we do not know."""
+    message = f"the store holds a {document} of version {found}; this release knows versions up to {ours}"
+    return Unavailable(message, "Install the newer release of microdcs-edge again, or give it another [redis] prefix.")

@@ -1,0 +1,123 @@
+"""What an earlier release has stored is read by this one, and what only a later one knows is refused by name."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.errors import Unavailable
+from edge.model.isa95 import JobResponse, WorkMaster
+from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.sfc.run import ActionState
+from edge.store import jobs, resources, runs, version
+from edge.store.client import Store
+from edge.store.version import FIELD, Document, Upgrade
+
+DOCUMENTS = Path(__file__).parent / "documents"
+SCOPE = "station-1"
+NOW = 1_700_000_000_000
+
+
+async def stored(store: Store, name: str) -> dict[str, dict[str, str]]:
+    """Put the documents of a release in the store, as they stood there."""
+    documents: dict[str, dict[str, str]] = json.loads((DOCUMENTS / name).read_text(encoding="utf-8"))
+    for key, fields in documents.items():
+        flat = [text for pair in fields.items() for text in pair]
+        await store.execute("HSET", f"{store.keys.prefix}:{key}", *flat)
+    return documents
+
+
+async def test_documents_of_the_first_version_are_read_whole(store: Store) -> None:
+    await stored(store, "version-1.json")
+    paused = await jobs.load(store, "J1")
+    assert paused
+    assert paused.status == JobStatus(JobState.INTERRUPTED, SubState.SUSPENDED)
+    assert (paused.order.priority, paused.earliest_start, paused.revision) == (7, NOW - 800_000, 3)
+    run = await runs.load(store, "J1")
+    assert run
+    assert run.run.associations["a@one"].state is ActionState.COMPLETED
+    assert run.run.paused
+    failed = await jobs.load(store, "J2")
+    assert failed
+    response = await jobs.load_response(store, failed)
+    assert response
+    assert response.description
+    assert response.description.text == failed.error
+    master = await resources.load_work_master(store, "linear")
+    assert master
+    assert master.id == "linear"
+
+
+async def test_a_document_of_the_first_version_can_be_changed(store: Store) -> None:
+    await stored(store, "version-1.json")
+    job = await jobs.load(store, "J3")
+    assert job
+    moved = msgspec.structs.replace(job, status=JobStatus(JobState.ABORTED), revision=job.revision + 1)
+    await store.commit(jobs.save(store.keys, job, moved, ((Cause.ABORT, moved.status),), NOW))
+    assert await jobs.load(store, "J3") == moved
+
+
+async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) -> None:
+    await stored(store, "version-1.json")
+    keys = store.keys
+    failed = await jobs.load(store, "J2")
+    assert failed
+    response = keys.jobresponse(failed.correlation_id)
+    for key in (keys.joborder("J2"), keys.sfc_execution("J2"), keys.workmaster("linear"), response):
+        await store.execute("HSET", key, FIELD, 99)
+    for reading, what in (
+        (jobs.load(store, "J2"), "job order"),
+        (runs.load(store, "J2"), "run"),
+        (resources.load_work_master(store, "linear"), "work master"),
+        (jobs.load_response(store, failed), "job response"),
+    ):
+        with pytest.raises(Unavailable, match=f"holds a {what} of version 99; this release knows versions up to 1"):
+            await reading
+
+
+async def test_what_is_written_bears_its_version(store: Store) -> None:
+    await stored(store, "version-1.json")
+    job, run = await jobs.load(store, "J1"), await runs.load(store, "J1")
+    assert job
+    assert run
+    keys = store.keys
+    new = msgspec.structs.replace(job, order=msgspec.structs.replace(job.order, job_order_id="new"))
+    await store.commit(jobs.save(keys, None, new, (), NOW))
+    await store.commit(jobs.save_response(keys, new, JobResponse(job_response_id="new", job_order_id="new")))
+    await store.commit(runs.create(keys, run, "edge"))
+    await store.commit(resources.save_work_master(keys, SCOPE, WorkMaster(id="new")))
+    for key in (keys.joborder("new"), keys.jobresponse("new"), keys.sfc_execution("J1"), keys.workmaster("new")):
+        assert await store.execute("HGET", key, FIELD) == "1"
+
+
+def renamed(fields: Mapping[str, str]) -> Mapping[str, str]:
+    return {("new" if name == "old" else name): text for name, text in fields.items()}
+
+
+def doubled(fields: Mapping[str, str]) -> Mapping[str, str]:
+    return {**fields, "new": fields["new"] * 2}
+
+
+TWO: Mapping[Document, tuple[Upgrade, ...]] = dict.fromkeys(Document, (renamed, doubled))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"old": "x"}, {"new": "xx", FIELD: "3"}),
+        ({"old": "x", FIELD: "1"}, {"new": "xx", FIELD: "3"}),
+        ({"new": "x", FIELD: "2"}, {"new": "xx", FIELD: "3"}),
+        ({"new": "x", FIELD: "3"}, {"new": "x", FIELD: "3"}),
+    ],
+)
+def test_each_upgrade_leads_to_the_next_version(fields: dict[str, str], expected: dict[str, str]) -> None:
+    before = dict(fields)
+    assert version.up_to_date(Document.RUN, fields, TWO) == expected
+    assert fields == before
+
+
+def test_there_is_a_fixture_of_every_version_there_has_been() -> None:
+    newest = max(version.current(document) for document in Document)
+    assert {each.name for each in DOCUMENTS.iterdir()} == {f"version-{number}.json" for number in range(1, newest + 1)}
