@@ -10,16 +10,13 @@ import click
 def schemas(directory: Path) -> None:
     """Write the JSON Schemas of all payloads, and of recipes.
 
-    DIRECTORY is made where it is missing. Schemas of payloads there are no longer are removed from it.
+    DIRECTORY is made where it is missing. What else is in it stays.
     """
     from edge.model.schemas import schemas as made
 
     try:
         directory.mkdir(parents=True, exist_ok=True)
         texts = dict(made())
-        for old in directory.glob("*.schema.json"):
-            if old.name not in texts:
-                old.unlink()
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
