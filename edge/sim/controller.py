@@ -54,7 +54,7 @@ class Controller:
         self._session = session
         self._delay = delay
         self._failing = failing
-        self._known: dict[tuple[str, str], None] = {}
+        self._known: dict[tuple[str, str], Message | None] = {}
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._accepted: asyncio.Queue[tuple[CloudEvent, str]] = asyncio.Queue()
 
@@ -76,6 +76,9 @@ class Controller:
             return
         phase = command.extensions.get("phase", "start")
         if (command.id, phase) in self._known:
+            # The broker may have forgotten our answer.
+            if answer := self._known[command.id, phase]:
+                await self._session.send(answer)
             self.duplicates.append(command)
             return
         self._remember(command.id, phase)
@@ -117,9 +120,13 @@ class Controller:
             answer = msgspec.structs.replace(
                 answer, mdcserrorkind="simulated", mdcserrormessage="the controller was told to fail"
             )
+        message = to_message(answer, answers_topic)
+        phase = command.extensions.get("phase", "start")
+        if (command.id, phase) in self._known:
+            self._known[command.id, phase] = message
         while True:
             try:
-                await self._session.send(to_message(answer, answers_topic))
+                await self._session.send(message)
             except Unavailable:
                 await asyncio.sleep(RETRY_SECONDS)
             else:

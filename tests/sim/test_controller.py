@@ -64,14 +64,28 @@ async def test_it_tightens_to_the_torque_that_was_asked_for(
     assert answers == [EquipmentAnswer(TIGHTEN.command_id, {"torque": 85.2, "angle": 41.5})]
 
 
-async def test_it_drops_a_command_that_is_sent_again(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
-    async with bench(mqtt, unique) as (equipment, answers, controller):
+async def test_it_drops_a_command_that_is_sent_again_while_it_works(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench(mqtt, unique, delay=0.2) as (equipment, answers, controller):
         for _ in range(3):
             await equipment.send(TIGHTEN)
         await wait_until(lambda: len(controller.duplicates) == 2)
         await equipment.send(replace(TIGHTEN, command_id="J1:tighten:2", attempt=2))
         await wait_until(lambda: len(answers) == 2)
     assert [answer.command_id for answer in answers] == ["J1:tighten:1", "J1:tighten:2"]
+
+
+async def test_it_repeats_its_answer_to_a_command_that_is_sent_again(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench(mqtt, unique) as (equipment, answers, controller):
+        await equipment.send(TIGHTEN)
+        await wait_until(lambda: answers)
+        await equipment.send(TIGHTEN)
+        await wait_until(lambda: len(answers) == 2)
+    assert answers[0] == answers[1]
+    assert len(controller.commands) == 1
 
 
 async def test_it_stops_a_command_and_does_not_answer_it(
