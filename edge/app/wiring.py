@@ -90,7 +90,7 @@ async def _open_equipment(
         if not (section.url or settings.mqtt.url):
             raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
         session = health.sessions[name] = await _open_session(stack, settings, name, section.url)
-        equipment = await open_equipment(name, section, session, answers, _source(settings))
+        equipment = await open_equipment(name, section, session, answers, settings.gateway.scopes, _source(settings))
         opened.append((equipment, section.type_ids))
     return routes_of(opened)
 
