@@ -17,6 +17,11 @@ COMMANDS = {
     "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",
+    "hw": "Detect and check the board, and write the files that it needs.",
+    "doctor": "Examine a gateway and all it depends on; say what to do.",
+    "backup": "Save settings, certificates, users and jobs of a gateway in one file.",
+    "restore": "Bring back what a backup has saved.",
+    "support-bundle": "Gather what support needs in one file, without secrets.",
     "sim": "Run simulated equipment against a broker.",
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""
@@ -33,8 +38,8 @@ class CommandTable(click.Group):
         """Imports the command of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"edge.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"edge.cli.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

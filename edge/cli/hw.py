@@ -1,0 +1,128 @@
+"""`edge hw`: which board this is, whether it is fit to be a gateway, and the files that make it one."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.visit import console, json_option, print_json
+
+if TYPE_CHECKING:
+    from edge.hardware.board import Board
+    from edge.hardware.computer import Computer
+    from edge.hardware.files import File
+
+_root_option = click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default="/",
+    help="Where the system is mounted, to prepare an image. [default: /]",
+)
+_board_option = click.option("--board", "name", help="The board. [default: the one that is detected]")
+
+
+@click.group()
+def hw() -> None:
+    """Detect and check the board, and write the files that it needs.
+
+    Profiles of boards are files in /usr/share/microdcs-edge/hw/boards.
+    """
+
+
+@hw.command(epilog="Example: edge hw detect")
+@_root_option
+@json_option
+def detect(root: Path, *, as_json: bool) -> None:
+    """Tell which board this is.
+
+    The exit status is 1 when no profile fits.
+    """
+    computer, name, board = _look(root, None)
+    if as_json:
+        print_json({"board": name, "name": board.name, "model": computer.model()})
+    else:
+        click.echo(f"{name}  {board.name}  ({computer.model() or 'does not say what it is'})")
+
+
+@hw.command(epilog="Example: edge hw check")
+@_board_option
+@_root_option
+@json_option
+def check(name: str | None, root: Path, *, as_json: bool) -> None:
+    """Check watchdog, real-time clock, GPIO, serial ports, clock, memory and storage.
+
+    The exit status is 1 when one is failing; a warning is none.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    from edge.hardware import check as points
+    from edge.hardware.check import Level
+
+    computer, _, board = _look(root, name)
+    findings = list(points.check(computer, board))
+    if as_json:
+        print_json(findings)
+    else:
+        colours = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}
+        rows = Table.grid(padding=(0, 2, 0, 0))
+        for each in findings:
+            rows.add_row(Text(each.level, style=colours[each.level]), Text(each.point), Text(each.found))
+            if each.advice:
+                rows.add_row("", "", Text(f"→ {each.advice}"))
+        console().print(rows)
+    if any(each.level is Level.FAILING for each in findings):
+        raise SystemExit(1)
+
+
+@hw.command(epilog="Example: edge hw apply --with rtc-ds3231 --dry-run")
+@_board_option
+@click.option("--with", "options", multiple=True, help="An option of the board, such as rtc-ds3231.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@_root_option
+@json_option
+def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Write what the board needs: udev rules, watchdog, journal, access of the service to devices, lines of config.txt.
+
+    Files that are as they should be stay untouched. What was written counts after a reboot.
+    """
+    from edge.hardware.board import installed
+    from edge.hardware.files import wanted_files, write
+
+    computer, chosen, board = _look(root, name)
+    files = wanted_files(computer, board, installed(), options)
+    changed = [str(file.path) for file in files if file.differs] if dry_run else [*map(str, write(files))]
+    if as_json:
+        print_json({"board": chosen, "changed": changed})
+        return
+    if dry_run:
+        click.echo("".join(line for file in files for line in _difference(file)), nl=False)
+    for path in changed:
+        click.echo(f"{'would write' if dry_run else 'wrote'} {path}")
+    click.echo(_summary(chosen, len(changed), dry_run=dry_run))
+
+
+def _look(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
+    """Give the computer, and the board it is or is said to be."""
+    from edge.hardware.board import installed, named, read_boards
+    from edge.hardware.computer import Computer
+    from edge.hardware.detect import detect as found
+
+    computer = Computer(root)
+    boards = read_boards(installed() / "boards")
+    chosen = name or found(computer, boards)
+    return computer, chosen, named(boards, chosen)
+
+
+def _difference(file: "File") -> Iterator[str]:
+    before = (file.present or "").splitlines(keepends=True)
+    now = file.wanted.splitlines(keepends=True)
+    return difflib.unified_diff(before, now, str(file.path), str(file.path))
+
+
+def _summary(board: str, changed: int, *, dry_run: bool) -> str:
+    if not changed:
+        return f"{board}: every file is as it should be"
+    return f"{board}: nothing was written" if dry_run else f"{board}: reboot, then: edge hw check"

@@ -1,0 +1,107 @@
+"""What a Linux computer says of itself below /proc, /sys, /dev and /etc; or an image of one, mounted elsewhere."""
+
+import ctypes
+import fcntl
+import os
+import re
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_CHIP_INFO = struct.Struct("32s32sI")
+_GET_CHIP_INFO = 0x8044B401
+"""GPIO_GET_CHIPINFO_IOCTL of linux/gpio.h: name, label, number of lines."""
+
+_TIMEX_BYTES = 208
+_TIME_ERROR = 5
+"""What adjtimex(2) answers while nobody keeps the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file system and how it is mounted."""
+
+    device: str
+    kind: str
+    options: tuple[str, ...]
+
+
+def chip_label(device: Path) -> str | None:
+    """Ask the kernel for the label of a GPIO chip; None when it does not tell us."""
+    try:
+        chip = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        answer = fcntl.ioctl(chip, _GET_CHIP_INFO, bytes(_CHIP_INFO.size))
+    except OSError:
+        return None
+    finally:
+        os.close(chip)
+    return str(_CHIP_INFO.unpack(answer)[1].rstrip(b"\0").decode(errors="replace"))
+
+
+def clock_is_kept() -> bool:
+    """Tell whether the kernel knows that somebody (NTP, PTP) keeps its clock."""
+    nothing_to_set = ctypes.create_string_buffer(_TIMEX_BYTES)
+    return ctypes.CDLL(None, use_errno=True).adjtimex(nothing_to_set) not in {-1, _TIME_ERROR}
+
+
+@dataclass(frozen=True, slots=True)
+class Computer:
+    """A computer below a root; what only a kernel can tell comes from two functions."""
+
+    root: Path = Path("/")
+    chip_label: Callable[[Path], str | None] = chip_label
+    clock_is_kept: Callable[[], bool] = clock_is_kept
+
+    def path(self, name: str) -> Path:
+        """Give where a file of the computer is, seen from here."""
+        return self.root / name.lstrip("/")
+
+    def read(self, name: str) -> str:
+        """Read a file; empty when there is none. The kernel ends its words with NUL: here they are lines."""
+        try:
+            return self.path(name).read_bytes().decode(errors="replace").replace("\0", "\n").strip()
+        except OSError:
+            return ""
+
+    def model(self) -> str:
+        """Give what the board calls itself; empty when it does not."""
+        vendor, product = (self.read(f"/sys/class/dmi/id/{key}") for key in ("sys_vendor", "product_name"))
+        return self.read("/proc/device-tree/model") or " ".join(filter(None, (vendor, product)))
+
+    def is_virtual(self) -> bool:
+        """Tell whether this is a container or a virtual machine."""
+        hypervisor = re.search(r"^flags\s*:.*\bhypervisor\b", self.read("/proc/cpuinfo"), re.MULTILINE)
+        return bool(hypervisor) or self.path("/run/systemd/container").exists()
+
+    def gpio_chips(self) -> Iterator[str]:
+        """Give the labels of the GPIO chips."""
+        for device in sorted(self.path("/dev").glob("gpiochip*")):
+            if label := self.chip_label(device):
+                yield label
+
+    def memory_mb(self) -> int:
+        """Give the size of the memory in MiB; 0 when it is not known."""
+        found = re.search(r"^MemTotal:\s*(\d+) kB", self.read("/proc/meminfo"), re.MULTILINE)
+        return int(found[1]) // 1024 if found else 0
+
+    def mount_of(self, name: str) -> Mount | None:
+        """Find the file system that a directory is on."""
+        best, found = "", None
+        for line in self.read("/proc/mounts").splitlines():
+            device, raw, kind, options, *_ = line.split(" ")
+            point = raw.replace("\\040", " ")
+            holds = name == point or name.startswith(point.rstrip("/") + "/")
+            if holds and len(point) >= len(best):
+                best, found = point, Mount(device, kind, tuple(options.split(",")))
+        return found
+
+    def medium_of(self, mount: Mount) -> str:
+        """Tell what a file system is on: `SD`, `MMC` (eMMC), `disk` (SATA, NVMe, ...) or `memory`."""
+        if mount.kind in {"tmpfs", "ramfs", "overlay"}:
+            return "memory"
+        card = re.match(r"/dev/(mmcblk\d+)", mount.device)
+        return (self.read(f"/sys/block/{card[1]}/device/type") or "SD") if card else "disk"

@@ -1,0 +1,119 @@
+"""The files that make a computer of a board a gateway, and how they get there: each whole or not at all."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge.errors import Refused
+from edge.hardware.board import Board, Boot
+from edge.hardware.computer import Computer
+
+_INCLUDED = "microdcs-edge.txt"
+_HEAD = "# Written by `edge hw apply`: it writes this file anew when it is called again.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it is to be, and as it is now: None when there is none."""
+
+    path: Path
+    wanted: str
+    present: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Tell whether there is anything to write."""
+        return self.wanted != self.present
+
+
+def wanted_files(computer: Computer, board: Board, installed: Path, options: Iterable[str] = ()) -> list[File]:
+    """Give every file that the board needs; `options` are some of the board's own. Raises Refused."""
+    texts = dict(_common(installed))
+    if board.watchdog:
+        texts["etc/systemd/system.conf.d/50-microdcs-edge.conf"] = (
+            f"{_HEAD}\n[Manager]\nRuntimeWatchdogSec={board.watchdog.timeout_s}\n"
+        )
+    if board.watchdog or board.gpio or board.serial or board.boot:
+        texts["etc/systemd/system/microdcs-edge.service.d/50-hardware.conf"] = _access(board)
+    texts |= _firmware(computer, board.boot, list(options))
+    return [File(computer.path(name), text, _present(computer.path(name))) for name, text in texts.items()]
+
+
+def write(files: Iterable[File]) -> list[Path]:
+    """Write what differs; give what was written. Raises Refused when it cannot be written."""
+    written = []
+    for file in files:
+        if file.differs:
+            _replace(file.path, file.wanted)
+            written.append(file.path)
+    return written
+
+
+def _common(installed: Path) -> Iterator[tuple[str, str]]:
+    """Give what every board needs, as it came with the program."""
+    for target, source in (
+        ("etc/udev/rules.d/60-microdcs-edge.rules", "udev/60-microdcs-edge.rules"),
+        ("etc/systemd/journald.conf.d/50-microdcs-edge.conf", "systemd/journald.conf"),
+        ("etc/sysusers.d/microdcs-edge-hardware.conf", "systemd/sysusers.conf"),
+    ):
+        yield target, (installed / source).read_text(encoding="utf-8")
+
+
+def _access(board: Board) -> str:
+    """Write the drop-in that lets the gateway's unit open what the board has: serial ports, free GPIO lines."""
+    lines = [
+        "PrivateDevices=no",
+        "DeviceAllow=char-hidraw rw",
+        "DeviceAllow=char-ttyACM rw",
+        "DeviceAllow=char-ttyUSB rw",
+    ]
+    lines += (f"DeviceAllow={serial.port} rw" for serial in board.serial)
+    lines.append("SupplementaryGroups=dialout")
+    if board.gpio:
+        lines += ["DeviceAllow=char-gpiochip rw", "SupplementaryGroups=gpio"]
+    return "\n".join([_HEAD, "[Service]", *lines, ""])
+
+
+def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iterator[tuple[str, str]]:
+    """Give the file that config.txt includes, and config.txt with the line that includes it."""
+    known = boot.options if boot else {}
+    if unknown := sorted(set(options) - set(known)):
+        advice = f"It knows: {', '.join(known)}" if known else "It knows no options"
+        raise Refused("board", f"the board has no option {', '.join(unknown)}", advice)
+    if boot is None:
+        return
+    lines = [*boot.lines, *(line for option in sorted(set(options)) for line in known[option])]
+    yield f"{boot.directory}/{_INCLUDED}", "\n".join([_HEAD, *lines, ""])
+    config = computer.path(f"{boot.directory}/config.txt")
+    present = _present(config)
+    if present is None:
+        raise Refused("board", f"there is no {config}", "Is this the board you named? Is the boot partition mounted?")
+    if f"include {_INCLUDED}" not in present.splitlines():
+        # Whatever filter the file ends in, what follows is for every board.
+        present = f"{present.rstrip()}\n\n[all]\ninclude {_INCLUDED}\n"
+    yield f"{boot.directory}/config.txt", present
+
+
+def _present(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused("file", f"{path}: cannot be read: {error}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file beside, see it on the disk, and put it in place."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", encoding="utf-8") as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        beside.chmod(0o644)
+        beside.replace(path)
+    except OSError as error:
+        raise Refused("file", f"{path}: cannot be written: {error.strerror}", "Is this to be done as root?") from error

@@ -1,0 +1,55 @@
+"""`edge hw` tells what board there is and whether it is fit, and writes only what it is told to."""
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from edge.cli import main
+from tests.hardware.computers import HEALTHY, computer
+
+
+def hw(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["hw", *arguments, "--root", str(root)])
+
+
+def test_the_board_is_told(tmp_path: Path) -> None:
+    computer(tmp_path, HEALTHY)
+    assert hw(tmp_path, "detect").output == "rpi4  Raspberry Pi 4  (Raspberry Pi 4 Model B Rev 1.4)\n"
+    assert json.loads(hw(tmp_path, "detect", "--json").output)["board"] == "rpi4"
+
+
+def test_a_board_that_nobody_knows_ends_with_status_1_and_advice(tmp_path: Path) -> None:
+    answer = hw(tmp_path, "detect")
+    assert answer.exit_code == 1
+    assert "--board" in answer.stderr
+
+
+def test_a_check_tells_every_point_and_fails_only_for_what_is_failing(tmp_path: Path) -> None:
+    computer(tmp_path, HEALTHY | {"/dev/serial0": None})
+    answer = hw(tmp_path, "check")
+    assert answer.exit_code == 0
+    assert "there is no /dev/serial0" in answer.output
+    computer(tmp_path, {"/etc/redis/redis-microdcs.conf": "appendonly no\n"})
+    failing = hw(tmp_path, "check", "--board", "sim", "--json")
+    assert failing.exit_code == 1
+    assert {each["level"] for each in json.loads(failing.output)} >= {"ok", "failing"}
+
+
+def test_a_dry_run_shows_the_difference_and_writes_nothing(tmp_path: Path) -> None:
+    computer(tmp_path, HEALTHY)
+    before = sorted(tmp_path.rglob("*"))
+    answer = hw(tmp_path, "apply", "--dry-run", "--with", "rtc-ds3231")
+    assert answer.exit_code == 0
+    assert "+include microdcs-edge.txt\n" in answer.output
+    assert "+dtoverlay=i2c-rtc,ds3231\n" in answer.output
+    assert "rpi4: nothing was written\n" in answer.output
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_second_call_finds_everything_as_it_should_be(tmp_path: Path) -> None:
+    computer(tmp_path, HEALTHY)
+    assert "rpi4: reboot, then: edge hw check\n" in hw(tmp_path, "apply").output
+    assert hw(tmp_path, "apply").output == "rpi4: every file is as it should be\n"
+    assert json.loads(hw(tmp_path, "apply", "--json").output) == {"board": "rpi4", "changed": []}
+    assert hw(tmp_path, "apply", "--dry-run").output == "rpi4: every file is as it should be\n"

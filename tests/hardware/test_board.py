@@ -1,0 +1,62 @@
+"""Board profiles are what their schema says, and a faulty one is told with its file."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from edge.errors import Refused, SettingsError
+from edge.hardware.board import Board, installed, named, read_boards
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "schemas" / "board.schema.json"
+PROFILES = sorted((ROOT / "hw" / "boards").glob("*.toml"))
+
+
+def test_the_schema_says_what_the_program_reads() -> None:
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Board)}
+    text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == text, f"{SCHEMA.name} is to be:\n{text}"
+
+
+@pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
+def test_a_profile_keeps_to_the_schema(file: Path) -> None:
+    jsonschema.validate(tomllib.loads(file.read_text(encoding="utf-8")), json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def test_the_boards_of_the_plan_are_there() -> None:
+    assert set(read_boards(installed() / "boards")) == {
+        "cm4",
+        "ipc-x86",
+        "revpi-connect-4",
+        "revpi-connect-5",
+        "rpi4",
+        "rpi5",
+        "sim",
+    }
+
+
+def test_every_faulty_profile_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("name = 3")
+    (tmp_path / "b.toml").write_text("name = ")
+    (tmp_path / "c.toml").write_text('name = "C"\nwatchdgo = 1\n[detect]\n')
+    with pytest.raises(SettingsError) as raised:
+        read_boards(tmp_path)
+    assert [problem.partition(":")[0] for problem in raised.value.problems] == [
+        str(tmp_path / f"{name}.toml") for name in "abc"
+    ]
+    assert "watchdgo" in raised.value.problems[2]
+
+
+def test_a_directory_without_profiles_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no board profile"):
+        read_boards(tmp_path)
+
+
+def test_a_board_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(Refused) as raised:
+        named(read_boards(installed() / "boards"), "rpi3")
+    assert "rpi4" in raised.value.advice

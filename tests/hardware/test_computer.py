@@ -1,0 +1,53 @@
+"""What a computer says of itself is read from its files, and no file that is missing is an error."""
+
+from pathlib import Path
+
+from edge.hardware.computer import Computer, Mount, chip_label, clock_is_kept
+from tests.hardware.computers import HEALTHY, computer
+
+
+def test_a_computer_that_says_nothing_is_read_all_the_same(tmp_path: Path) -> None:
+    mute = computer(tmp_path, {})
+    assert (mute.model(), mute.is_virtual(), mute.memory_mb(), list(mute.gpio_chips())) == ("", False, 0, [])
+    assert mute.mount_of("/var") is None
+
+
+def test_a_pi_says_its_model_memory_and_chips(tmp_path: Path) -> None:
+    pi = computer(tmp_path, HEALTHY)
+    assert pi.model() == "Raspberry Pi 4 Model B Rev 1.4"
+    assert pi.memory_mb() == 3793
+    assert list(pi.gpio_chips()) == ["pinctrl-bcm2711"]
+
+
+def test_an_ipc_says_its_maker_and_product(tmp_path: Path) -> None:
+    dmi = {"/sys/class/dmi/id/sys_vendor": "ACME\n", "/sys/class/dmi/id/product_name": "Box 3000\n"}
+    assert computer(tmp_path, dmi).model() == "ACME Box 3000"
+
+
+def test_the_innermost_and_last_mount_counts(tmp_path: Path) -> None:
+    mounts = (
+        "/dev/sda1 / ext4 rw 0 0",
+        "/dev/sda2 /var ext4 rw 0 0",
+        "/dev/sda3 /var/lib\\040x xfs rw 0 0",
+        "/dev/sdb1 /var ext4 ro 0 0",
+    )
+    pi = computer(tmp_path, {"/proc/mounts": "\n".join(mounts)})
+    assert pi.mount_of("/var/lib") == Mount("/dev/sdb1", "ext4", ("ro",))
+    assert pi.mount_of("/var/lib x/y") == Mount("/dev/sda3", "xfs", ("rw",))
+    assert pi.mount_of("/variety") == Mount("/dev/sda1", "ext4", ("rw",))
+
+
+def test_the_medium_of_a_mount_is_told(tmp_path: Path) -> None:
+    pi = computer(tmp_path, HEALTHY | {"/sys/block/mmcblk1/device/type": "MMC\n"})
+    assert [
+        pi.medium_of(Mount(device, kind, ()))
+        for device, kind in (("/dev/mmcblk0p2", "ext4"), ("/dev/mmcblk1p1", "ext4"), ("/dev/nvme0n1p2", "ext4"))
+    ] == ["SD", "MMC", "disk"]
+    assert pi.medium_of(Mount("overlayroot", "overlay", ())) == "memory"
+
+
+def test_the_kernel_of_this_machine_answers() -> None:
+    assert clock_is_kept() in {True, False}
+    assert chip_label(Path("/dev/null")) is None
+    assert chip_label(Path("/dev/none")) is None
+    assert Computer().memory_mb() > 0

@@ -1,0 +1,113 @@
+"""The files that a board needs are right for the programs that read them, and are written once."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from edge.errors import Refused
+from edge.hardware.board import installed, read_boards
+from edge.hardware.files import wanted_files, write
+from tests.hardware.computers import HEALTHY, computer
+
+HW = Path(__file__).parents[2] / "hw"
+BOARDS = read_boards(installed() / "boards")
+CONFIG = "boot/firmware/config.txt"
+
+
+def texts(root: Path, board: str, *options: str) -> dict[str, str]:
+    files = wanted_files(computer(root, HEALTHY), BOARDS[board], HW, options)
+    return {str(file.path.relative_to(root)): file.wanted for file in files}
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_what_is_written_once_is_as_it_should_be(tmp_path: Path, board: str) -> None:
+    pi = computer(tmp_path, HEALTHY)
+    options = BOARDS[board].boot.options if BOARDS[board].boot else {}  # type: ignore[union-attr]
+    written = write(wanted_files(pi, BOARDS[board], HW, options))
+    assert tmp_path / "etc/udev/rules.d/60-microdcs-edge.rules" in written
+    again = wanted_files(pi, BOARDS[board], HW, options)
+    assert [file.path for file in again if file.differs] == []
+    assert write(again) == []
+    assert not list(tmp_path.rglob(".*.new"))
+
+
+def test_the_watchdog_is_fed_as_the_chip_can_bear(tmp_path: Path) -> None:
+    assert "RuntimeWatchdogSec=14\n" in texts(tmp_path, "rpi4")["etc/systemd/system.conf.d/50-microdcs-edge.conf"]
+
+
+def test_the_service_may_open_what_the_board_has(tmp_path: Path) -> None:
+    drop_in = "etc/systemd/system/microdcs-edge.service.d/50-hardware.conf"
+    pi, revpi = texts(tmp_path, "rpi5")[drop_in], texts(tmp_path, "revpi-connect-4")[drop_in]
+    assert "DeviceAllow=char-gpiochip rw\n" in pi
+    assert "DeviceAllow=/dev/ttyAMA0 rw\n" in pi
+    assert "gpio" not in revpi
+    assert drop_in not in texts(tmp_path, "sim")
+
+
+def test_config_txt_gets_one_line_and_keeps_the_rest(tmp_path: Path) -> None:
+    config = texts(tmp_path, "rpi4")[CONFIG]
+    assert config == "dtparam=audio=on\n\n[cm4]\notg_mode=1\n\n[all]\ninclude microdcs-edge.txt\n"
+
+
+def test_an_option_is_written_when_it_is_asked_for(tmp_path: Path) -> None:
+    included = "boot/firmware/microdcs-edge.txt"
+    assert "ds3231" not in texts(tmp_path, "rpi4")[included]
+    assert "dtoverlay=i2c-rtc,ds3231\n" in texts(tmp_path, "rpi4", "rtc-ds3231")[included]
+
+
+def test_an_option_that_the_board_does_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no option turbo"):
+        texts(tmp_path, "rpi4", "turbo")
+    with pytest.raises(Refused, match="no option rtc-ds3231"):
+        texts(tmp_path, "ipc-x86", "rtc-ds3231")
+
+
+def test_a_boot_partition_that_is_not_there_is_told(tmp_path: Path) -> None:
+    bare = computer(tmp_path, HEALTHY | {f"/{CONFIG}": None})
+    with pytest.raises(Refused, match=r"there is no .*config\.txt"):
+        wanted_files(bare, BOARDS["rpi4"], HW)
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    pi = computer(tmp_path, HEALTHY | {"/etc/udev": "a file where a directory belongs"})
+    with pytest.raises(Refused):
+        write(wanted_files(pi, BOARDS["rpi4"], HW))
+
+
+@pytest.mark.parametrize("rules", sorted((HW / "udev").glob("*.rules")), ids=lambda file: file.name)
+def test_udev_understands_the_rules(rules: Path, tmp_path: Path) -> None:
+    udevadm = shutil.which("udevadm")
+    if not udevadm or subprocess.run([udevadm, "verify", "--help"], check=False, capture_output=True).returncode:
+        pytest.skip("needs udevadm verify, of systemd 254 and newer")
+    examples = tmp_path / rules.name
+    examples.write_text(rules.read_text(encoding="utf-8").replace("\n#SUBSYSTEM", "\nSUBSYSTEM"), encoding="utf-8")
+    # Elsewhere than on a gateway the group of GPIO chips is not there.
+    command = [udevadm, "verify", "--resolve-names=never", "--no-style", str(examples)]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
+@pytest.mark.parametrize("source", sorted((HW / "overlays").glob("*.dts")), ids=lambda file: file.stem)
+def test_a_device_tree_overlay_compiles(source: Path, tmp_path: Path) -> None:
+    if not (dtc := shutil.which("dtc")):
+        pytest.skip("needs dtc: apt install device-tree-compiler")
+    made = tmp_path / "overlay.dtbo"
+    compiled = subprocess.run(
+        [dtc, "-@", "-W", "no-unit_address_vs_reg", "-I", "dts", "-O", "dtb", "-o", made, source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (compiled.returncode, compiled.stderr) == (0, "")
+    assert made.read_bytes().startswith(bytes.fromhex("d00dfeed"))
+
+
+def test_nothing_that_is_written_can_be_opened_by_root_only(tmp_path: Path) -> None:
+    os.umask(before := os.umask(0o077))
+    try:
+        (first, *_) = write(wanted_files(computer(tmp_path, HEALTHY), BOARDS["sim"], HW))
+        assert first.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
