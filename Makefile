@@ -31,8 +31,8 @@ demo: setup ## Run a whole job on real parts; KEEP=1 leaves it running for an OP
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
 
-fuzz: setup ## Send 100,000 mutilated calls to a live OPC UA server
-	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py $(ARGS)
+fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and over MQTT
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py tests/northbound/test_inbox_fuzz.py $(ARGS)
 
 schemas: setup ## Write schemas/ from the models
 	@$(BIN)/edge schemas schemas

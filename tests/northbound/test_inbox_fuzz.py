@@ -1,10 +1,13 @@
 """Whatever the inbox is sent, it answers once, never with a defect of its own, and goes on."""
 
+import asyncio
 import json
+import os
 import uuid
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,10 +18,23 @@ from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import METHODS
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import KINDS
-from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, attributes_of, order
+from edge.store import refused
+from edge.store.client import Store
+from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, attributes_of, order, status_of
+
+CALLS = int(os.environ.get("EDGE_FUZZ", "3000"))
+AT_A_TIME = 10
 
 Sent = tuple[bytes, str, dict[str, str]]
 """Payload, content type and attributes."""
+
+
+class Doubled(dict[str, str]):
+    """Attributes of which each is sent twice, first with another value."""
+
+    def items(self) -> list[tuple[str, str]]:  # type: ignore[override]
+        return [pair for name, value in super().items() for pair in ((name, f"not {value}"), (name, value))]
+
 
 FIELDS = st.sampled_from(
     [
@@ -79,6 +95,13 @@ def sent(call: tuple[str, object], further: dict[str, str], way: str, noise: byt
             return json.dumps(attributes | further | {"data": data}).encode(), STRUCTURED_JSON, {}
         case "odd attributes":
             return json.dumps(data).encode(), "application/json", attributes | further
+        case "attributes twice":
+            return json.dumps(data).encode(), "application/json", Doubled(attributes | further)
+        case "deep":
+            depth = 10 * len(noise) + 1
+            return b"[" * depth + b"]" * depth, "application/json", attributes
+        case "huge":
+            return json.dumps({"JobOrder": {"JobOrderID": "x" * 5000 * len(noise)}}).encode(), "", attributes
         case _:
             return noise, MSGPACK if noise[:1] < b"\x80" else "application/json", attributes
 
@@ -87,21 +110,37 @@ MESSAGES = st.builds(
     sent,
     NEAR_CALLS,
     FURTHER,
-    st.sampled_from(["binary", "messagepack", "structured", "odd attributes", "noise"]),
+    st.sampled_from(
+        ["binary", "messagepack", "structured", "odd attributes", "noise", "attributes twice", "deep", "huge"]
+    ),
     st.binary(max_size=60),
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(message=MESSAGES)
-async def test_whatever_comes_is_answered_once(mes: Caller, message: Sent) -> None:
-    payload, content_type, attributes = message
-    answer = await mes.ask(payload, attributes, content_type=content_type)
-    kind = answer.user_properties.get("mdcserrorkind")
-    assert kind != "internal", answer.user_properties["mdcserrormessage"]
-    if kind is None and answer.payload:
-        assert ReturnStatus(return_status(answer))
+CORRELATIONS = st.sampled_from([b"", b"no uuid ", b"\xff\xfe", bytes(16), b"x" * 200])
+"""What stands before the number that makes correlation data unique; nothing: a UUID."""
+
+
+@pytest.mark.timeout(60 + CALLS // 50)
+@settings(max_examples=CALLS // AT_A_TIME, deadline=None, suppress_health_check=list(HealthCheck))
+@given(batch=st.lists(st.tuples(MESSAGES, CORRELATIONS), min_size=AT_A_TIME, max_size=AT_A_TIME), unasked=MESSAGES)
+async def test_whatever_comes_is_answered_once(mes: Caller, batch: list[tuple[Sent, bytes]], unasked: Sent) -> None:
+    payload, content_type, attributes = unasked
+    await mes.session.send(Message(mes.topics.commands, payload, content_type=content_type, user_properties=attributes))
+    answers = await asyncio.gather(*(ask(mes, message, correlation) for message, correlation in batch))
+    for answer in answers:
+        kind = answer.user_properties.get("mdcserrorkind")
+        assert kind != "internal", answer.user_properties["mdcserrormessage"]
+        if kind is None and answer.payload:
+            assert ReturnStatus(return_status(answer))
     assert mes.unasked == []
+
+
+async def ask(mes: Caller, message: Sent, correlation: bytes) -> Message:
+    payload, content_type, attributes = message
+    number = uuid.uuid4().bytes
+    correlation_data = correlation + number if correlation else number
+    return await mes.ask(payload, attributes, content_type=content_type, correlation_data=correlation_data)
 
 
 def return_status(answer: Message) -> int:
@@ -110,6 +149,8 @@ def return_status(answer: Message) -> int:
     return status
 
 
-async def test_calls_go_on_after_all_that(mes: Caller) -> None:
-    answer = await mes.call("Store", order("J1"))
-    assert msgspec.json.decode(answer.payload) == {"ReturnStatus": 1}
+async def test_what_was_refused_is_counted_and_the_next_call_is_taken(mes: Caller, store: Store) -> None:
+    answers = [await mes.ask(b"\xff" * each, {}, correlation_data=b"%d" % each) for each in range(1, 20)]
+    assert {answer.user_properties["mdcserrorkind"] for answer in answers} == {"unreadable"}
+    assert await refused.count(store) == 19
+    assert status_of(await mes.call("Store", order("J1"))) == ReturnStatus.NO_ERROR
