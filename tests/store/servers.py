@@ -20,7 +20,8 @@ def free_port() -> int:
 class Server:
     """One server process on a Unix socket, with its data in a directory."""
 
-    def __init__(self, directory: Path, options: tuple[str, ...]) -> None:
+    def __init__(self, directory: Path, options: tuple[str, ...], program: str = "") -> None:
+        self._program = program or str(_binary.get_binary_path())
         self.url = f"unix://{directory}/valkey.sock"
         self._directory = directory
         self._options = options
@@ -29,7 +30,7 @@ class Server:
     async def start(self) -> None:
         """Start it and wait until it has read its data; a refusal is an answer, too."""
         self._process = await asyncio.create_subprocess_exec(
-            *(str(_binary.get_binary_path()), "--dir", str(self._directory), "--unixsocket", self.url[7:]),
+            *(self._program, "--dir", str(self._directory), "--unixsocket", self.url[7:]),
             *("--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "always", *self._options),
             stdout=asyncio.subprocess.DEVNULL,
         )
@@ -69,9 +70,9 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def own_server(directory: Path, *options: str) -> AsyncIterator[Server]:
-    """Run a server of the test's own."""
-    server = Server(directory, options)
+async def own_server(directory: Path, *options: str, program: str = "") -> AsyncIterator[Server]:
+    """Run a server of the test's own: the Valkey we bring, unless another program is named."""
+    server = Server(directory, options, program)
     await server.start()
     try:
         yield server

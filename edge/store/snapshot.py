@@ -1,0 +1,178 @@
+"""Everything the store holds, as it was at one instant: read from one server, written to another of any version."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from importlib import resources
+from typing import Any, assert_never
+
+import msgspec
+
+from edge.store.client import Store
+from edge.store.commit import Commit, fields, join, operation, spread
+from edge.store.keys import Keys
+
+_SNAPSHOT_LUA = resources.files("edge.store").joinpath("lua/snapshot.lua").read_bytes()
+_BATCH = 200
+_STAGING = "restore"
+"""What follows the prefix of keys that are not in their place yet."""
+
+Tell = Callable[[int], None]
+"""Told how many keys have been written so far."""
+
+
+class _Key(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+    """A key without its prefix, and when it is to go, in milliseconds since the epoch."""
+
+    key: str
+    expires_at: int | None = None
+
+
+class Text(_Key, frozen=True, tag="string"):
+    """A string."""
+
+    value: str
+
+
+class Hash(_Key, frozen=True, tag="hash"):
+    """Fields and their values."""
+
+    value: dict[str, str]
+
+
+class Set(_Key, frozen=True, tag="set"):
+    """Members."""
+
+    value: list[str]
+
+
+class SortedSet(_Key, frozen=True, tag="zset"):
+    """Members and their scores, as the server writes these."""
+
+    value: list[tuple[str, str]]
+
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A consumer group: how far it is, and which entry is with whom."""
+
+    name: str
+    last_delivered: str
+    pending: list[tuple[str, str]]
+
+
+class Stream(_Key, frozen=True, tag="stream"):
+    """Entries with their fields, the last id there was, and the groups."""
+
+    value: list[tuple[str, dict[str, str]]]
+    last_id: str
+    groups: list[Group]
+
+
+Kept = Text | Hash | Set | SortedSet | Stream
+
+
+async def take(store: Store, now: int) -> list[Kept]:
+    """Read everything at one instant, but who is there just now; the server answers nobody else meanwhile."""
+    found = await store.execute("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
+    kept = (_kept(now, *each) for each in found)
+    return sorted((each for each in kept if not _is_of_the_moment(each)), key=lambda each: each.key)
+
+
+def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> Kept:
+    expires_at = now + ttl if ttl >= 0 else None
+    match kind:
+        case "string":
+            return Text(key=key, expires_at=expires_at, value=content)
+        case "hash":
+            return Hash(key=key, expires_at=expires_at, value=_pairs(content))
+        case "set":
+            return Set(key=key, expires_at=expires_at, value=sorted(content))
+        case "zset":
+            return SortedSet(key=key, expires_at=expires_at, value=list(_pairs(content).items()))
+        case _:
+            last_id, groups = rest
+            entries = [(entry_id, _pairs(flat)) for entry_id, flat in content]
+            described = [Group(name, last, [(each[0], each[1]) for each in held]) for name, last, held in groups]
+            return Stream(key=key, expires_at=expires_at, value=entries, last_id=last_id, groups=described)
+
+
+def _pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _is_of_the_moment(kept: Kept) -> bool:
+    """Tell what is no state: who is there, and what an earlier restoring left half done."""
+    return kept.key.startswith(("lease:", f"{_STAGING}:"))
+
+
+async def lay(store: Store, snapshot: Iterable[Kept], now: int, tell: Tell) -> None:
+    """Put a snapshot in the place of everything there is, at one instant.
+
+    It is written beside first: where this breaks off, all is as it was.
+    """
+    staging = Keys(f"{store.keys.prefix}:{_STAGING}")
+    await _clear(store, staging)
+    kept = [each for each in snapshot if not _is_of_the_moment(each) and not (each.expires_at or now) < now]
+    for done in range(0, len(kept), _BATCH):
+        tell(done)
+        await store.commit(join(_written(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH]))
+    old = [key async for key in _keys(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
+    moved = (_moved(staging, store.keys, each) for each in kept if not _is_empty(each))
+    await store.commit(join((spread("UNLINK", (), old), *moved)))
+    tell(len(kept))
+
+
+def _moved(staging: Keys, keys: Keys, kept: Kept) -> Commit:
+    key = f"{keys.prefix}:{kept.key}"
+    moved = operation("RENAME", f"{staging.prefix}:{kept.key}", key)
+    # Only here: what went before would be missing.
+    return join((moved, operation("PEXPIREAT", key, kept.expires_at))) if kept.expires_at is not None else moved
+
+
+async def _clear(store: Store, keys: Keys) -> None:
+    if found := [key async for key in _keys(store, keys)]:
+        await store.commit(spread("UNLINK", (), found))
+
+
+async def _keys(store: Store, keys: Keys) -> AsyncIterator[str]:
+    cursor: int | str = 0
+    while True:
+        cursor, found = await store.execute("SCAN", cursor, "MATCH", f"{keys.prefix}:*", "COUNT", 1000)
+        for key in found:
+            yield str(key)
+        if not int(cursor):
+            return
+
+
+def _is_empty(kept: Kept) -> bool:
+    """Tell what leaves no key: Redis knows no empty ones but streams with a group."""
+    return not kept.value and not (isinstance(kept, Stream) and kept.groups) and not isinstance(kept, Text)
+
+
+def _written(key: str, kept: Kept) -> Commit:
+    return Commit() if _is_empty(kept) else join(_content(key, kept))
+
+
+def _content(key: str, kept: Kept) -> Iterator[Commit]:
+    match kept:
+        case Text(value=text):
+            yield operation("SET", key, text)
+        case Hash(value=mapping):
+            yield spread("HSET", (key,), fields(mapping))
+        case Set(value=members):
+            yield spread("SADD", (key,), members)
+        case SortedSet(value=scored):
+            yield spread("ZADD", (key,), itertools.chain.from_iterable((score, member) for member, score in scored))
+        case Stream():
+            yield from _stream(key, kept)
+        case _:
+            assert_never(kept)
+
+
+def _stream(key: str, kept: Stream) -> Iterator[Commit]:
+    for entry_id, mapping in kept.value:
+        yield operation("XADD", key, entry_id, *fields(mapping))
+    for group in kept.groups:
+        yield operation("XGROUP", "CREATE", key, group.name, group.last_delivered, "MKSTREAM")
+        for entry_id, consumer in group.pending:
+            yield operation("XCLAIM", key, group.name, consumer, 0, entry_id, "FORCE", "JUSTID")
+    yield operation("XSETID", key, kept.last_id)

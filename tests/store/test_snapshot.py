@@ -1,0 +1,139 @@
+"""A snapshot brings every kind of key to another server as it was, or not at all."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.store.client import Store, open_store
+from edge.store.commit import Commit, join, operation
+from edge.store.snapshot import Kept, Text, lay, take
+from tests.store.servers import own_server
+
+NOW = 1_790_000_000_000
+LONG = 10**12
+"""Milliseconds that are not over when the test is."""
+
+
+def nothing(_: int) -> None:
+    """Nobody looks on."""
+
+
+def of(store: Store, key: str) -> str:
+    return f"{store.keys.prefix}:{key}"
+
+
+def everything(store: Store) -> Commit:
+    """Write a key of each kind."""
+    work = of(store, "sfc:work:s")
+    return join(
+        (
+            operation("SET", of(store, "counter:c"), "7"),
+            operation("SET", of(store, "cededupe:x"), "", "PX", LONG),
+            operation("SET", of(store, "lease:instance:edge"), "token", "PX", LONG),
+            operation("HSET", of(store, "joborder:J1"), "rev", "3", "order", '{"JobOrderID":"J1 – ü\\u0000"}'),
+            operation("SADD", of(store, "active-scopes"), "s", "t"),
+            operation("ZADD", of(store, "sfc:timers"), "1790000000123", "J1", "inf", "J2", "0.5", "J3"),
+            operation("XADD", work, "1-1", "job_id", "J1"),
+            operation("XADD", work, "1-2", "job_id", "J2"),
+            operation("XADD", work, "5-0", "job_id", "gone"),
+            operation("XDEL", work, "5-0"),
+            operation("XGROUP", "CREATE", work, "sfc-engine", "0"),
+            operation("XREADGROUP", "GROUP", "sfc-engine", "edge", "COUNT", "1", "STREAMS", work, ">"),
+            operation("XGROUP", "CREATE", of(store, "sfc:work:t"), "sfc-engine", "0", "MKSTREAM"),
+        )
+    )
+
+
+@pytest_asyncio.fixture
+async def another(valkey: str, unique: str) -> AsyncIterator[Store]:
+    """A store of another prefix."""
+    async with open_store(RedisSettings(url=valkey, prefix=f"{unique}x"), None) as opened:
+        yield opened
+
+
+def lasting(snapshot: list[Kept]) -> list[Kept]:
+    """Leave out what bears an instant of this run."""
+    return [each for each in snapshot if each.expires_at is None]
+
+
+async def test_what_is_laid_is_what_was_taken(store: Store, another: Store) -> None:
+    await store.commit(everything(store))
+    taken = await take(store, NOW)
+    await lay(another, taken, 0, nothing)
+    assert lasting(await take(another, NOW)) == lasting(taken)
+    assert {each.key for each in taken} >= {"joborder:J1", "sfc:work:s", "sfc:work:t", "cededupe:x", "active-scopes"}
+
+
+async def test_work_that_was_taken_is_with_whom_it_was_and_the_rest_is_new(store: Store, another: Store) -> None:
+    await store.commit(everything(store))
+    await lay(another, await take(store, NOW), 0, nothing)
+    stream = of(another, "sfc:work:s")
+    pending = await another.execute("XPENDING", stream, "sfc-engine")
+    assert (pending["min"], pending["consumers"]) == ("1-1", [{"name": "edge", "pending": 1}])
+    fresh = await another.execute("XREADGROUP", "GROUP", "sfc-engine", "edge", "STREAMS", stream, ">")
+    assert [entry[0] for entry in fresh[stream][0]] == ["1-2"]
+    assert (await another.execute("XADD", stream, "*", "job_id", "J3")) > "5-0"
+
+
+async def test_who_is_there_just_now_is_no_state(store: Store) -> None:
+    await store.commit(everything(store))
+    assert "lease:instance:edge" not in {each.key for each in await take(store, NOW)}
+
+
+async def test_what_has_expired_meanwhile_is_left_out(another: Store) -> None:
+    old = [Text(key="cededupe:old", expires_at=NOW - 1, value=""), Text(key="cededupe:new", value="")]
+    await lay(another, old, NOW, nothing)
+    assert [each.key for each in await take(another, NOW)] == ["cededupe:new"]
+
+
+async def test_it_takes_the_place_of_everything_there_was(store: Store, another: Store) -> None:
+    await another.commit(everything(another))
+    await store.execute("SET", of(store, "counter:c"), "1")
+    await lay(another, await take(store, NOW), NOW, nothing)
+    assert {each.key for each in await take(another, NOW)} <= {"counter:c", "form"}
+    assert await another.execute("GET", of(another, "counter:c")) == "1"
+
+
+async def test_where_it_breaks_off_all_is_as_it_was(another: Store) -> None:
+    await another.commit(everything(another))
+    before = lasting(await take(another, NOW))
+    many = [Text(key=f"counter:{number}", value="1") for number in range(500)]
+
+    def break_off(done: int) -> None:
+        if done == 400:
+            raise Unavailable("the plug was pulled")
+
+    with pytest.raises(Unavailable):
+        await lay(another, many, NOW, break_off)
+    assert lasting(await take(another, NOW)) == before
+    await lay(another, many[:1], NOW, nothing)
+    assert [each.key for each in await take(another, NOW)] == ["counter:0"]
+
+
+async def test_a_large_hash_and_many_keys_are_no_trouble(store: Store, another: Store) -> None:
+    key = of(store, "joborder:big")
+    for start in range(0, 9000, 1000):
+        pairs = [text for number in range(start, start + 1000) for text in (f"f{number}", "x" * 50)]
+        await store.execute("HSET", key, *pairs)
+    taken = await take(store, NOW)
+    told: list[int] = []
+    await lay(another, taken, NOW, told.append)
+    assert await another.execute("HLEN", of(another, "joborder:big")) == 9000
+    assert told[-1] == len(taken)
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")
+async def test_a_snapshot_of_valkey_9_restores_to_redis_7(store: Store, tmp_path: Path) -> None:
+    await store.commit(everything(store))
+    taken = await take(store, NOW)
+    async with (
+        own_server(tmp_path, program=shutil.which("redis-server") or "") as server,
+        open_store(RedisSettings(url=server.url), None) as redis_7,
+    ):
+        await lay(redis_7, taken, 0, nothing)
+        assert lasting(await take(redis_7, NOW)) == lasting(taken)
