@@ -18,6 +18,8 @@ def waiting_of(stored: Stored, now: int) -> tuple[Waiting, ...]:
         return (Held(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
         return why(stored.net, stored.run, now)
+    if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
+        return (Held(f"it waits for its StartTime, {clock_time(job.earliest_start)}"),)
     if job.status.state is JobState.ALLOWED_TO_START:
         return (Held(f"no gateway has taken it yet: does one run that serves scope {job.scope}?"),)
     return (Held(f"nobody has started it: edge jobs start {job.job_id}"),)

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import msgspec
+
 from edge.model.isa95 import State
 from edge.model.job_state import Cause, JobStatus, has_ended, state_entries
 from edge.model.state_index import StateIndex, StateIndexEntry
@@ -41,5 +43,5 @@ class JobStates:
 
 @functools.cache
 def _entries(status: JobStatus) -> tuple[State, ...]:
-    # There are some dozen statuses and thousands of jobs.
-    return state_entries(status)
+    # There are some dozen statuses and thousands of jobs. Here the order of the entries says which is below which.
+    return tuple(msgspec.structs.replace(entry, browse_path=()) for entry in state_entries(status))

@@ -1,6 +1,7 @@
 """Why a job waits is told before, in and after its run."""
 
 import json
+from datetime import UTC, datetime
 
 from edge.cli.job_waiting import waiting_json, waiting_text
 from edge.cli.stored import load
@@ -17,6 +18,12 @@ async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Pla
     assert (await lines_of(plant))[1] == "  nobody has started it: edge jobs start J1"
     await plant.ask(Cause.START, "J1")
     assert (await lines_of(plant))[1] == "  no gateway has taken it yet: does one run that serves scope station-1?"
+
+
+async def test_a_job_that_is_to_start_later_tells_when(plant: Plant) -> None:
+    at = datetime.fromtimestamp(wall_clock() / 1000 + 3600, UTC)
+    await plant.order(Cause.STORE_AND_START, order("J1", start_time=at))
+    assert (await lines_of(plant))[1] == f"  it waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 async def test_after_its_end_a_job_tells_its_error(plant: Plant) -> None:

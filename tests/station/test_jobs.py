@@ -13,8 +13,9 @@ from edge.model.isa95 import (
     Parameter,
     ReturnStatus,
 )
-from edge.model.job_state import METHODS, Cause, JobState, SubState
+from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.station.jobs import CallAnswer, JobCall
+from edge.station.responses import Responses
 from edge.store import changes, jobs
 from edge.store.stream import entries
 from tests.station.plant import (
@@ -96,6 +97,22 @@ async def test_a_method_answers_in_each_state_as_the_standard_says(
     else:
         assert answer == CallAnswer(OK)
         assert (await plant.job("J1")).status.state == expected
+
+
+@pytest.mark.parametrize(("state", "expected"), [(1, STATE), (2, STATE), (3, OK), (4, OK), (5, OK), (6, OK)])
+async def test_a_response_is_asked_for_by_id_and_by_state_in_each_state(
+    plant: Plant, state: int, expected: ReturnStatus
+) -> None:
+    """OPC 10031-4, 6.2.7: a job has a response from its start on."""
+    await bring_to(plant, state)
+    responses = Responses(plant.store)
+    found = await responses.of_job(SCOPE, "J1")
+    assert found.status == expected
+    assert [each.job_state[0].state_number for each in found.responses] == ([state] if expected == OK else [])
+    for asked in JobState:
+        by_state = await responses.in_state(SCOPE, state_entries(JobStatus(asked)))
+        assert by_state.status == OK
+        assert bool(by_state.responses) == (asked == state and expected == OK)
 
 
 @pytest.mark.parametrize("method", [each for each in STANDARD if each not in {"Store", "StoreAndStart"}])
