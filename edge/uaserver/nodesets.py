@@ -7,14 +7,18 @@ unpacked.
 """
 
 import asyncio
+import dataclasses
 import hashlib
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import asyncua
 import click
@@ -131,11 +135,29 @@ def _prepare_cache(directory: Path, say: Callable[[str], None]) -> None:
 
 
 async def _imported_nodes(content: Content) -> Mapping[ua.NodeId, asyncua.server.address_space.NodeData]:
+    began = datetime.now(UTC)
     server = asyncua.Server()
     await server.init()
     await import_types(server, content)
     aspace = server.iserver.aspace
-    return MappingProxyType({node_id: aspace[node_id] for node_id in aspace.keys()})  # noqa: SIM118 - not a dict
+    nodes = {node_id: aspace[node_id] for node_id in aspace.keys()}  # noqa: SIM118 - not a dict
+    # Whoever builds a package gets the same bytes from the same sources (reproducible-builds.org).
+    if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
+        for node in nodes.values():
+            for attribute in node.attributes.values():
+                attribute.value = _dated(attribute.value, began, datetime.fromtimestamp(int(epoch), UTC))
+    return MappingProxyType(nodes)
+
+
+def _dated(value: Any, began: datetime, instant: datetime) -> Any:
+    """Put an instant in the place of those at which a value was made since we began, wherever in it they stand."""
+    if isinstance(value, datetime):
+        now = value.replace(tzinfo=UTC) >= began
+        return instant.replace(tzinfo=value.tzinfo) if now else value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        return dataclasses.replace(value, **{name: _dated(getattr(value, name), began, instant) for name in fields})
+    return value
 
 
 def prepared(directory: Path) -> Content:

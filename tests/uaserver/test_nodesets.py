@@ -1,6 +1,9 @@
 """Preparing the node sets, and what they are at the server in the end."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,17 @@ async def test_a_server_is_the_same_from_the_cache_and_from_the_node_sets(prepar
     shutil.copytree(prepared, without_cache, ignore=shutil.ignore_patterns("*.cache"))
 
     assert await everything_below_the_machines(prepared) == await everything_below_the_machines(without_cache)
+
+
+def test_the_same_sources_give_the_same_bytes(nodeset_package: Path, tmp_path: Path) -> None:
+    made = []
+    for directory in (tmp_path / "one", tmp_path / "other"):
+        command = [sys.executable, "-m", "edge.uaserver.nodesets", "prepare", nodeset_package, directory]
+        environment = os.environ | {"SOURCE_DATE_EPOCH": "1795000000", "PYTHONHASHSEED": "0"}
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        (cache,) = directory.glob("*.cache")
+        made.append(cache.read_bytes())
+    assert made[0] == made[1]
 
 
 async def everything_below_the_machines(directory: Path) -> list[Any]:
