@@ -61,6 +61,7 @@ class LocalBroker:
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
+        process.send_signal(signal.SIGCONT)
         process.terminate()
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -69,10 +70,15 @@ class LocalBroker:
             process.kill()
             await process.wait()
 
-    @property
-    def pid(self) -> int | None:
-        """The id of its process; None while it does not run."""
-        return self._process.pid if self._process else None
+    def freeze(self) -> None:
+        """Stop it where it stands: connections stay, nothing is answered."""
+        if self._process:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self._process:
+            self._process.send_signal(signal.SIGCONT)
 
     async def kill(self) -> None:
         """Kill it without warning: it loses what it has not stored yet."""

@@ -1,0 +1,279 @@
+"""Has jobs run while gateway, Redis and broker are killed at random, and says what was seen of it."""
+
+import asyncio
+import contextlib
+import random
+import signal
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from edge.config import (
+    GatewaySettings,
+    MqttEquipmentSettings,
+    MqttSettings,
+    NorthboundSettings,
+    RedisSettings,
+    Settings,
+)
+from edge.errors import Unavailable
+from edge.faults import Point
+from edge.links.background import beside
+from edge.links.mqtt import open_session
+from edge.sim.broker import LocalBroker, open_broker
+from edge.store import jobs, runs
+from edge.store.client import Store, open_store
+from edge.store.jobs import Job
+from edge.store.runs import StoredRun
+from tests.app.running import NO_OPCUA, Gateway, edge_run, written
+from tests.chaos.equipment import Camera, Controller
+from tests.chaos.mes import Mes
+from tests.chaos.recipes import DO, KINDS, MEASURE, SILENT
+from tests.store.servers import Server, own_server
+
+SCOPE, PREFIX = "station-1", "chaos"
+JOBS_AT_A_TIME = 6
+RECOVERS_WITHIN_S = 40.0
+ENDS_WITHIN_S = 60.0
+SETTLES_WITHIN_S = 10.0
+_FIRST_PASSES = 60
+
+Target = Literal["gateway", "redis", "broker", "all"]
+EVERYTHING: tuple[Target, ...] = ("gateway", "gateway", "gateway", "gateway", "redis", "broker", "all")
+EVERYTHING_BUT_REDIS: tuple[Target, ...] = ("gateway", "gateway", "gateway", "broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do: how many kills, from which seed on, of what, how long at the most, and how Redis syncs its AOF."""
+
+    kills: int
+    seed: int
+    targets: tuple[Target, ...] = EVERYTHING
+    seconds: float = float("inf")
+    appendfsync: str = "always"
+    tell: Callable[[str], None] = lambda _: None
+
+
+@dataclass(slots=True)
+class Seen:
+    """What became of it."""
+
+    mes: Mes
+    controller: Controller
+    camera: Camera
+    kills: Counter[str] = field(default_factory=Counter)
+    odd_ends: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    deadlines: dict[tuple[str, str], set[int | None]] = field(default_factory=lambda: defaultdict(set))
+    stored: dict[str, tuple[Job | None, StoredRun | None]] = field(default_factory=dict)
+    active: list[str] = field(default_factory=list)
+    timers: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Life:
+    """The gateway, started again whenever it ends; every other time a point is armed at which it kills itself."""
+
+    def __init__(self, file: Path, chance: random.Random, seen: Seen) -> None:
+        self.ready = asyncio.Event()
+        self.armed = ""
+        self.over = False
+        self._file = file
+        self._chance = chance
+        self._seen = seen
+        self._gateway: Gateway | None = None
+        self._dead = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep it running until `over`."""
+        while not self.over:
+            self.armed = ""
+            if self._chance.random() < 0.5:
+                self.armed = f"{self._chance.choice(list(Point))}:{self._chance.randint(1, _FIRST_PASSES)}"
+            self._dead.clear()
+            async with edge_run("--settings", self._file, EDGE_FAULT=self.armed) as gateway:
+                self._gateway = gateway
+                with contextlib.suppress(AssertionError, TimeoutError):
+                    await gateway.until("ready")
+                    self.ready.set()
+                status = await gateway.ended(deadline=3600.0)
+                self.ready.clear()
+            self._note(status, gateway)
+            self._dead.set()
+            if status != -signal.SIGKILL:
+                await asyncio.sleep(0.1)
+
+    def _note(self, status: int, gateway: Gateway) -> None:
+        # What paho says of a connection that breaks is no error of the gateway.
+        errors = [
+            each for each in gateway.records() if each["level"] in {"error", "critical"} and each["logger"] != "mqtt"
+        ]
+        self._seen.odd_ends += map(str, errors)
+        # Status 1 is what it says when Redis or the broker is not there at its start: it is started again.
+        if status not in {0, 1, -signal.SIGKILL}:
+            self._seen.odd_ends.append(f"exit status {status}: {list(gateway.log)[-20:]}")
+
+    async def recovered(self) -> None:
+        """Wait until it is ready again. Raises AssertionError with what it said last when it is not in time."""
+        try:
+            async with asyncio.timeout(RECOVERS_WITHIN_S):
+                await self.ready.wait()
+        except TimeoutError:
+            raise AssertionError(f"the gateway does not get ready: {self._seen.odd_ends[-3:]}") from None
+
+    async def kill(self) -> str:
+        """Kill it, or let it run into the point it is armed for; give where it died."""
+        point = self.armed.partition(":")[0]
+        if point:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._dead.wait(), 2.0)
+                return point
+        await self.strike()
+        return "gateway"
+
+    async def strike(self) -> None:
+        """Kill it now."""
+        if self._gateway and not self._dead.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                self._gateway.send(signal.SIGKILL)
+        await self._dead.wait()
+
+    async def stop(self) -> None:
+        """End it in order."""
+        self.over = True
+        if self._gateway:
+            self._gateway.send(signal.SIGTERM)
+        await self._dead.wait()
+
+
+async def carry_out(plan: Plan, directory: Path) -> Seen:
+    """Run jobs and kill, as the plan says; then let every job end, and read what the store holds of them."""
+    chance = random.Random(plan.seed)
+    began = time.monotonic()
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        redis = await enter(own_server(directory, "--appendfsync", plan.appendfsync))
+        # mosquitto acknowledges before it stores: killed, it forgets up to a second.
+        broker = await enter(open_broker("autosave_interval 1"))
+        seen = await enter(_plant(broker.url, chance))
+        store_settings = RedisSettings(url=redis.url)
+        life = Life(written(_settings(store_settings, broker.url), directory), chance, seen)
+        await enter(beside(life.run(), "gateway"))
+        await life.recovered()
+        await seen.mes.open()
+        store = await enter(open_store(store_settings, None))
+        await enter(beside(_watch_deadlines(store, seen), "deadlines"))
+        async with asyncio.TaskGroup() as tasks:
+            enough = asyncio.Event()
+            for lane in range(JOBS_AT_A_TIME):
+                tasks.create_task(_order_jobs(lane, seen, enough), name=f"lane {lane}")
+            await _kill(plan, chance, life, redis, broker, seen)
+            enough.set()
+        await _settled(store, seen)
+        await life.stop()
+        await _read(store, seen)
+        seen.seconds = time.monotonic() - began
+        return seen
+
+
+async def _kill(plan: Plan, chance: random.Random, life: Life, redis: Server, broker: LocalBroker, seen: Seen) -> None:
+    end = time.monotonic() + plan.seconds
+    while seen.kills.total() < plan.kills and time.monotonic() < end:
+        await life.recovered()
+        await asyncio.sleep(chance.uniform(0, 0.5))
+        target = chance.choice(plan.targets)
+        killed: str = target
+        match target:
+            case "gateway":
+                killed = await life.kill()
+            case "redis":
+                await _restart(redis, chance.uniform(0, 0.3))
+            case "broker":
+                await _restart(broker, chance.uniform(0, 0.3))
+            case "all":
+                await asyncio.gather(life.strike(), _restart(redis, 0.1), _restart(broker, 0.1))
+        seen.kills[killed] += 1
+        if seen.kills.total() % 10 == 0:
+            plan.tell(f"{seen.kills.total()} kills, {len(seen.mes.answers)} jobs")
+
+
+async def _restart(server: Server | LocalBroker, pause: float) -> None:
+    await server.kill()
+    await asyncio.sleep(pause)
+    await server.start()
+
+
+async def _order_jobs(lane: int, seen: Seen, enough: asyncio.Event) -> None:
+    number = lane
+    while not enough.is_set():
+        job_id = f"J{number}"
+        await seen.mes.start(job_id, KINDS[number % len(KINDS)])
+        number += JOBS_AT_A_TIME + 1
+        try:
+            async with asyncio.timeout(ENDS_WITHIN_S):
+                await seen.mes.ended[job_id].wait()
+        except TimeoutError:
+            seen.stuck.append(job_id)
+
+
+async def _settled(store: Store, seen: Seen) -> None:
+    """Wait for what is told after the last job has ended, and for the outboxes to be tidied."""
+    for _ in range(round(SETTLES_WITHIN_S / 0.05)):
+        if seen.mes.heard_all() and not await runs.active_jobs(store):
+            return
+        await asyncio.sleep(0.05)
+
+
+async def _watch_deadlines(store: Store, seen: Seen) -> None:
+    """Look again and again which deadlines stand in the store."""
+    while True:
+        with contextlib.suppress(Unavailable):
+            for job_id in await runs.active_jobs(store):
+                stored = await runs.load(store, job_id)
+                for key, each in stored.run.associations.items() if stored else ():
+                    if each.deadline is not None and each.armed_at is not None:
+                        seen.deadlines[job_id, key].add(each.deadline - each.armed_at)
+                        seen.deadlines[job_id, f"{key} instant"].add(each.deadline)
+        await asyncio.sleep(0.1)
+
+
+async def _read(store: Store, seen: Seen) -> None:
+    for job_id in seen.mes.answers:
+        seen.stored[job_id] = (await jobs.load(store, job_id), await runs.load(store, job_id))
+    seen.active = await runs.active_jobs(store)
+    for job_id in seen.active:
+        seen.timers[job_id] = await store.execute("ZSCORE", store.keys.sfc_timers(), job_id)
+
+
+@asynccontextmanager
+async def _plant(url: str, chance: random.Random) -> AsyncIterator[Seen]:
+    """Open MES and equipment."""
+    async with AsyncExitStack() as stack:
+        sessions = [
+            await stack.enter_async_context(open_session(MqttSettings(url=url), name))
+            for name in ("mes", "wrench", "camera")
+        ]
+        controller = Controller(sessions[1], f"{PREFIX}/wrench", chance)
+        camera = Camera(sessions[2], f"{PREFIX}/camera", SCOPE)
+        await stack.enter_async_context(beside(controller.run(), "controller"))
+        await stack.enter_async_context(beside(camera.run(), "camera"))
+        yield Seen(Mes(sessions[0], PREFIX, SCOPE), controller, camera)
+
+
+def _settings(redis: RedisSettings, url: str) -> Settings:
+    return Settings(
+        gateway=GatewaySettings(name="edge"),
+        redis=redis,
+        mqtt=MqttSettings(url=url, client_id="edge"),
+        northbound=NorthboundSettings(topic_prefix=PREFIX),
+        southbound={
+            "wrench": MqttEquipmentSettings(type_ids=(DO, MEASURE, SILENT), topic_prefix=PREFIX),
+            "camera": MqttEquipmentSettings(type_ids=("chaos.unused.v1",), topic_prefix=PREFIX),
+        },
+        opcua=NO_OPCUA,
+    )
