@@ -22,12 +22,14 @@ from edge.southbound.mqtt import open_equipment
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
+from edge.station.instance import Work, open_instance
 from edge.station.jobs import JobService
 from edge.station.responses import Responses
 from edge.station.runs import Runs
 from edge.station.sender import Sender
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
+from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.client import Store, open_store
@@ -55,7 +57,10 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         store = await enter(open_store(settings.redis, settings.gateway.name))
         store.heartbeat.expect(_CRITICAL)
         health = Health(store)
+        # Before any session is opened: a broker would throw out that of another gateway of our name.
+        instance = await enter(open_instance(store, settings.gateway.scopes))
         runs = Runs(store, now_ms, settings.retention.ended_jobs * 1000)
+        instance.regained.append(runs.doubt_all)
         answers = Answers(store, runs, settings.retention.dedupe * 1000)
         dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers, health))
         station_settings = StationSettings(store)
@@ -66,9 +71,15 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         timers = Timers(store, runs)
         jobs.watchers.append(timers.expect)
         worker = Worker(store, settings.gateway.scopes, runs, Starter(store, runs, dispatch))
-        await enter(beside(Sender(runs, dispatch).run(), "sender"))
-        await enter(beside(worker.run(), "worker"))
-        await enter(beside(timers.run(), "timers"))
+        take_over = TakeOver(store, settings.gateway.scopes, instance, runs, worker)
+        works: tuple[tuple[str, Work], ...] = (
+            ("sender", Sender(runs, dispatch).run),
+            ("worker", worker.run),
+            ("timers", timers.run),
+            ("take-over", take_over.run),
+        )
+        for name, work in works:
+            await enter(beside(instance.present.while_on(work, name), f"{name} while present"))
         if settings.mqtt.url:
             await _open_northbound(stack, settings, store, runs, calls, health)
         sidecars = None

@@ -68,11 +68,12 @@ Moves = Sequence[tuple[Cause, JobStatus]]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for every decision of an instance: how keys are named, who it is, how long ended jobs are kept."""
+    """What holds for every decision of an instance: how keys are named, who it is, how long things are kept."""
 
     keys: Keys
     consumer: str
     keep_ended_ms: int
+    keep_letters_ms: int = 30 * 86_400_000
 
 
 def begin(terms: Terms, job: Job, run: Run, net: Net, now: int) -> Decision:

@@ -90,7 +90,7 @@ class Runs:
         self.clock = clock
         self.compiled = compiler
         self.terms = Terms(store.keys, store.consumer, keep_ended_ms)
-        self._store = store
+        self.store = store
         self._held: dict[str, Held] = {}
         self._outboxes: dict[str, _Outbox] = {}
 
@@ -130,7 +130,7 @@ class Runs:
         held = decision.held
         job_id = held.job.job_id
         try:
-            result = await self._store.commit(join((decision.commit, extra)))
+            result = await self.store.commit(join((decision.commit, extra)))
         except BaseException:
             # A commit whose reply is lost may have been carried out all the same.
             self.forget(job_id)
@@ -147,8 +147,8 @@ class Runs:
     async def load(self, job_id: str) -> Held | None:
         """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""
         while True:
-            stored = await runs.load(self._store, job_id)
-            job = await jobs.load(self._store, job_id) if stored else None
+            stored = await runs.load(self.store, job_id)
+            job = await jobs.load(self.store, job_id) if stored else None
             if stored is None or job is None:
                 self._keep_stops(job_id)
                 return None
@@ -163,6 +163,12 @@ class Runs:
     def forget(self, job_id: str) -> None:
         """Let go of what is held of a job: it may be old."""
         self._held.pop(job_id, None)
+
+    def doubt_all(self) -> None:
+        """Let go of all that is held: others may have taken over what is to be sent. What is left to us is sent."""
+        self._held.clear()
+        for job_id in self._outboxes:
+            self.outgoing.put_nowait(job_id)
 
     def unsent(self, job_id: str) -> Outbox:
         """Give what is still to be sent of a job, in order."""
@@ -190,7 +196,7 @@ class Runs:
             parts = [runs.sent(self.terms.keys, held.stored, left, self.terms.consumer)]
             if held.job.ended_at is not None and not left:
                 parts.append(runs.finish(self.terms.keys, job_id))
-            if isinstance(await self._store.commit(join(parts)), Committed):
+            if isinstance(await self.store.commit(join(parts)), Committed):
                 self._hold(replace(held, stored=msgspec.structs.replace(held.stored, outbox=left)))
             self.forget(job_id)
 
@@ -198,19 +204,19 @@ class Runs:
         """Make ours what another instance, that lives no more, or a visitor has left to be sent of a job."""
         while True:
             held = await self.load(job_id)
-            theirs = await runs.load_outbox(self._store, job_id, former) if held else ()
+            theirs = await runs.load_outbox(self.store, job_id, former) if held else ()
             if held is None or not theirs or former == self.terms.consumer:
-                await self._store.commit(extra)
+                await self.store.commit(extra)
                 return
             outbox = (*self.unsent(job_id), *theirs)
             moved = runs.take_over(self.terms.keys, held.stored, outbox, self.terms.consumer, former)
-            if isinstance(await self._store.commit(join((moved, extra))), Committed):
+            if isinstance(await self.store.commit(join((moved, extra))), Committed):
                 await self.load(job_id)
                 return
 
     async def left_to_send(self) -> list[str]:
         """Give the jobs of which this instance had something to send when it ended: to load one is to send it."""
-        return await runs.jobs_with_outbox(self._store, self.terms.consumer)
+        return await runs.jobs_with_outbox(self.store, self.terms.consumer)
 
     def _hold(self, held: Held) -> bool:
         """Hold what is known of a job, and have sent what is to be sent by us; False when we know better already."""

@@ -7,18 +7,17 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.faults import Point, reach
-from edge.sfc.signal import Answer, Phase
+from edge.sfc.signal import Phase
 from edge.station.dispatch import Dispatch
+from edge.station.giving_up import GivingUp
+from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
 
 logger = structlog.get_logger(__name__)
 
-_RETRY_FIRST_S = 0.1
-_RETRY_MOST_S = 5.0
 _STORE_RETRY_S = 1.0
 _TIDY_S = 0.5
-_MOST_DEFECTS = 3
 
 
 class Sender:
@@ -27,6 +26,7 @@ class Sender:
     def __init__(self, runs: Runs, dispatch: Dispatch) -> None:
         self._runs = runs
         self._dispatch = dispatch
+        self._giving_up = GivingUp(runs)
         self._lanes: dict[str, asyncio.Event] = {}
         self._untidy: set[str] = set()
         self._sent_some = asyncio.Event()
@@ -56,7 +56,7 @@ class Sender:
     async def _empty(self, job_id: str) -> None:
         """Send all of a job, what cannot be sent now again later; equipment that is away holds up no other."""
         more = self._lanes[job_id]
-        delay = _RETRY_FIRST_S
+        tries = 1
         defects: dict[Outgoing, int] = {}
         try:
             while self._runs.unsent(job_id):
@@ -64,9 +64,9 @@ class Sender:
                 await self.send_all(job_id, defects)
                 if self._runs.unsent(job_id):
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(delay):
+                        async with asyncio.timeout(delay_s(tries)):
                             await more.wait()
-                    delay = min(2 * delay, _RETRY_MOST_S)
+                    tries += 1
                     # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
                     self._runs.forget(job_id)
         finally:
@@ -83,7 +83,7 @@ class Sender:
         try:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
-            elif held := await self._runs.held(job_id):
+            elif (held := await self._runs.held(job_id)) and outgoing in self._runs.unsent(job_id):
                 await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
         except Unavailable as error:
             logger.warning("command is sent again later", job=job_id, command=outgoing.command_id, reason=error.message)
@@ -92,18 +92,15 @@ class Sender:
             # A defect in one kind of equipment, or at one command, must not stop the others.
             logger.exception("command cannot be sent", job=job_id, command=outgoing.command_id)
             defects[outgoing] = defects.get(outgoing, 0) + 1
-            if defects[outgoing] < _MOST_DEFECTS or not await self._give_up(job_id, outgoing, error):
+            if defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
                 return
         reach(Point.SENT)
         self._runs.sent(job_id, outgoing)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
-        """Let the run know that a command cannot be sent; False when that, too, has to wait."""
-        if outgoing.phase is Phase.STOP:
-            return True
-        reason = f"cannot be sent: {type(error).__name__}: {error}"
+        """Set a command aside; False when that, too, has to wait."""
         try:
-            await self._runs.signal(job_id, Answer(outgoing.command_id, ok=False, data=None, error=reason))
+            await self._giving_up.command(job_id, self._runs.scope_of(job_id), outgoing, error)
         except Unavailable:
             return False
         return True

@@ -16,10 +16,12 @@ from edge.sfc.run import new_run
 from edge.station.decision import Terms, begin
 from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
+from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
-from edge.store import jobs, resources, runs, work
+from edge.store import dead_letters, jobs, resources, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
+from edge.store.dead_letters import Letter, LetterKind
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 from edge.store.work import Work, WorkKind
@@ -79,19 +81,28 @@ class Starter:
         return None
 
     async def _start(self, job: Job, done: Commit) -> bool:
-        try:
-            match await self._recipe_of(job):
-                case Net() as net:
-                    return await self._begin(job, net, done)
-                case _NoRecipe(reason):
-                    return await self._fail(job, reason, done)
-        except Unavailable:
-            raise
-        except Exception as error:
-            # A defect at the start of one job must not keep those behind it from their turn.
-            logger.exception("start met a defect", job=job.job_id)
-            reason = f"its start met a defect of this software: {type(error).__name__}"
-            return await self._fail(job, reason, done)
+        for tries in range(1, MOST_TRIES + 1):
+            try:
+                match await self._recipe_of(job):
+                    case Net() as net:
+                        return await self._begin(job, net, done)
+                    case _NoRecipe(reason):
+                        return await self._fail(job, reason, done)
+            except Unavailable:
+                raise
+            except Exception as error:
+                # A defect at the start of one job must not keep those behind it from their turn: it stays in hand.
+                logger.exception("start met a defect", job=job.job_id)
+                if tries == MOST_TRIES:
+                    return await self._give_up(job, error, done)
+                await asyncio.sleep(delay_s(tries))
+        return False
+
+    async def _give_up(self, job: Job, error: Exception, done: Commit) -> bool:
+        reason = f"its start met a defect of this software: {type(error).__name__}"
+        letter = Letter(LetterKind.START, job.scope, job.job_id, reason, self._runs.clock())
+        added = dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)
+        return await self._fail(job, reason, join((done, added)))
 
     async def _recipe_of(self, job: Job) -> Net | _NoRecipe:
         if not job.order.work_master_id:

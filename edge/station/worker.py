@@ -6,18 +6,18 @@ from typing import assert_never
 import structlog
 
 from edge.errors import Unavailable
+from edge.station.giving_up import GivingUp
+from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.station.start import Starter
 from edge.store import work
 from edge.store.client import Store
 from edge.store.runs import VISITOR
-from edge.store.work import Work, WorkKind
+from edge.store.work import Unreadable, Work, WorkKind
 
 logger = structlog.get_logger(__name__)
 
 _AT_A_TIME = 100
-_RETRY_FIRST_S = 0.1
-_RETRY_MOST_S = 5.0
 _STORE_RETRY_S = 1.0
 
 
@@ -29,52 +29,89 @@ class Worker:
         self._scopes = scopes
         self._runs = runs
         self._starter = starter
+        self._giving_up = GivingUp(runs)
         self._in_hand: set[tuple[str, str]] = set()
         self._room = asyncio.Event()
+        self._claimed = asyncio.Event()
 
     async def run(self) -> None:
         """Work until cancelled; first on what this instance left unfinished when it ended."""
-        consumer = self._runs.terms.consumer
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._take_claimed(tasks), name="take on claimed work")
             while True:
                 try:
                     await work.create_groups(self._store, self._scopes)
                     # Also after an outage: the reply that gave us work may have been lost with the connection.
-                    await self._take_on(tasks, await work.unfinished(self._store, consumer, self._scopes))
-                    async for batch in work.take(self._store, consumer, self._scopes):
+                    await self._take_on(tasks, await self._unfinished())
+                    async for batch in work.take(self._store, self._store.consumer, self._scopes):
                         await self._take_on(tasks, batch)
                 except Unavailable as error:
                     logger.warning("work waits for the store", reason=error.message)
                     await asyncio.sleep(_STORE_RETRY_S)
 
-    async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work]) -> None:
+    def claimed(self) -> None:
+        """Take on work that was claimed for this instance."""
+        self._claimed.set()
+
+    async def _take_claimed(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            await self._claimed.wait()
+            self._claimed.clear()
+            try:
+                await self._take_on(tasks, await self._unfinished())
+            except Unavailable as error:
+                logger.warning("claimed work waits for the store", reason=error.message)
+                self._claimed.set()
+                await asyncio.sleep(_STORE_RETRY_S)
+
+    async def _unfinished(self) -> list[Work | Unreadable]:
+        return await work.unfinished(self._store, self._store.consumer, self._scopes)
+
+    async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work | Unreadable]) -> None:
         for asked in batch:
             entry = (asked.scope, asked.entry_id)
             if entry in self._in_hand:
                 continue
             self._in_hand.add(entry)
-            tasks.create_task(self._do(asked), name=f"{asked.kind} of {asked.job_id}")
+            tasks.create_task(self._do(asked), name=f"work {asked.entry_id} of {asked.scope}")
             while len(self._in_hand) >= _AT_A_TIME:
                 self._room.clear()
                 await self._room.wait()
 
-    async def _do(self, asked: Work) -> None:
-        delay = _RETRY_FIRST_S
-        while True:
-            try:
-                await self._perform(asked)
-            except Unavailable as error:
-                logger.warning("work is tried again", job=asked.job_id, kind=asked.kind, reason=error.message)
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, _RETRY_MOST_S)
-            except Exception:
-                # A defect in one job must not stop the others. The work stays unacknowledged: the next start tries it.
-                logger.exception("work failed", job=asked.job_id, kind=asked.kind)
-                break
-            else:
-                break
-        self._in_hand.discard((asked.scope, asked.entry_id))
-        self._room.set()
+    async def _do(self, asked: Work | Unreadable) -> None:
+        tries = 1
+        try:
+            while not await self._is_done(asked):
+                await asyncio.sleep(delay_s(tries))
+                tries += 1
+        finally:
+            self._in_hand.discard((asked.scope, asked.entry_id))
+            self._room.set()
+
+    async def _is_done(self, asked: Work | Unreadable) -> bool:
+        """Try work once; False when it is to be tried again."""
+        try:
+            if isinstance(asked, Unreadable):
+                await self._giving_up.unreadable(asked)
+            elif error := await self._defect_in(asked):
+                if await work.count_try(self._store, asked) < MOST_TRIES:
+                    return False
+                await self._giving_up.work(asked, error)
+        except Unavailable as error:
+            logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
+            return False
+        return True
+
+    async def _defect_in(self, asked: Work) -> Exception | None:
+        try:
+            await self._perform(asked)
+        except Unavailable:
+            raise
+        except Exception as error:
+            # A defect in one job must not stop the others.
+            logger.exception("work failed", job=asked.job_id, kind=asked.kind)
+            return error
+        return None
 
     async def _perform(self, asked: Work) -> None:
         match asked.kind:

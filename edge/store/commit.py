@@ -36,7 +36,15 @@ class Fewer:
     limit: int
 
 
-Guard = Revision | Absent | Fewer
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The string at `key` must still be `text`."""
+
+    key: str
+    text: str
+
+
+Guard = Revision | Absent | Fewer | Holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,8 @@ def _packed(guard: Guard) -> tuple[str | int, ...]:
             return ("absent", key)
         case Fewer(key, member, limit):
             return ("fewer", key, member, limit)
+        case Holds(key, text):
+            return ("holds", key, text)
         case _:
             assert_never(guard)
 

@@ -12,6 +12,8 @@ class Lifetime(StrEnum):
     DEDUPE = "`[retention] dedupe`"
     STREAM = "bounded by length"
     BACKLOG = "as long as it holds unacknowledged work"
+    LEASE = "seconds after its holder has last been there"
+    DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,10 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("sfc_active_jobs", "sfc:active-jobs", "set", Lifetime.PERMANENT, "jobs with an unfinished run"),
     KeySpec("sfc_timers", "sfc:timers", "zset", Lifetime.PERMANENT, "jobs by when they want attention"),
     KeySpec("sfc_waits", "sfc:waits:{scope}:{type_id}", "zset", Lifetime.PERMANENT, "jobs by how long they wait"),
+    KeySpec("sfc_dead_letters", "sfc:dead-letters", "stream", Lifetime.DEAD_LETTERS, "work that was given up"),
+    KeySpec("instances", "instances:{scope}", "set", Lifetime.PERMANENT, "who works, or left work, on a scope"),
+    KeySpec("lease_instance", "lease:instance:{consumer}", "string", Lifetime.LEASE, "the process that bears a name"),
+    KeySpec("lease_publisher", "lease:publisher:{scope}", "string", Lifetime.PERMANENT, "the instance that publishes"),
     KeySpec("pubseq", "pubseq:{scope}", "string", Lifetime.PERMANENT, "the number of the last state index"),
     KeySpec("publisher_topics", "publisher:topics:{scope}", "set", Lifetime.PERMANENT, "jobs with retained topics"),
     KeySpec("form", "form", "string", Lifetime.PERMANENT, "the form of all this: see store/fitness.py"),
@@ -177,6 +183,22 @@ class Keys:
     def sfc_waits(self, scope: str, type_id: str) -> str:
         """Sorted set: job ids by the instant since which they wait for an event of that type."""
         return f"{self.prefix}:sfc:waits:{scope}:{type_id}"
+
+    def sfc_dead_letters(self) -> str:
+        """Stream: work that met a defect again and again, or could not be read."""
+        return f"{self.prefix}:sfc:dead-letters"
+
+    def instances(self, scope: str) -> str:
+        """Set: the instances that work on a scope, or ended and left work there."""
+        return f"{self.prefix}:instances:{scope}"
+
+    def lease_instance(self, consumer: str) -> str:
+        """String: the process that works under the name of an instance."""
+        return f"{self.prefix}:lease:instance:{consumer}"
+
+    def lease_publisher(self, scope: str) -> str:
+        """String: the instance that publishes the changes of a scope, for as long as its own lease lasts."""
+        return f"{self.prefix}:lease:publisher:{scope}"
 
     def pubseq(self, scope: str) -> str:
         """Integer: the number of the state index that was published last."""

@@ -1,20 +1,18 @@
 """The work streams: what some instance must do next, until one has acknowledged it."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-import structlog
 
 from edge.store.client import MOST_BLOCKED_MS, Store
 from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import GROUP, Keys
 from edge.store.stream import Entry, entries
 
-logger = structlog.get_logger(__name__)
-
 _BATCH = 50
+_PENDING_ENTRIES = "XPENDING "
+"""The blank keeps redis-py from reading the reply as that of the short form, which gives sums."""
 
 
 class WorkKind(StrEnum):
@@ -32,6 +30,16 @@ class Work:
     scope: str
     kind: WorkKind
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An entry of a work stream that says nothing we know."""
+
+    entry_id: str
+    scope: str
+    fields: Mapping[str, str]
+    reason: str
 
 
 def add(keys: Keys, scope: str, kind: WorkKind, job_id: str) -> Commit:
@@ -55,14 +63,38 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
             await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
 
 
-async def unfinished(store: Store, consumer: str, scopes: Iterable[str]) -> list[Work]:
+async def unfinished(store: Store, consumer: str, scopes: Sequence[str]) -> list[Work | Unreadable]:
     """Give the work that an instance took and never acknowledged: what it was at when it died."""
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
     reply = await store.execute("XREADGROUP", "GROUP", GROUP, consumer, "STREAMS", *streams, *("0" for _ in streams))
-    return _read_reply(reply)
+    return _read_reply(store.keys, scopes, reply)
 
 
-async def take(store: Store, consumer: str, scopes: Iterable[str]) -> AsyncIterator[list[Work]]:
+async def count_try(store: Store, work: Work) -> int:
+    """Note that work we have taken is tried once more; give how often it was tried by now, by whomever."""
+    key = store.keys.sfc_work(work.scope)
+    _, pending = await store.read(
+        [
+            ("XCLAIM", key, GROUP, store.consumer, 0, work.entry_id),
+            (_PENDING_ENTRIES, key, GROUP, work.entry_id, work.entry_id, 1),
+        ]
+    )
+    return int(pending[0][3]) - 1 if pending else 1
+
+
+async def claim(store: Store, former: str, scopes: Sequence[str]) -> int:
+    """Take over the work that another instance, which lives no more, took and never acknowledged; give how much."""
+    claimed = 0
+    for scope in scopes:
+        key = store.keys.sfc_work(scope)
+        while pending := await store.execute(_PENDING_ENTRIES, key, GROUP, "-", "+", _BATCH, former):
+            ids = [str(entry[0]) for entry in pending]
+            await store.execute("XCLAIM", key, GROUP, store.consumer, 0, *ids, "JUSTID")
+            claimed += len(ids)
+    return claimed
+
+
+async def take(store: Store, consumer: str, scopes: Sequence[str]) -> AsyncIterator[list[Work | Unreadable]]:
     """Take new work of the scopes, batch by batch, for ever.
 
     Raises Unavailable when the store is gone: take again.
@@ -71,19 +103,23 @@ async def take(store: Store, consumer: str, scopes: Iterable[str]) -> AsyncItera
     command = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS")
     while True:
         reply = await store.wait(*command, *streams, *(">" for _ in streams))
-        if works := _read_reply(reply):
+        if works := _read_reply(store.keys, scopes, reply):
             yield works
 
 
-def _read_reply(reply: Mapping[str, list[Any]] | None) -> list[Work]:
-    return [work for raw in (reply or {}).values() for entry in entries(raw[0]) if (work := _work(entry))]
+def _read_reply(keys: Keys, scopes: Iterable[str], reply: Mapping[str, list[Any]] | None) -> list[Work | Unreadable]:
+    found = reply or {}
+    return [
+        _work(scope, entry) for scope in scopes if (raw := found.get(keys.sfc_work(scope))) for entry in entries(raw[0])
+    ]
 
 
-def _work(entry: Entry) -> Work | None:
-    """Read an entry as `add` wrote it; one that cannot be read is told and left unacknowledged."""
+def _work(scope: str, entry: Entry) -> Work | Unreadable:
+    """Read an entry as `add` wrote it."""
     found = entry.fields
+    if not found:
+        return Unreadable(entry.entry_id, scope, {}, "somebody has removed it from the stream")
     try:
-        return Work(entry.entry_id, found["scope"], WorkKind(found["action"]), found["job_id"])
+        return Work(entry.entry_id, scope, WorkKind(found["action"]), found["job_id"])
     except (KeyError, ValueError) as error:
-        logger.error("work cannot be read and is left aside", entry=entry, reason=repr(error))  # noqa: TRY400
-        return None
+        return Unreadable(entry.entry_id, scope, found, f"it is not understood: {error!r}")

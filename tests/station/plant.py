@@ -27,7 +27,7 @@ from edge.store import jobs, resources, runs, work
 from edge.store.client import Store, open_store
 from edge.store.jobs import Job
 from edge.store.keys import GROUP
-from edge.store.work import Work, WorkKind
+from edge.store.work import Unreadable, Work, WorkKind
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_000
@@ -126,13 +126,14 @@ class Plant:
         await work.create_groups(self.store, (SCOPE,))
         while True:
             for asked in await self._taken():
+                assert isinstance(asked, Work)
                 assert asked.kind is WorkKind.START_RECIPE
                 await self.starter.start(asked)
             if self.runs.outgoing.empty():
                 return
             await self.sender.send_all(self.runs.outgoing.get_nowait())
 
-    async def _taken(self) -> list[Work]:
+    async def _taken(self) -> list[Work | Unreadable]:
         """Take all work there is, and give it."""
         consumer = self.store.consumer
         await self.store.execute(
@@ -183,11 +184,13 @@ class Plant:
         job = await jobs.load(self.store, job_id)
         return job is not None and job.status.state is state
 
-    async def teach(self, master_id: str, recipe: object, *, dataschema: str = RECIPE_DATASCHEMA) -> None:
+    async def teach(
+        self, master_id: str, recipe: object, *, dataschema: str = RECIPE_DATASCHEMA, scope: str = SCOPE
+    ) -> None:
         """Store a work master without looking at its recipe."""
         assert isinstance(recipe, dict)
         master = WorkMaster(id=master_id, data=recipe, dataschema=dataschema)
-        await self.store.commit(resources.save_work_master(self.store.keys, SCOPE, master))
+        await self.store.commit(resources.save_work_master(self.store.keys, scope, master))
 
 
 def _fresh() -> str:
@@ -216,6 +219,7 @@ async def next_work(plant: Plant) -> Work:
     await work.create_groups(plant.store, (SCOPE,))
     async for taken in work.take(plant.store, plant.store.consumer, (SCOPE,)):
         (entry,) = taken
+        assert isinstance(entry, Work)
         return entry
     raise AssertionError
 

@@ -10,8 +10,9 @@ from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
-from edge.store import work
+from edge.store import dead_letters, work
 from edge.store.commit import operation
+from edge.store.dead_letters import LetterKind
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -234,7 +235,7 @@ async def test_a_server_frozen_for_a_while_is_waited_for(
         await plant.until_state("J1", JobState.ENDED)
 
 
-async def test_work_that_cannot_be_read_is_left_aside_and_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:
+async def test_work_that_cannot_be_read_is_set_aside_and_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     stream = plant.store.keys.sfc_work(SCOPE)
     await work.create_groups(plant.store, [SCOPE])
@@ -246,7 +247,10 @@ async def test_work_that_cannot_be_read_is_left_aside_and_stops_nothing(plant: P
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J2"))
         await plant.until_state("J2", JobState.ENDED)
-    assert await plant.store.execute("XLEN", stream) == 3
+        await until_all_is_acknowledged(plant)
+    letters = (await dead_letters.load_all(plant.store)).values()
+    assert [(each.kind, each.job_id) for each in letters] == [(LetterKind.UNREADABLE, id_) for id_ in ("J9", "J9", "")]
+    assert dict(next(iter(letters)).details) == {"job_id": "J9"}
 
 
 async def test_work_dropped_from_the_stream_by_somebody_else_stops_nothing(plant: Plant, tool: FakeEquipment) -> None:

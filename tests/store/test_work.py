@@ -8,7 +8,7 @@ from edge.config import RedisSettings
 from edge.store import work
 from edge.store.client import Store, open_store
 from edge.store.keys import GROUP
-from edge.store.work import Work, WorkKind
+from edge.store.work import Unreadable, Work, WorkKind
 
 SCOPES = ("station-1", "station-2")
 
@@ -20,10 +20,14 @@ async def other(redis: RedisSettings) -> AsyncIterator[Store]:
         yield opened
 
 
-async def first_batch(store: Store) -> list[Work]:
+async def first_batch(store: Store) -> list[Work | Unreadable]:
     async for batch in work.take(store, store.consumer, SCOPES):
         return batch
     raise AssertionError
+
+
+def job_ids(taken: list[Work | Unreadable]) -> list[str]:
+    return [each.job_id for each in taken if isinstance(each, Work)]
 
 
 async def test_work_is_read_as_it_was_added(store: Store) -> None:
@@ -33,13 +37,46 @@ async def test_work_is_read_as_it_was_added(store: Store) -> None:
     assert taken == Work(taken.entry_id, "station-1", WorkKind.SEND, "J 1:ü")
 
 
-async def test_work_that_cannot_be_read_is_left_aside_and_told(store: Store) -> None:
+async def test_work_that_cannot_be_read_is_given_as_such(store: Store) -> None:
     await work.create_groups(store, SCOPES)
     key = store.keys.sfc_work("station-1")
     for entry in (("job_id", "J9"), ("job_id", "J9", "action", "dance", "scope", "station-1"), ("scope", "{")):
         await store.execute("XADD", key, "*", *entry)
     await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
-    assert [each.job_id for each in await first_batch(store)] == ["J1"]
+    *unreadable, readable = await first_batch(store)
+    assert isinstance(readable, Work)
+    assert [each.fields.get("job_id") for each in unreadable if isinstance(each, Unreadable)] == ["J9", "J9", None]
+    await store.execute("XTRIM", key, "MAXLEN", 0)
+    left = await work.unfinished(store, store.consumer, SCOPES)
+    assert {each.reason for each in left if isinstance(each, Unreadable)} == {"somebody has removed it from the stream"}
+
+
+async def test_work_of_another_is_claimed_with_all_it_took_and_nothing_else(store: Store, other: Store) -> None:
+    await work.create_groups(store, SCOPES)
+    for number in range(120):
+        await store.commit(work.add(store.keys, SCOPES[number % 2], WorkKind.START_RECIPE, f"J{number}"))
+    taken = [*await first_batch(other), *await first_batch(other)]
+    assert len(taken) == 120
+    await store.commit(work.add(store.keys, SCOPES[0], WorkKind.START_RECIPE, "new"))
+    assert await work.claim(store, other.consumer, SCOPES[:1]) == 60
+    assert job_ids(await work.unfinished(store, store.consumer, SCOPES)) == [
+        f"J{number}" for number in range(0, 120, 2)
+    ]
+    assert await work.claim(store, other.consumer, SCOPES) == 60
+    assert await work.unfinished(other, other.consumer, SCOPES) == []
+    assert job_ids(await first_batch(store)) == ["new"]
+
+
+async def test_tries_are_counted_whoever_makes_them(store: Store, other: Store) -> None:
+    await work.create_groups(store, SCOPES)
+    await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
+    (taken,) = await first_batch(store)
+    assert isinstance(taken, Work)
+    assert [await work.count_try(store, taken) for _ in range(2)] == [1, 2]
+    await work.claim(other, store.consumer, SCOPES)
+    assert await work.count_try(other, taken) == 3
+    await store.commit(work.acknowledge(store.keys, "station-1", [taken.entry_id]))
+    assert await work.count_try(store, taken) == 1
 
 
 async def test_groups_are_made_where_they_are_missing_and_nowhere_else(store: Store) -> None:
@@ -58,7 +95,7 @@ async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other:
             entry = ("job_id", f"J{number}", "action", "start_recipe", "scope", scope)
             await store.execute("XADD", store.keys.sfc_work(scope), "*", *entry)
     taken = await first_batch(store)
-    assert sorted((each.scope, each.job_id) for each in taken) == [
+    assert sorted((each.scope, each.job_id) for each in taken if isinstance(each, Work)) == [
         (scope, f"J{number}") for scope in SCOPES for number in range(3)
     ]
     assert await work.unfinished(other, other.consumer, SCOPES) == []
@@ -70,9 +107,9 @@ async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, o
         await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, f"J{number}"))
     await first_batch(store)
     left = await work.unfinished(store, store.consumer, SCOPES)
-    assert [each.job_id for each in left] == ["J0", "J1", "J2"]
+    assert job_ids(left) == ["J0", "J1", "J2"]
     await store.commit(work.acknowledge(store.keys, "station-1", [left[1].entry_id]))
-    assert [each.job_id for each in await work.unfinished(store, store.consumer, SCOPES)] == ["J0", "J2"]
+    assert job_ids(await work.unfinished(store, store.consumer, SCOPES)) == ["J0", "J2"]
     assert await work.unfinished(other, other.consumer, SCOPES) == []
     assert await store.execute("XLEN", store.keys.sfc_work("station-1")) == 2
 

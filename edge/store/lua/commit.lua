@@ -1,14 +1,14 @@
 -- The only script that writes state: checks the guards, then does every operation, or nothing at all.
 --
 -- ARGV[1]  MessagePack: { guards, operations }
---   guards      { {"revision", key, text} | {"absent", key} | {"fewer", key, member, limit} , ... }
+--   guards      { {"revision", key, text} | {"absent", key} | {"fewer", key, member, limit} | {"holds", key, text} , ... }
 --   operations  { {command, argument, ...}, ... }
 -- Returns the key whose guard failed, or nothing but an empty text.
 -- Keys travel inside ARGV[1]: the product talks to one server, never to a cluster.
 
 local guards, operations = unpack(cmsgpack.unpack(ARGV[1]))
 
-local holds = {
+local met = {
   revision = function(key, expected)
     return (redis.call('HGET', key, 'rev') or '0') == expected
   end,
@@ -18,10 +18,13 @@ local holds = {
   fewer = function(key, member, limit)
     return redis.call('ZSCORE', key, member) or redis.call('ZCARD', key) < limit
   end,
+  holds = function(key, text)
+    return redis.call('GET', key) == text
+  end,
 }
 
 for _, guard in ipairs(guards) do
-  if not holds[guard[1]](guard[2], guard[3], guard[4]) then
+  if not met[guard[1]](guard[2], guard[3], guard[4]) then
     return guard[2]
   end
 end

@@ -1,0 +1,111 @@
+"""Gives up what meets a defect again and again: sets it aside among the dead letters and fails its job visibly."""
+
+from typing import assert_never
+
+import msgspec
+import structlog
+
+from edge.errors import Unavailable
+from edge.model.job_state import Cause, has_ended
+from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
+from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.runs import NoRun, Runs
+from edge.station.start import end_without_run
+from edge.store import dead_letters, jobs, runs, work
+from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.dead_letters import Letter, LetterKind
+from edge.store.jobs import Job
+from edge.store.runs import Outgoing
+from edge.store.work import Unreadable, Work, WorkKind
+
+logger = structlog.get_logger(__name__)
+
+
+class GivingUp:
+    """Writes dead letters. Every call raises Unavailable when the store is gone, and can be made again then."""
+
+    def __init__(self, active: Runs) -> None:
+        self._store = active.store
+        self._runs = active
+
+    async def work(self, asked: Work, error: Exception) -> None:
+        """Give up an entry of the work stream: its job ends as aborted, whatever state it is in."""
+        reason = f"{_what(asked.kind)} met a defect of this software: {type(error).__name__}: {error}"
+        kind = LetterKind.START if asked.kind is WorkKind.START_RECIPE else LetterKind.DECISION
+        letter = Letter(kind, asked.scope, asked.job_id, reason, self._runs.clock())
+        done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
+        logger.error("work is set aside", job=asked.job_id, scope=asked.scope, reason=reason)
+        await self._fail(asked.job_id, Abort(reason), Asked(Cause.ABORT), reason, join((self._add(letter), done)))
+
+    async def unreadable(self, entry: Unreadable) -> None:
+        """Give up an entry that nobody can read."""
+        job_id = entry.fields.get("job_id", "")
+        reason = entry.reason
+        letter = Letter(LetterKind.UNREADABLE, entry.scope, job_id, reason, self._runs.clock(), entry.fields)
+        done = work.acknowledge(self._store.keys, entry.scope, (entry.entry_id,))
+        logger.error("work is set aside", scope=entry.scope, reason=reason)
+        await self._store.commit(join((self._add(letter), done)))
+
+    async def command(self, job_id: str, scope: str, outgoing: Outgoing, error: Exception) -> None:
+        """Give up a command: its job takes that as the answer. A stop has no answer: it is set aside only."""
+        reason = f"cannot be sent: {type(error).__name__}: {error}"
+        details = {"phase": outgoing.phase.value, "command_id": outgoing.command_id}
+        details |= {"step": outgoing.step, "type_id": outgoing.type_id}
+        added = self._add(Letter(LetterKind.COMMAND, scope, job_id, reason, self._runs.clock(), details))
+        if outgoing.phase is Phase.STOP:
+            await self._store.commit(added)
+            return
+        answer = Answer(outgoing.command_id, ok=False, data=None, error=reason)
+        await self._fail(job_id, answer, None, reason, added)
+
+    def _add(self, letter: Letter) -> Commit:
+        return dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)
+
+    async def _fail(self, job_id: str, signal: Signal, asked: Asked | None, reason: str, also: Commit) -> None:
+        """Have a job fail by a signal, or without its run where there is none; with it or alone, write `also`."""
+        job = None
+        try:
+            match await self._runs.signal(job_id, signal, asked, lambda _: also):
+                case Decision():
+                    return
+                case NoRun():
+                    job = await jobs.load(self._store, job_id)
+                case Ignored() | NotAllowed() | Stale():
+                    # It needs the command no more, or has ended.
+                    pass
+        except Unavailable:
+            raise
+        except Exception:
+            # What keeps the work from being done may keep its job from being read, too.
+            logger.exception("job cannot be ended in order", job=job_id)
+            job = await self._read(job_id)
+        while job is not None and not has_ended(job.status):
+            if isinstance(await self._store.commit(join((self._end(job, reason), also))), Committed):
+                return
+            job = await self._read(job_id)
+        await self._store.commit(also)
+
+    async def _read(self, job_id: str) -> Job | None:
+        try:
+            return await jobs.load(self._store, job_id)
+        except Unavailable:
+            raise
+        except Exception:
+            # Nothing more can be done for it: the letter names it.
+            logger.exception("job cannot be read", job=job_id)
+            return None
+
+    def _end(self, job: Job, reason: str) -> Commit:
+        failed = msgspec.structs.replace(job, error=reason)
+        ended = end_without_run(self._runs.terms, job, failed, Cause.FAIL, self._runs.clock())
+        return join((ended, runs.finish(self._store.keys, job.job_id)))
+
+
+def _what(kind: WorkKind) -> str:
+    match kind:
+        case WorkKind.START_RECIPE:
+            return "its start"
+        case WorkKind.SEND:
+            return "taking over what was decided of it"
+        case _:
+            assert_never(kind)

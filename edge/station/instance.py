@@ -1,0 +1,169 @@
+"""One instance among those that share a store: it holds its name, publishes where nobody does, and sees who is gone."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.links.background import beside
+from edge.station.process import is_surely_dead, process_token
+from edge.store import leases
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 1.0
+_RENEW_EVERY_S = 2.0
+_LIFETIME_S = leases.LIFETIME_MS / 1000
+_WAIT_FOR_NAME_S = _LIFETIME_S + 1.0
+_ASK_AGAIN_S = 0.2
+
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""Something that is done until it is cancelled."""
+
+
+class Switch:
+    """A condition that comes and goes, and work that is done only while it holds."""
+
+    def __init__(self) -> None:
+        self._on = asyncio.Event()
+        self._off = asyncio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the condition holds."""
+        return self._on.is_set()
+
+    def turn(self, *, on: bool) -> None:
+        """Say whether the condition holds."""
+        now, no_more = (self._on, self._off) if on else (self._off, self._on)
+        now.set()
+        no_more.clear()
+
+    async def while_on(self, work: Work, name: str) -> None:
+        """Have work done, by a task of that name, whenever the condition holds; for ever."""
+        while True:
+            await self._on.wait()
+            async with beside(work(), name):
+                await self._off.wait()
+
+
+class Instance:
+    """The lease of this instance's name. Who holds none does nothing, and others take over what it left."""
+
+    def __init__(self, store: Store, scopes: Sequence[str]) -> None:
+        self.present = Switch()
+        """Whether this instance may work: no other bears its name."""
+        self.publishes = {scope: Switch() for scope in scopes}
+        """Per scope, whether this instance tells the MES what becomes of its jobs."""
+        self.gone: asyncio.Queue[str] = asyncio.Queue(1)
+        """The name of an instance that is on the register of our scopes and holds no lease."""
+        self.regained: list[Callable[[], None]] = []
+        """Called when the lease had run out: others may have taken over what was ours."""
+        self.token = process_token()
+        self._store = store
+        self._scopes = tuple(scopes)
+        self._renewed = 0.0
+        self._looked = 0.0
+        self._sure_from = 0.0
+
+    async def enter(self) -> None:
+        """Take the lease; wait for that of a predecessor that died to run out.
+
+        Raises Unavailable when another instance of that name is at work.
+        """
+        name = self._store.consumer
+        until = time.monotonic() + _WAIT_FOR_NAME_S
+        told = False
+        while (holder := await leases.hold(self._store, name, self.token)) is not None:
+            if is_surely_dead(holder) and await leases.succeed(self._store, name, self.token, holder):
+                break
+            if time.monotonic() > until:
+                advice = "Stop it, or give this one another [gateway] name."
+                raise Unavailable(f"another gateway of the name {name!r} works on this store", advice)
+            if not told:
+                logger.info("waiting for the lease of this gateway's name to run out", name=name)
+                told = True
+            await asyncio.sleep(_ASK_AGAIN_S)
+        await self._begin()
+
+    async def run(self) -> None:
+        """Keep the lease and look who is there, until cancelled; a store that is gone is waited for."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                await self._keep()
+                if self.present.is_on:
+                    await self._look()
+            except Unavailable as error:
+                logger.debug("the lease waits for the store", reason=error.message)
+
+    async def leave(self) -> None:
+        """Give up the lease, and what hangs on it."""
+        with contextlib.suppress(Unavailable):
+            await leases.cede(self._store, self._scopes)
+            await leases.release(self._store, self._store.consumer, self.token)
+
+    async def _begin(self) -> None:
+        self._renewed = time.monotonic()
+        await leases.register(self._store, self._scopes, self._store.consumer)
+        self.present.turn(on=True)
+        await self._look()
+
+    async def _keep(self) -> None:
+        if time.monotonic() - self._renewed < _RENEW_EVERY_S:
+            return
+        if await leases.renew(self._store, self._store.consumer, self.token):
+            self._renewed = time.monotonic()
+            return
+        if await leases.hold(self._store, self._store.consumer, self.token) is None:
+            logger.warning("the lease had run out and is held again", name=self._store.consumer)
+            for tell in self.regained:
+                tell()
+            await self._begin()
+        elif self.present.is_on:
+            logger.warning("another gateway of this name works: this one waits", name=self._store.consumer)
+            self.present.turn(on=False)
+            for publishes in self.publishes.values():
+                publishes.turn(on=False)
+
+    async def _look(self) -> None:
+        seen = await leases.look(self._store, self._scopes, self.token)
+        now = time.monotonic()
+        if now - self._looked > 2 * LOOK_EVERY_S:
+            # We, or the store, were away: so may the others have been, and have to renew their leases first.
+            self._sure_from = now + _LIFETIME_S
+        self._looked = now
+        if not seen.mine:
+            self._renewed = 0.0
+            return
+        gone = seen.gone if now >= self._sure_from else frozenset()
+        for scope, publisher in seen.publishers.items():
+            ours = publisher == self._store.consumer
+            if publisher is None or publisher in gone:
+                ours = await leases.publish(self._store, scope)
+            if ours != self.publishes[scope].is_on:
+                self.publishes[scope].turn(on=ours)
+        for name in sorted(gone & set().union(*seen.members.values())):
+            if self.gone.empty():
+                self.gone.put_nowait(name)
+
+
+@contextlib.asynccontextmanager
+async def open_instance(store: Store, scopes: Sequence[str]) -> AsyncIterator[Instance]:
+    """Work on scopes under the consumer name of the store, for as long as the block.
+
+    Raises Unavailable when another instance of that name is at work.
+    """
+    instance = Instance(store, scopes)
+    await instance.enter()
+    try:
+        async with beside(instance.run(), "instance"):
+            yield instance
+    finally:
+        await instance.leave()

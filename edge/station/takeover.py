@@ -1,0 +1,79 @@
+"""Takes over what an instance left that lives no more: the work it had taken, and the commands it had to send."""
+
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.station.instance import Instance
+from edge.station.runs import Runs
+from edge.station.worker import Worker
+from edge.store import leases, runs, work
+from edge.store.client import MOST_BLOCKED_MS, Store
+from edge.store.commit import Commit
+
+logger = structlog.get_logger(__name__)
+
+_LATE_S = 2 * MOST_BLOCKED_MS / 1000
+"""How long a frozen process may yet be given work: what it asked the server for before still stands there."""
+
+
+class TakeOver:
+    """Serves the instances that are gone, one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        scopes: Sequence[str],
+        instance: Instance,
+        active: Runs,
+        worker: Worker,
+        late_s: float = _LATE_S,
+    ) -> None:
+        self._store = store
+        self._scopes = tuple(scopes)
+        self._instance = instance
+        self._runs = active
+        self._worker = worker
+        self._late_s = late_s
+        self._since: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Take over until cancelled; what cannot be now comes again with the next look."""
+        while True:
+            former = await self._instance.gone.get()
+            try:
+                # Who holds its lease meanwhile keeps others off, and the instance itself from its start.
+                if await leases.hold(self._store, former, self._instance.token) is None:
+                    await self._take_over(former)
+                    await leases.release(self._store, former, self._instance.token)
+            except Unavailable as error:
+                logger.warning("take-over waits for the store", former=former, reason=error.message)
+
+    async def _take_over(self, former: str) -> None:
+        claimed = await work.claim(self._store, former, self._scopes)
+        if claimed:
+            self._worker.claimed()
+        jobs = 0
+        for job_id in await runs.jobs_with_outbox(self._store, former):
+            jobs += await self._take_outbox(job_id, former)
+        if claimed or jobs:
+            logger.info("took over from an instance that is gone", former=former, work=claimed, jobs=jobs)
+        elif time.monotonic() - self._since.setdefault(former, time.monotonic()) > self._late_s:
+            await leases.forget(self._store, self._scopes, former)
+            del self._since[former]
+
+    async def _take_outbox(self, job_id: str, former: str) -> bool:
+        try:
+            held = await self._runs.held(job_id)
+            if held is None or held.job.scope not in self._scopes:
+                return False
+            await self._runs.take_over(job_id, former, Commit())
+        except Unavailable:
+            raise
+        except Exception:
+            # A run that cannot be read must not keep the others from being taken over.
+            logger.exception("job cannot be taken over", job=job_id, former=former)
+            return False
+        return True

@@ -1,0 +1,99 @@
+"""Who is there: each instance holds a lease under its name, and who no longer does is found by its register."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from edge.store.client import Store
+from edge.store.commit import Absent, Commit, Committed, Holds, Operation, join, operation
+from edge.store.keys import GROUP
+
+LIFETIME_MS = 4000
+"""How long a lease outlives its last renewal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look showed: whether we hold our lease, who is on the register, who publishes, who of them is gone."""
+
+    mine: bool
+    members: Mapping[str, set[str]]
+    publishers: Mapping[str, str | None]
+    gone: frozenset[str]
+
+
+async def hold(store: Store, consumer: str, token: str) -> str | None:
+    """Take the lease of a name that is free; give the token of its holder when it is not."""
+    key = store.keys.lease_instance(consumer)
+    commit = Commit((Absent(key),), (Operation("SET", (key, token, "PX", LIFETIME_MS)),))
+    while not isinstance(await store.commit(commit), Committed):
+        holder: str | None = await store.execute("GET", key)
+        if holder is not None:
+            return None if holder == token else holder
+    return None
+
+
+async def succeed(store: Store, consumer: str, token: str, former: str) -> bool:
+    """Take the lease of a process that is surely dead; False when somebody else was faster."""
+    key = store.keys.lease_instance(consumer)
+    commit = Commit((Holds(key, former),), (Operation("SET", (key, token, "PX", LIFETIME_MS)),))
+    return isinstance(await store.commit(commit), Committed)
+
+
+async def renew(store: Store, consumer: str, token: str) -> bool:
+    """Prolong a lease; False when it is no longer ours."""
+    key = store.keys.lease_instance(consumer)
+    commit = Commit((Holds(key, token),), (Operation("PEXPIRE", (key, LIFETIME_MS)),))
+    return isinstance(await store.commit(commit), Committed)
+
+
+async def release(store: Store, consumer: str, token: str) -> None:
+    """Give a lease up, if it is still ours."""
+    key = store.keys.lease_instance(consumer)
+    await store.commit(Commit((Holds(key, token),), (Operation("DEL", (key,)),)))
+
+
+async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
+    """Note that an instance works on scopes: what it leaves there is looked for when its lease is over."""
+    await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
+
+
+async def forget(store: Store, scopes: Iterable[str], consumer: str) -> None:
+    """Take an instance that left nothing off the register. The caller holds its lease."""
+    parts = []
+    for scope in scopes:
+        parts.append(operation("SREM", store.keys.instances(scope), consumer))
+        parts.append(operation("XGROUP", "DELCONSUMER", store.keys.sfc_work(scope), GROUP, consumer))
+    await store.commit(join(parts))
+
+
+async def look(store: Store, scopes: Sequence[str], token: str) -> Seen:
+    """See who is there. One round trip while nobody else is on the register, else two."""
+    keys = store.keys
+    mine, *rest = await store.read(
+        [
+            ("GET", keys.lease_instance(store.consumer)),
+            *(("SMEMBERS", keys.instances(scope)) for scope in scopes),
+            *(("GET", keys.lease_publisher(scope)) for scope in scopes),
+        ]
+    )
+    members = dict(zip(scopes, rest[: len(scopes)], strict=True))
+    publishers = dict(zip(scopes, rest[len(scopes) :], strict=True))
+    others = sorted(set().union(*members.values(), filter(None, publishers.values())) - {store.consumer})
+    held = await store.read([("EXISTS", keys.lease_instance(each)) for each in others]) if others else ()
+    gone = frozenset(each for each, is_held in zip(others, held, strict=True) if not is_held)
+    return Seen(mine == token, members, publishers, gone)
+
+
+async def publish(store: Store, scope: str) -> bool:
+    """Become the publisher of a scope whose publisher is not there; False when another was faster."""
+    key = store.keys.lease_publisher(scope)
+    former = await store.execute("GET", key)
+    guards = (Holds(key, former), Absent(store.keys.lease_instance(former))) if former else (Absent(key),)
+    return isinstance(await store.commit(Commit(guards, (Operation("SET", (key, store.consumer)),))), Committed)
+
+
+async def cede(store: Store, scopes: Iterable[str]) -> None:
+    """Publish no more where we do: another may at once."""
+    for scope in scopes:
+        key = store.keys.lease_publisher(scope)
+        await store.commit(Commit((Holds(key, store.consumer),), (Operation("DEL", (key,)),)))

@@ -1,0 +1,154 @@
+"""What meets a defect again and again is set aside, told, and fails its job; nothing else suffers."""
+
+import pytest
+
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command
+from edge.station.retry import MOST_TRIES
+from edge.store import dead_letters, runs
+from edge.store.dead_letters import Letter, LetterKind
+from tests.station.plant import (
+    NOW,
+    SCOPE,
+    FakeEquipment,
+    Plant,
+    next_work,
+    obliging,
+    order,
+    until,
+    until_all_is_acknowledged,
+    until_true,
+)
+
+
+async def letters(plant: Plant) -> list[Letter]:
+    return list((await dead_letters.load_all(plant.store)).values())
+
+
+async def the_letter(plant: Plant) -> Letter:
+    async def is_there() -> bool:
+        return bool(await letters(plant))
+
+    await until(is_there)
+    (found,) = await letters(plant)
+    return found
+
+
+async def test_a_start_that_meets_a_defect_is_tried_again_then_set_aside_and_its_job_fails(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.store.execute("HSET", plant.store.keys.workmaster("linear"), "work_master", "{")
+    async with plant.at_work():
+        job = await plant.until_state("J1", JobState.ABORTED)
+        await until_all_is_acknowledged(plant)
+    found = await the_letter(plant)
+    assert (found.kind, found.scope, found.job_id, found.at) == (LetterKind.START, SCOPE, "J1", NOW)
+    assert found.reason == job.error == "its start met a defect of this software: DecodeError"
+
+
+async def test_a_start_that_meets_a_defect_only_for_a_while_goes_well(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    key = plant.store.keys.workmaster("linear")
+    master = await plant.store.execute("HGET", key, "work_master")
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.store.execute("HSET", key, "work_master", "{")
+    async with plant.at_work():
+        await plant.store.execute("HSET", key, "work_master", master)
+        await plant.until_state("J1", JobState.ENDED)
+    assert await letters(plant) == []
+
+
+async def test_work_whose_job_cannot_be_read_is_set_aside_and_those_behind_it_are_done(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "state", "NO_STATE")
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        found = await the_letter(plant)
+        await until_all_is_acknowledged(plant)
+    assert found.kind is LetterKind.START
+    assert "KeyError" in found.reason
+
+
+async def leave_a_decision(plant: Plant, tool: FakeEquipment) -> None:
+    """Have a job run, and an entry in the work stream that says a visitor has decided about it."""
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await until_all_is_acknowledged(plant)
+    entry = ("job_id", "J1", "action", "send", "scope", SCOPE)
+    await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", *entry)
+
+
+async def test_a_decision_of_a_visitor_that_cannot_be_taken_over_fails_its_job(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    await leave_a_decision(plant, tool)
+    await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "outbox:", "{")
+    async with plant.at_work():
+        job = await plant.until_state("J1", JobState.ABORTED)
+        found = await the_letter(plant)
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_all_is_acknowledged(plant)
+    assert (found.kind, found.reason) == (LetterKind.DECISION, job.error)
+
+
+async def test_a_job_whose_run_cannot_be_read_ends_without_it(plant: Plant, tool: FakeEquipment) -> None:
+    await leave_a_decision(plant, tool)
+    await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
+    plant.runs.forget("J1")
+    async with plant.at_work():
+        job = await plant.until_state("J1", JobState.ABORTED)
+        found = await the_letter(plant)
+        await until_all_is_acknowledged(plant)
+    assert (found.kind, found.reason) == (LetterKind.DECISION, job.error)
+    assert await runs.active_jobs(plant.store) == []
+
+
+async def test_a_command_of_a_run_that_cannot_be_read_stops_no_other_job(plant: Plant, tool: FakeEquipment) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.starter.start(await next_work(plant))
+    await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
+    plant.runs.forget("J1")
+    async with plant.at_work():
+        await plant.until_state("J1", JobState.ABORTED)
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.ENDED)
+    assert (await the_letter(plant)).kind is LetterKind.COMMAND
+
+
+@pytest.mark.parametrize("phase", [Phase.START, Phase.STOP])
+async def test_a_command_that_cannot_be_sent_is_set_aside_after_as_many_tries_as_other_work(
+    plant: Plant, tool: FakeEquipment, phase: Phase
+) -> None:
+    tried: list[Command] = []
+
+    def reply(command: Command) -> None:
+        if command.phase is phase:
+            tried.append(command)
+            raise ZeroDivisionError
+
+    tool.replies = reply
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: bool(tool.commands))
+        if phase is Phase.STOP:
+            await plant.ask(Cause.ABORT, "J1")
+        await plant.until_state("J1", JobState.ABORTED)
+        found = await the_letter(plant)
+        await until_all_is_acknowledged(plant)
+    assert found.kind is LetterKind.COMMAND
+    assert found.reason == "cannot be sent: ZeroDivisionError: "
+    assert found.details == {
+        "phase": phase.value,
+        "command_id": tried[0].command_id,
+        "step": "one",
+        "type_id": "tighten.v1",
+    }
+    assert len(tried) == MOST_TRIES

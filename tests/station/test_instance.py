@@ -1,0 +1,159 @@
+"""Instances share a store: each bears its name alone, one publishes, and who is gone is noticed."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.links.background import beside
+from edge.station.instance import Instance, Switch, open_instance
+from edge.station.process import process_token
+from edge.store import leases
+from edge.store.client import Store, open_store
+from tests.station.plant import SCOPE, until, until_true
+
+WITHIN_S = 5.0
+
+
+@contextlib.asynccontextmanager
+async def another(redis: RedisSettings, name: str = "other") -> AsyncIterator[Instance]:
+    """Open one more instance on the store of the settings."""
+    async with open_store(redis, name) as store, open_instance(store, (SCOPE,)) as instance:
+        yield instance
+
+
+async def dead_token() -> str:
+    """Give the token of a process that has ended."""
+    code = "from edge.station.process import process_token; print(process_token())"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    told, _ = await process.communicate()
+    return told.decode().strip()
+
+
+async def test_work_goes_on_while_its_switch_is_on_only() -> None:
+    log: list[str] = []
+
+    async def work() -> None:
+        log.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.append("ended")
+
+    switch = Switch()
+    async with beside(switch.while_on(work, "work"), "while on"):
+        await asyncio.sleep(0)
+        assert log == []
+        for _ in range(2):
+            switch.turn(on=True)
+            await until_true(lambda: log and log[-1] == "begun")
+            switch.turn(on=False)
+            await until_true(lambda: log[-1] == "ended")
+    assert log == ["begun", "ended"] * 2
+
+
+async def test_a_name_that_another_bears_is_refused_and_that_one_goes_on(redis: RedisSettings) -> None:
+    async with another(redis) as first:
+        with pytest.raises(Unavailable, match="another gateway of the name 'other'") as caught:
+            async with another(redis):
+                pytest.fail("both bear it")
+        assert "name" in caught.value.advice
+        assert first.present.is_on
+
+
+async def test_a_name_is_free_at_once_after_an_orderly_end(redis: RedisSettings) -> None:
+    for _ in range(2):
+        async with asyncio.timeout(0.5), another(redis) as instance:
+            assert instance.publishes[SCOPE].is_on
+
+
+async def test_the_name_of_a_process_of_this_host_that_was_killed_is_taken_at_once(
+    redis: RedisSettings, store: Store
+) -> None:
+    await leases.hold(store, "other", await dead_token())
+    async with asyncio.timeout(0.5), another(redis) as instance:
+        assert instance.present.is_on
+
+
+async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
+    redis: RedisSettings, store: Store
+) -> None:
+    await leases.hold(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
+    async with asyncio.timeout(WITHIN_S), another(redis) as instance:
+        assert instance.present.is_on
+
+
+async def test_a_lease_is_kept_for_longer_than_it_lasts(redis: RedisSettings, store: Store) -> None:
+    async with another(redis) as instance:
+        await asyncio.sleep(leases.LIFETIME_MS / 1000 + 1)
+        assert not await leases.hold(store, "other", instance.token)
+        assert instance.present.is_on
+
+
+async def test_another_publishes_as_soon_as_the_one_that_did_is_gone(redis: RedisSettings, store: Store) -> None:
+    async with another(redis) as second:
+        assert second.publishes[SCOPE].is_on
+        async with open_instance(store, (SCOPE,)) as first:
+            assert not first.publishes[SCOPE].is_on
+            await second.leave()
+            second.present.turn(on=False)
+            await until_true(lambda: first.publishes[SCOPE].is_on)
+
+
+async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: RedisSettings, store: Store) -> None:
+    """The other is a store only: its lease is not renewed any more, as after a kill on another host."""
+    async with open_instance(store, (SCOPE,)) as instance, open_store(redis, "other") as other:
+        await leases.cede(store, (SCOPE,))
+        await leases.register(other, (SCOPE,), "other")
+        await other.execute("SET", store.keys.lease_publisher(SCOPE), "other")
+        # It began just now: whom it does not know it gives the time to come back.
+        async with beside(keep(other), "the lease of the other"):
+            await until_true(lambda: not instance.publishes[SCOPE].is_on)
+            await asyncio.sleep(leases.LIFETIME_MS / 1000)
+            assert instance.gone.empty()
+        async with asyncio.timeout(WITHIN_S):
+            assert await instance.gone.get() == "other"
+        await until_true(lambda: instance.publishes[SCOPE].is_on)
+
+
+async def keep(store: Store) -> None:
+    """Keep the lease of a store's consumer."""
+    while True:
+        await leases.hold(store, store.consumer, "other")
+        await leases.renew(store, store.consumer, "other")
+        await asyncio.sleep(0.5)
+
+
+async def test_who_lost_its_lease_stops_while_another_has_it_and_goes_on_after_it(
+    redis: RedisSettings, store: Store
+) -> None:
+    regained: list[bool] = []
+    async with another(redis) as instance:
+        instance.regained.append(lambda: regained.append(True))
+        key = store.keys.lease_instance("other")
+        await store.execute("SET", key, "an usurper", "PX", 60_000)
+        await until_true(lambda: not instance.present.is_on)
+        assert not instance.publishes[SCOPE].is_on
+        assert await store.execute("GET", key) == "an usurper"
+        await store.execute("DEL", key)
+        await until_true(lambda: instance.present.is_on)
+        assert regained == [True]
+        await until_true(lambda: instance.publishes[SCOPE].is_on)
+
+
+async def test_a_lease_that_ran_out_while_nobody_wanted_it_is_held_again(redis: RedisSettings, store: Store) -> None:
+    async with another(redis) as instance:
+        await store.execute("DEL", store.keys.lease_instance("other"), store.keys.instances(SCOPE))
+
+        async def is_back() -> bool:
+            return await leases.hold(store, "other", "me") == instance.token
+
+        async def is_registered() -> bool:
+            return bool(await store.execute("SISMEMBER", store.keys.instances(SCOPE), "other"))
+
+        await until(is_registered)
+        assert await is_back()

@@ -1,0 +1,30 @@
+"""A process can be told from others, and its end known for certain or not at all."""
+
+import asyncio
+import sys
+
+from edge.station.process import is_surely_dead, process_token
+
+_TOLD = "from edge.station.process import process_token; print(process_token())"
+
+
+async def test_a_process_on_this_host_is_dead_once_it_is_gone() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _TOLD, stdout=asyncio.subprocess.PIPE)
+    told, _ = await process.communicate()
+    assert is_surely_dead(told.decode().strip())
+
+
+def test_a_process_that_lives_is_not_dead_even_if_we_may_not_touch_it() -> None:
+    assert not is_surely_dead(process_token())
+    place, _, unique = process_token().rsplit(" ", 2)
+    assert not is_surely_dead(f"{place} 1 {unique}")
+
+
+def test_of_a_process_elsewhere_nothing_is_known() -> None:
+    _, pid, unique = process_token().rsplit(" ", 2)
+    assert not is_surely_dead(f"another-boot pid:[1] 999999999 {unique}")
+    assert not is_surely_dead(f" {pid} {unique}")
+
+
+def test_no_two_starts_have_one_token() -> None:
+    assert process_token() != process_token()
