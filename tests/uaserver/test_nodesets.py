@@ -79,7 +79,7 @@ async def test_a_server_is_the_same_from_the_cache_and_from_the_node_sets(prepar
 def test_the_same_sources_give_the_same_bytes(nodeset_package: Path, tmp_path: Path) -> None:
     made = []
     for directory in (tmp_path / "one", tmp_path / "other"):
-        command = [sys.executable, "-m", "edge.uaserver.nodesets", "prepare", nodeset_package, directory]
+        command = [sys.executable, "-m", "edge.uaserver.nodesets", "prepare", str(nodeset_package), str(directory)]
         environment = os.environ | {"SOURCE_DATE_EPOCH": "1795000000", "PYTHONHASHSEED": "0"}
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         (cache,) = directory.glob("*.cache")
