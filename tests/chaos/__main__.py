@@ -1,51 +1,61 @@
-"""`make chaos`: kills for minutes on end, and says what came of it."""
+"""`make chaos`: kills for minutes on end, takes each part away for a while, and says what came of it."""
 
 import argparse
 import asyncio
 import logging
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
 
-from tests.chaos.campaign import EVERYTHING, EVERYTHING_BUT_REDIS, Plan, carry_out
+from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
+from tests.chaos.kills import EVERYTHING, EVERYTHING_BUT_REDIS, Kills
+from tests.chaos.outages import OUTAGES, Outage
 
 
 def main() -> None:
     """Kill until it is enough or the time is over; exit with 1 when something was not as it has to be."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="most time to kill in")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--aof", choices=("always", "everysec"), default="always")
+    parser.add_argument("--kills", type=int, default=1000, help="[default: 1000]")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="most time to kill in [default: no limit]")
+    parser.add_argument("--seed", type=int, default=1, help="[default: 1]")
+    parser.add_argument("--aof", choices=("always", "everysec"), default="always", help="[default: always]")
+    parser.add_argument("--outage", type=float, default=20.0, help="how long each part is away, 0: not [default: 20]")
     arguments = parser.parse_args()
-    # With everysec Redis itself promises no more than the last seconds' loss: it is left alive then.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    # With everysec Redis promises less than everything: it is left alive then.
     targets = EVERYTHING if arguments.aof == "always" else EVERYTHING_BUT_REDIS
-    plan = Plan(
-        kills=arguments.kills,
-        seed=arguments.seed,
-        targets=targets,
-        seconds=arguments.seconds,
-        appendfsync=arguments.aof,
-        tell=_say,
-    )
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
+    kills = Kills(arguments.kills, targets, arguments.seconds, _say)
+    faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
+    for part, how in OUTAGES if arguments.outage else ():
+        outage = Outage(part, how, arguments.outage)
+        faulty += _carry_out(f"{part} {how} for {arguments.outage:g} s", outage, arguments.seed, arguments.aof)
+    sys.exit(bool(faulty))
+
+
+def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int, aof: str) -> int:
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        seen = asyncio.run(carry_out(plan, Path(directory)))
+        seen = asyncio.run(carry_out(disturb, Path(directory), seed=seed, appendfsync=aof))
     found = faults(seen)
     for each in found:
         _say(f"FAULT {each}")
+    _report(name, seen, len(found))
+    return len(found)
+
+
+def _report(name: str, seen: Seen, found: int) -> None:
     controller, mes = seen.controller, seen.mes
-    _say(f"{seen.kills.total()} kills in {seen.seconds:.0f} s, AOF {plan.appendfsync}, seed {plan.seed}")
-    _say("  " + ", ".join(f"{target} {count}" for target, count in sorted(seen.kills.items())))
+    _say(f"{name}: {found} faults in {seen.seconds:.0f} s")
+    if seen.kills:
+        _say(f"  {seen.kills.total()} kills: {', '.join(f'{what} {n}' for what, n in sorted(seen.kills.items()))}")
     _say(
         f"  {len(mes.answers)} jobs accepted, {len(mes.answers) - len(seen.stuck)} ended; {mes.repeated} calls repeated"
     )
-    _say(f"  {len(controller.received)} commands, {controller.repeated} of them came again under their id")
-    _say(f"  {len(found)} faults")
-    sys.exit(bool(found))
+    _say(f"  {len(controller.received)} commands, {controller.repeated} times one came again under its id")
 
 
 def _say(line: str) -> None:

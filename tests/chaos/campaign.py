@@ -1,4 +1,4 @@
-"""Has jobs run while gateway, Redis and broker are killed at random, and says what was seen of it."""
+"""Has jobs run on real parts while something disturbs them, and says what was seen of it."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,10 @@ import random
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from edge.config import (
     GatewaySettings,
@@ -42,22 +41,6 @@ ENDS_WITHIN_S = 60.0
 SETTLES_WITHIN_S = 10.0
 _FIRST_PASSES = 60
 
-Target = Literal["gateway", "redis", "broker", "all"]
-EVERYTHING: tuple[Target, ...] = ("gateway", "gateway", "gateway", "gateway", "redis", "broker", "all")
-EVERYTHING_BUT_REDIS: tuple[Target, ...] = ("gateway", "gateway", "gateway", "broker")
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do: how many kills, from which seed on, of what, how long at the most, and how Redis syncs its AOF."""
-
-    kills: int
-    seed: int
-    targets: tuple[Target, ...] = EVERYTHING
-    seconds: float = float("inf")
-    appendfsync: str = "always"
-    tell: Callable[[str], None] = lambda _: None
-
 
 @dataclass(slots=True)
 class Seen:
@@ -74,13 +57,16 @@ class Seen:
     active: list[str] = field(default_factory=list)
     timers: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    starts: int = 0
+    said: set[str] = field(default_factory=set)
 
 
 class Life:
-    """The gateway, started again whenever it ends; every other time a point is armed at which it kills itself."""
+    """The gateway, started again whenever it ends; every other time it kills itself at one of `points`."""
 
     def __init__(self, file: Path, chance: random.Random, seen: Seen) -> None:
         self.ready = asyncio.Event()
+        self.points: tuple[Point, ...] = ()
         self.armed = ""
         self.over = False
         self._file = file
@@ -93,9 +79,10 @@ class Life:
         """Keep it running until `over`."""
         while not self.over:
             self.armed = ""
-            if self._chance.random() < 0.5:
-                self.armed = f"{self._chance.choice(list(Point))}:{self._chance.randint(1, _FIRST_PASSES)}"
+            if self.points and self._chance.random() < 0.5:
+                self.armed = f"{self._chance.choice(self.points)}:{self._chance.randint(1, _FIRST_PASSES)}"
             self._dead.clear()
+            self._seen.starts += 1
             async with edge_run("--settings", self._file, EDGE_FAULT=self.armed) as gateway:
                 self._gateway = gateway
                 with contextlib.suppress(AssertionError, TimeoutError):
@@ -109,6 +96,7 @@ class Life:
                 await asyncio.sleep(0.1)
 
     def _note(self, status: int, gateway: Gateway) -> None:
+        self._seen.said |= {each["event"] for each in gateway.records()}
         # What paho says of a connection that breaks is no error of the gateway.
         errors = [
             each for each in gateway.records() if each["level"] in {"error", "critical"} and each["logger"] != "mqtt"
@@ -151,13 +139,26 @@ class Life:
         await self._dead.wait()
 
 
-async def carry_out(plan: Plan, directory: Path) -> Seen:
-    """Run jobs and kill, as the plan says; then let every job end, and read what the store holds of them."""
-    chance = random.Random(plan.seed)
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What can be disturbed."""
+
+    life: Life
+    redis: Server
+    broker: LocalBroker
+    seen: Seen
+    chance: random.Random
+
+
+async def carry_out(
+    disturb: Callable[[Parts], Awaitable[None]], directory: Path, *, seed: int = 1, appendfsync: str = "always"
+) -> Seen:
+    """Run jobs for as long as `disturb` takes; then let every job end, and read what the store holds of them."""
+    chance = random.Random(seed)
     began = time.monotonic()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        redis = await enter(own_server(directory, "--appendfsync", plan.appendfsync))
+        redis = await enter(own_server(directory, "--appendfsync", appendfsync))
         # mosquitto acknowledges before it stores: killed, it forgets up to a second.
         broker = await enter(open_broker("autosave_interval 1"))
         seen = await enter(_plant(broker.url, chance))
@@ -172,40 +173,13 @@ async def carry_out(plan: Plan, directory: Path) -> Seen:
             enough = asyncio.Event()
             for lane in range(JOBS_AT_A_TIME):
                 tasks.create_task(_order_jobs(lane, seen, enough), name=f"lane {lane}")
-            await _kill(plan, chance, life, redis, broker, seen)
+            await disturb(Parts(life, redis, broker, seen, chance))
             enough.set()
         await _settled(store, seen)
         await life.stop()
         await _read(store, seen)
         seen.seconds = time.monotonic() - began
         return seen
-
-
-async def _kill(plan: Plan, chance: random.Random, life: Life, redis: Server, broker: LocalBroker, seen: Seen) -> None:
-    end = time.monotonic() + plan.seconds
-    while seen.kills.total() < plan.kills and time.monotonic() < end:
-        await life.recovered()
-        await asyncio.sleep(chance.uniform(0, 0.5))
-        target = chance.choice(plan.targets)
-        killed: str = target
-        match target:
-            case "gateway":
-                killed = await life.kill()
-            case "redis":
-                await _restart(redis, chance.uniform(0, 0.3))
-            case "broker":
-                await _restart(broker, chance.uniform(0, 0.3))
-            case "all":
-                await asyncio.gather(life.strike(), _restart(redis, 0.1), _restart(broker, 0.1))
-        seen.kills[killed] += 1
-        if seen.kills.total() % 10 == 0:
-            plan.tell(f"{seen.kills.total()} kills, {len(seen.mes.answers)} jobs")
-
-
-async def _restart(server: Server | LocalBroker, pause: float) -> None:
-    await server.kill()
-    await asyncio.sleep(pause)
-    await server.start()
 
 
 async def _order_jobs(lane: int, seen: Seen, enough: asyncio.Event) -> None:

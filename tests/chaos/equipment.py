@@ -46,12 +46,17 @@ class Received:
 
 
 class Controller:
-    """Takes commands; `received` are the distinct ones in order, `answered` when each was answered first."""
+    """Takes commands; `received` are the distinct ones in order, `answered` when each was answered first.
+
+    While `there` is cleared it neither takes nor answers anything.
+    """
 
     def __init__(self, session: Session, topic: str, chance: random.Random, work_s: float = 0.1) -> None:
         self.received: list[Received] = []
         self.answered: dict[str, float] = {}
         self.repeated = 0
+        self.there = asyncio.Event()
+        self.there.set()
         self._session = session
         self._topic = topic
         self._chance = chance
@@ -78,6 +83,7 @@ class Controller:
             await asyncio.sleep(0.05)
 
     async def _take(self, message: Message) -> None:
+        await self.there.wait()
         command = to_event(message)
         phase = command.extensions["phase"]
         key = (command.id, phase)
@@ -96,6 +102,7 @@ class Controller:
 
     async def _work(self, command: CloudEvent) -> None:
         await asyncio.sleep(self._chance.uniform(0, 2 * self._work_s))
+        await self.there.wait()
         good = is_good(number_of(command.data["job_id"]), command.data["attempt"])
         answer = CloudEvent(
             id=f"{command.id}/answer",

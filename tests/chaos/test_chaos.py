@@ -1,24 +1,43 @@
-"""Whatever is killed, and whenever: every job comes to the end that its recipe demands."""
+"""Whatever is killed or taken away, and whenever: every job comes to the end that its recipe demands."""
 
 import pytest
 
-from tests.chaos.campaign import Plan, carry_out
+from tests.chaos.campaign import carry_out
 from tests.chaos.check import faults
+from tests.chaos.kills import Kills
+from tests.chaos.outages import OUTAGES, How, Outage, Part
+
+SAID = {"redis": "work waits for the store", "broker": "mqtt not connected, trying on"}
 
 
 @pytest.mark.timeout(150)
 async def test_thirty_kills_at_any_instant_lose_nothing_and_do_nothing_twice(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    seen = await carry_out(Plan(kills=30, seed=1), tmp_path_factory.mktemp("c"))
+    seen = await carry_out(Kills(30), tmp_path_factory.mktemp("c"))
     assert faults(seen) == []
     assert len(seen.mes.answers) > 10
 
 
-@pytest.mark.timeout(60)
 async def test_with_an_aof_that_is_synced_every_second_a_killed_gateway_loses_nothing_either(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    plan = Plan(kills=5, seed=2, targets=("gateway",), appendfsync="everysec")
-    seen = await carry_out(plan, tmp_path_factory.mktemp("c"))
+    kills = Kills(5, targets=("gateway",))
+    seen = await carry_out(kills, tmp_path_factory.mktemp("c"), seed=2, appendfsync="everysec")
     assert faults(seen) == []
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.0])
+@pytest.mark.parametrize(("part", "how"), OUTAGES)
+async def test_an_outage_is_lived_through_by_the_same_process(
+    tmp_path_factory: pytest.TempPathFactory,
+    part: Part,
+    how: How,
+    seconds: float,
+) -> None:
+    seen = await carry_out(Outage(part, how, seconds), tmp_path_factory.mktemp("c"))
+    assert faults(seen) == []
+    assert seen.starts == 1
+    # Who hangs for less than five seconds is only slow.
+    if how == "killed" and seconds > 1:
+        assert SAID[part] in seen.said, seen.said

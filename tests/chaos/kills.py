@@ -1,0 +1,58 @@
+"""Kills gateway, Redis and broker again and again, at random instants and at fault points."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from edge.faults import Point
+from edge.sim.broker import LocalBroker
+from tests.chaos.campaign import Parts
+from tests.store.servers import Server
+
+Target = Literal["gateway", "redis", "broker", "all"]
+EVERYTHING: tuple[Target, ...] = ("gateway", "gateway", "gateway", "gateway", "redis", "broker", "all")
+EVERYTHING_BUT_REDIS: tuple[Target, ...] = ("gateway", "gateway", "gateway", "broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Kills:
+    """How many, of what, and for how many seconds at the most; `tell` hears of the progress."""
+
+    count: int
+    targets: tuple[Target, ...] = EVERYTHING
+    seconds: float = float("inf")
+    tell: Callable[[str], None] = lambda _: None
+
+    async def __call__(self, parts: Parts) -> None:
+        """Kill."""
+        parts.life.points = tuple(Point)
+        kills = parts.seen.kills
+        end = time.monotonic() + self.seconds
+        while kills.total() < self.count and time.monotonic() < end:
+            await parts.life.recovered()
+            await asyncio.sleep(parts.chance.uniform(0, 0.5))
+            kills[await _strike(parts, parts.chance.choice(self.targets))] += 1
+            if kills.total() % 10 == 0:
+                self.tell(f"{kills.total()} kills, {len(parts.seen.mes.answers)} jobs")
+
+
+async def _strike(parts: Parts, target: Target) -> str:
+    """Kill, and start again what does not do so by itself; give what was killed, or at which point it was."""
+    match target:
+        case "gateway":
+            return await parts.life.kill()
+        case "redis":
+            await _restart(parts.redis, parts.chance.uniform(0, 0.3))
+        case "broker":
+            await _restart(parts.broker, parts.chance.uniform(0, 0.3))
+        case "all":
+            await asyncio.gather(parts.life.strike(), _restart(parts.redis, 0.1), _restart(parts.broker, 0.1))
+    return target
+
+
+async def _restart(server: Server | LocalBroker, pause: float) -> None:
+    await server.kill()
+    await asyncio.sleep(pause)
+    await server.start()
