@@ -17,7 +17,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test fuzz schemas bench demo deb repo system-test clean
+.PHONY: help setup lock check format test fuzz schemas bench chaos demo deb repo system-test ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and ove
 
 schemas: setup ## Write schemas/ from the models
 	@$(BIN)/edge schemas schemas
+
+chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; ARGS="--kills 100 --seconds 60 --aof everysec"
+	@nice $(BIN)/python -m tests.chaos $(ARGS)
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)
