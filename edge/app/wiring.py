@@ -22,7 +22,7 @@ from edge.southbound.mqtt import open_equipment
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
-from edge.station.instance import Work, open_instance
+from edge.station.instance import Instance, Work, open_instance
 from edge.station.jobs import JobService
 from edge.station.responses import Responses
 from edge.station.runs import Runs
@@ -81,7 +81,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         for name, work in works:
             await enter(beside(instance.present.while_on(work, name), f"{name} while present"))
         if settings.mqtt.url:
-            await _open_northbound(stack, settings, store, runs, calls, health)
+            await _open_northbound(stack, settings, instance, store, runs, calls, health)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(
@@ -140,6 +140,7 @@ async def _open_opcua(
 async def _open_northbound(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
+    instance: Instance,
     store: Store,
     runs: Runs,
     calls: Calls,
@@ -147,9 +148,13 @@ async def _open_northbound(
 ) -> None:
     session = health.sessions["MES"] = await _open_session(stack, settings, "", "")
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
-    publisher = Publisher(store, session, _source(settings), topics, settings.retention.retained_topics, now_ms)
-    runs.watchers.append(publisher.watch)
-    await stack.enter_async_context(beside(publisher.run(), "publisher"))
+    for scope, publishes in instance.publishes.items():
+        own = {scope: topics[scope]}
+        publisher = Publisher(store, session, _source(settings), own, settings.retention.retained_topics, now_ms)
+        runs.watchers.append(publisher.watch)
+        await stack.enter_async_context(beside(publisher.run_progress(), f"publish progress of {scope}"))
+        publishing = publishes.while_on(publisher.run, f"publisher of {scope}")
+        await stack.enter_async_context(beside(publishing, f"publisher of {scope} while it is ours"))
     await Inbox(session, calls).open(topics)
 
 

@@ -36,15 +36,18 @@ class Publisher:
         self._progress: asyncio.Queue[Progress] = asyncio.Queue(_PROGRESS_WAITING)
 
     async def run(self) -> None:
-        """Publish until cancelled; a store or broker that is gone is waited for."""
+        """Publish changes until cancelled, where no other instance does; a store or broker that is gone is waited for.
+
+        It may be called again after another instance has published meanwhile.
+        """
+        self._retained.forget()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publish_changes(), name="publish changes")
             tasks.create_task(self._retained.run(), name="keep retained topics")
-            tasks.create_task(self._publish_progress(), name="publish progress")
 
     def watch(self, progress: Progress) -> None:
         """Take the progress of a run; while the broker is away the newest are dropped, the store misses nothing."""
-        if not self._progress.full():
+        if progress.job.scope in self._topics and not self._progress.full():
             self._progress.put_nowait(progress)
 
     async def _publish_changes(self) -> None:
@@ -89,7 +92,8 @@ class Publisher:
     async def _position(self, scope: str) -> str:
         return (await changes.cursors(self._store, [scope]))[scope]
 
-    async def _publish_progress(self) -> None:
+    async def run_progress(self) -> None:
+        """Publish the progress of the runs of this instance, until cancelled."""
         while True:
             progress = await self._progress.get()
             topic = self._topics[progress.job.scope].data

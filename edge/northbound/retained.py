@@ -74,6 +74,11 @@ class Retained:
         self._awake = asyncio.Event()
         session.watchers.append(self._watch)
 
+    def forget(self) -> None:
+        """Let go of what is known: another instance may have published since."""
+        self._states.clear()
+        self._changed.clear()
+
     async def load(self) -> None:
         """Read where all jobs stand. Raises Unavailable when the store is gone."""
         self._told = await changes.cursors(self._store, self._topics)

@@ -30,6 +30,8 @@ from edge.store.keys import Keys
 logger = structlog.get_logger(__name__)
 
 _CONNECTIONS = 16
+_PATIENT_CONNECTIONS = 1000
+"""Each follows a stream of its own for as long as we run: there have to be as many as are wanted."""
 _TIMEOUT_S = 5.0
 MOST_BLOCKED_MS = 5000
 _DIRECTORY_LIMIT = 90
@@ -149,9 +151,9 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             url = f"unix://{path}"
         else:
             url = settings.url
-        client = _client(settings, url)
+        client = _client(settings, url, _CONNECTIONS)
         stack.push_async_callback(client.aclose)
-        patient = _client(settings, url)
+        patient = _client(settings, url, _PATIENT_CONNECTIONS)
         stack.push_async_callback(patient.aclose)
         store = Store(client, patient, Keys(settings.prefix), consumer)
         try:
@@ -170,7 +172,7 @@ def _shown(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url)
 
 
-def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
+def _client(settings: RedisSettings, url: str, connections: int) -> aioredis.Redis:
     # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
     options: dict[str, Any] = {
         "decode_responses": True,
@@ -181,8 +183,8 @@ def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
     if settings.password:
         options["password"] = settings.password
     if url.startswith("redis+sentinel://"):
-        return _sentinel_client(url, options)
-    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)
+        return _sentinel_client(url, options | {"max_connections": connections})
+    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=connections, timeout=None)
     # What we rely on stands over what the address says of it (`?protocol=2`).
     pool.connection_kwargs.update(options)
     return aioredis.Redis.from_pool(pool)
@@ -193,7 +195,7 @@ def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
     parts = urlsplit(url)
     hosts = [host.rpartition(":") for host in parts.netloc.split(",")]
     sentinel = Sentinel([(host, int(port)) for host, _, port in hosts], sentinel_kwargs={"protocol": 3})
-    primary: aioredis.Redis = sentinel.master_for(parts.path.strip("/"), max_connections=_CONNECTIONS, **options)
+    primary: aioredis.Redis = sentinel.master_for(parts.path.strip("/"), **options)
     return primary
 
 

@@ -67,12 +67,14 @@ class Bench:
         self.lifetime_s = LIFETIME_S
         self._calls = 0
 
+    def publisher(self) -> Publisher:
+        topics = {SCOPE: self.topics}
+        return Publisher(self.station.store, self.session, "urn:edge", topics, self.lifetime_s, now_ms)
+
     @asynccontextmanager
     async def publishing(self) -> AsyncIterator[Publisher]:
-        publisher = Publisher(
-            self.station.store, self.session, "urn:edge", {SCOPE: self.topics}, self.lifetime_s, now_ms
-        )
-        async with beside(publisher.run(), "publisher"):
+        publisher = self.publisher()
+        async with beside(publisher.run(), "publisher"), beside(publisher.run_progress(), "progress"):
             yield publisher
 
     async def call(self, method: Cause, arguments: OrderCall | IdCall) -> None:
@@ -234,3 +236,23 @@ async def test_what_happens_while_the_broker_is_gone_is_told_when_it_is_back(
             await wait_until(lambda: "publishing goes on" in {entry["event"] for entry in logs})
     assert [bench.heard.states(f"J{number}") for number in range(2, 5)] == [[["Aborted"]]] * 3
     assert sum(entry["event"] == "publishing waits" for entry in logs) == 1
+
+
+async def test_one_that_publishes_again_after_another_did_tells_nothing_twice_and_an_index_of_all(
+    bench: Bench, store: Store, wait_until: WaitUntil
+) -> None:
+    async def is_whole() -> bool:
+        index = bench.heard.retained.get(bench.topics.state_index)
+        return index is not None and await changes.cursors(store, [SCOPE]) == await changes.latest(store, [SCOPE])
+
+    first, second = bench.publisher(), bench.publisher()
+    for number, publisher in enumerate((first, second, first)):
+        async with beside(publisher.run(), "publisher"):
+            await bench.store_and_abort(f"J{number}")
+            await wait_until(lambda: bench.heard.states(f"J{number}"))  # noqa: B023
+            while not await is_whole():
+                pass
+    assert [bench.heard.states(f"J{number}") for number in range(3)] == [[["Aborted"]]] * 3
+    told = [bench.heard.retained[bench.topics.state_index].data]
+    assert "J0" in str(told)
+    assert "J1" in str(told)
