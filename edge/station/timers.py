@@ -14,6 +14,7 @@ from edge.station.start import let_start
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
+from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
 
@@ -22,6 +23,7 @@ _LOOK_AGAIN_MS = 10_000
 """How long a deadline may stay unknown that another instance set and did not live to keep; also bounds a clock jump."""
 _RETRY_S = 1.0
 _FAR = 1 << 62
+_ALL = 10_000
 
 
 class Timers:
@@ -68,6 +70,7 @@ class Timers:
                 await self._earlier.wait()
 
     async def _serve_due(self) -> None:
+        await self._start_due()
         while job_ids := await runs.due(self._store, self._runs.clock(), _BATCH):
             for job_id in job_ids:
                 try:
@@ -79,6 +82,18 @@ class Timers:
                     logger.exception("deadline failed", job=job_id)
                     later = self._runs.clock() + _LOOK_AGAIN_MS
                     await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
+
+    async def _start_due(self) -> None:
+        """Let all jobs whose StartTime has come enter the queue of starts together: there Priority decides."""
+        due = await runs.due(self._store, self._runs.clock(), _ALL)
+        starting: dict[str, list[Job]] = {}
+        for job in await jobs.load_allowed(self._store, due):
+            starting.setdefault(job.scope, []).append(job)
+        keys, now = self._store.keys, self._runs.clock()
+        for together in starting.values():
+            parts = [join((jobs.unchanged(keys, job.job_id, job), let_start(keys, job, now))) for job in together]
+            # If one of them was changed meanwhile, each is served by itself.
+            await self._store.commit(join(parts))
 
     async def _serve(self, job_id: str) -> None:
         if isinstance(await self._runs.signal(job_id, Tick()), Decision):

@@ -242,6 +242,14 @@ async def list_ids(store: Store, scope: str) -> Sequence[str]:
     return ids
 
 
+async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
+    """Read those of some jobs that are allowed to start."""
+    states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids]) if job_ids else []
+    allowed = JobState.ALLOWED_TO_START
+    loaded = [await load(store, each) for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
+    return [job for job in loaded if job and job.status.state is allowed]
+
+
 async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
     """Read where each job of a scope stands, the highest priority first."""
     return {job.job_id: job.status for job in await load_all(store, scope)}

@@ -303,3 +303,14 @@ async def test_an_update_that_brings_the_start_time_forward_starts_the_job(plant
     await plant.order(Cause.UPDATE, order("J1", start_time=instant(NOW - 5000)))
     async with plant.at_work():
         await plant.until_state("J1", JobState.RUNNING)
+
+
+async def test_jobs_that_are_due_together_start_by_priority(plant: Plant, clock: Clock) -> None:
+    for number in (1, 3, 2):
+        await plant.order(
+            Cause.STORE_AND_START, order(f"P{number}", start_time=instant(NOW + 1000 + number), priority=number)
+        )
+    clock.now += 5000
+    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+        await plant.until_state("P1", JobState.RUNNING)
+    assert await started(plant) == ["P3", "P2", "P1"]

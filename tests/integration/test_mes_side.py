@@ -1,0 +1,69 @@
+"""What a MES relies on, through a whole gateway: start times, priorities, the index, and what is retained."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from edge.app.wiring import open_gateway
+from edge.config import MqttSettings, RedisSettings
+from edge.links.mqtt import Message, open_session, to_event
+from edge.model.isa95 import OrderCall, ReturnStatus
+from edge.model.state_index import StateIndex
+from tests.app.running import NO_OPCUA, settings_of
+from tests.conftest import WaitUntil
+from tests.integration.plant import PUSHING, SCOPE, opened_plant, order
+
+
+def order_with(job_order_id: str, **fields: Any) -> OrderCall:
+    call = order(job_order_id)
+    return msgspec.structs.replace(call, job_order=msgspec.structs.replace(call.job_order, **fields))
+
+
+async def test_a_job_waits_for_its_start_time_and_the_index_tells_where_all_stand(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    indexes: list[StateIndex] = []
+
+    async def note(message: Message) -> None:
+        indexes.append(msgspec.convert(to_event(message).data, StateIndex))
+
+    def states() -> dict[str, str]:
+        return {each.job_order_id: each.state[0].state_text.text for each in indexes[-1].jobs} if indexes else {}
+
+    async with (
+        opened_plant(mqtt, unique) as plant,
+        open_session(mqtt, f"{unique}-index") as listener,
+        open_gateway(settings_of(redis, mqtt, unique, NO_OPCUA)),
+    ):
+        await listener.subscribe(f"{unique}/{SCOPE}/state-index", note)
+        await plant.configure(PUSHING)
+        await plant.wrench.release()
+        start = datetime.now(UTC) + timedelta(seconds=1.5)
+        for call in (order_with("later", start_time=start), order_with("now")):
+            assert (await plant.mes.call(SCOPE, "StoreAndStart", call)).status is ReturnStatus.NO_ERROR
+        await wait_until(lambda: states() == {"now": "Ended", "later": "AllowedToStart"})
+        assert datetime.now(UTC) < start
+        await wait_until(lambda: states() == {"now": "Ended", "later": "Ended"})
+        began = datetime.fromisoformat(plant.heard.retained["result/later"]["StartTime"])
+        assert timedelta(0) <= began - start < timedelta(seconds=1)
+    assert [each.seq for each in indexes] == sorted({each.seq for each in indexes})
+
+
+async def test_what_piled_up_while_the_gateway_was_away_starts_by_priority(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    start = datetime.now(UTC) + timedelta(seconds=1)
+    settings = settings_of(redis, mqtt, unique, NO_OPCUA)
+    async with opened_plant(mqtt, unique) as plant:
+        async with open_gateway(settings):
+            await plant.configure(PUSHING)
+            for priority in (1, 3, 2):
+                call = order_with(f"P{priority}", start_time=start, priority=priority)
+                assert (await plant.mes.call(SCOPE, "StoreAndStart", call)).status is ReturnStatus.NO_ERROR
+        await asyncio.sleep(max(0.0, start.timestamp() - time.time()))
+        async with open_gateway(settings):
+            await wait_until(lambda: len(plant.wrench.commands) == 3)
+    assert [each.data["job_id"] for each in plant.wrench.commands] == ["P3", "P2", "P1"]
