@@ -13,6 +13,7 @@ from edge.app.systemd import notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
 from edge.errors import EdgeError, Unavailable
+from edge.upkeep.clock import Clock, read_clock
 
 logger = structlog.get_logger(__name__)
 
@@ -31,6 +32,7 @@ async def serve(settings: Settings) -> None:
         async with limit:
             with _signals(stop, limit), _told_by_name():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
+                _tell_clock()
                 async with open_gateway(settings, notify) as summary:
                     # What is there now stays to the end: from here on garbage is looked for in what comes.
                     gc.freeze()
@@ -45,6 +47,18 @@ async def serve(settings: Settings) -> None:
         message = f"the gateway did not stop within {_STOP_WITHIN_S:.0f} s"
         raise Unavailable(message, "Nothing is lost: the next start goes on where this one ended.") from error
     logger.info("stopped", gateway=settings.gateway.name)
+
+
+def _tell_clock() -> None:
+    """A gateway without network has to start, too: nothing waits for the clock, and who reads the log knows of it."""
+    match read_clock():
+        case Clock.SYNCHRONISED:
+            return
+        case Clock.UNSYNCHRONISED:
+            advice = "Until it is, each record bears clock=unsynchronised. Look at it with: timedatectl timesync-status"
+            logger.warning("the clock is not synchronised: instants may be wrong", advice=advice)
+        case Clock.UNKNOWN:
+            logger.info("it cannot be told whether the clock is synchronised")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import structlog
 from structlog.typing import Processor
 
 from edge.config import LoggingSettings
+from edge.upkeep.clock import stamp
 
 Format = Literal["console", "json", "journal"]
 
@@ -28,6 +29,7 @@ def set_up(settings: LoggingSettings) -> None:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        stamp,
     ]
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     structlog.configure(

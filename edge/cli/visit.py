@@ -52,8 +52,6 @@ class Visit:
 @asynccontextmanager
 async def visit(settings_file: Path | None) -> AsyncIterator[Visit]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
-    import structlog
-
     from edge.config import load_settings
     from edge.errors import SettingsError
     from edge.store.client import open_store
@@ -64,13 +62,19 @@ async def visit(settings_file: Path | None) -> AsyncIterator[Visit]:
             ["[redis] url is `embedded:`: such a store lives and dies with one process"],
             "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
         )
-    # What the services log is meant for a journal; here their answers tell the same to a person.
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger("error"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    quiet()
     async with open_store(settings.redis, consumer=None) as store:
         yield Visit(settings, store)
+
+
+def quiet(level: str = "error") -> None:
+    """Log what is this severe only: a journal is told what here the answers of the services tell a person."""
+    import structlog
+
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def now_ms() -> int:

@@ -128,6 +128,12 @@ def _moved(staging: Keys, keys: Keys, kept: Kept) -> Commit:
     return join((moved, operation("PEXPIREAT", key, kept.expires_at))) if kept.expires_at is not None else moved
 
 
+async def present(store: Store) -> list[str]:
+    """Name the gateways that work on a store just now."""
+    leases = Keys(f"{store.keys.prefix}:lease:instance")
+    return sorted([key.removeprefix(f"{leases.prefix}:") async for key in _keys(store, leases)])
+
+
 async def _clear(store: Store, keys: Keys) -> None:
     if found := [key async for key in _keys(store, keys)]:
         await store.commit(spread("UNLINK", (), found))

@@ -77,7 +77,7 @@ async def test_work_that_was_taken_is_with_whom_it_was_and_the_rest_is_new(store
     assert (pending["min"], pending["consumers"]) == ("1-1", [{"name": "edge", "pending": 1}])
     fresh = await another.execute("XREADGROUP", "GROUP", "sfc-engine", "edge", "STREAMS", stream, ">")
     assert [entry[0] for entry in fresh[stream][0]] == ["1-2"]
-    assert (await another.execute("XADD", stream, "*", "job_id", "J3")) > "5-0"
+    assert await another.execute("XADD", stream, "5-*", "job_id", "J3") == "5-1"
 
 
 async def test_who_is_there_just_now_is_no_state(store: Store) -> None:

@@ -1,0 +1,30 @@
+"""`edge backup`: a gateway in one file."""
+
+import os
+from pathlib import Path
+
+import click
+
+from edge.cli.visit import FILE, settings_option
+
+
+@click.command(epilog="Example: edge backup gateway.tar.gz")
+@click.argument("file", type=FILE)
+@click.option("--with-key", is_flag=True, help="Also save private keys and the files of passwords/.")
+@click.option("--without-store", is_flag=True, help="Leave out jobs, Work Masters and all else that the store holds.")
+@settings_option
+def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_store: bool) -> None:
+    """Save settings, certificates, users and jobs of a gateway in one file.
+
+    FILE is a tar.gz that only its owner can read: settings may hold passwords. The gateway may run meanwhile; the store
+    is read as it is at one instant. Call it as root on a gateway that is installed.
+    """
+    import asyncio
+
+    from edge.cli.visit import now_ms, quiet
+    from edge.upkeep.backup import Part, back_up
+
+    quiet()
+    wanted = {Part.KEYS: with_key, Part.STORE: not without_store}
+    parts = {part for part, is_wanted in wanted.items() if is_wanted}
+    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), click.echo))

@@ -1,0 +1,67 @@
+"""How much of what the store holds: numbers only, nothing of what is written there."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from edge.store.client import Store
+from edge.store.keys import KEYS
+
+_BATCH = 500
+_LENGTHS = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "string": "STRLEN", "list": "LLEN"}
+_TOLD = re.compile(
+    r"(redis|valkey|server|used_memory|maxmemory|mem_frag|aof|rdb|connected|blocked|uptime|evicted|expired|"
+    r"rejected|total_(connections|commands)|instantaneous|db\d|role|loading)"
+)
+_PATTERNS = [
+    (re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(spec.pattern))), spec.pattern)
+    # `joborder:list:{scope}` before `joborder:{id}`.
+    for spec in sorted(KEYS, key=lambda spec: len(re.sub(r"{\w+}", "", spec.pattern)), reverse=True)
+]
+
+
+class KindOfKey(msgspec.Struct):
+    """All keys of a pattern: how many, how many entries in them, how many bytes they take."""
+
+    keys: int = 0
+    entries: int = 0
+    bytes: int = 0
+
+
+async def server(store: Store) -> Mapping[str, Any]:
+    """Tell how the server is: versions, memory, disk, clients."""
+    told: Mapping[str, Any] = await store.execute("INFO")
+    return {name: value for name, value in told.items() if _TOLD.match(name)}
+
+
+async def kinds(store: Store) -> dict[str, KindOfKey]:
+    """Count keys by their pattern, without their names."""
+    found: dict[str, KindOfKey] = {}
+    async for batch in _batches(store):
+        types = await store.read([("TYPE", key) for key in batch])
+        lengths = await store.read(
+            [(_LENGTHS.get(kind, "EXISTS"), key) for kind, key in zip(types, batch, strict=True)]
+        )
+        sizes = await store.read([("MEMORY USAGE", key) for key in batch])
+        for key, length, size in zip(batch, lengths, sizes, strict=True):
+            kind = found.setdefault(_pattern(key.removeprefix(f"{store.keys.prefix}:")), KindOfKey())
+            kind.keys += 1
+            kind.entries += length or 0
+            kind.bytes += size or 0
+    return dict(sorted(found.items()))
+
+
+def _pattern(key: str) -> str:
+    return next((pattern for regex, pattern in _PATTERNS if regex.fullmatch(key)), "?")
+
+
+async def _batches(store: Store) -> AsyncIterator[list[str]]:
+    cursor: int | str = 0
+    while True:
+        cursor, keys = await store.execute("SCAN", cursor, "MATCH", f"{store.keys.prefix}:*", "COUNT", _BATCH)
+        if keys:
+            yield keys
+        if not int(cursor):
+            return

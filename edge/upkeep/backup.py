@@ -1,0 +1,81 @@
+"""Saves a gateway in one file: settings, certificates, users, and all that the store holds."""
+
+import asyncio
+import grp
+import pwd
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from edge import __version__
+from edge.config import Settings, load_settings
+from edge.errors import Unavailable
+from edge.store.client import open_store
+from edge.store.snapshot import take
+from edge.upkeep.archive import MANIFEST, Manifest, Member, sha256, write_archive
+from edge.upkeep.belongings import is_secret, main_file, places
+
+STORE = "store.jsonl"
+
+Tell = Callable[[str], None]
+"""Told what is being done, for a person who looks on."""
+
+
+class Part(StrEnum):
+    """What a backup may hold beyond settings, certificates and users."""
+
+    KEYS = "keys"
+    STORE = "store"
+
+
+async def back_up(
+    file: Path, given: Path | None, environ: Mapping[str, str], parts: Collection[Part], now: int, tell: Tell
+) -> None:
+    """Write the backup; `now` is the instant it is of.
+
+    Raises SettingsError and Unavailable; a backup is whole, or there is none.
+    """
+    settings = load_settings(given, environ)
+    contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
+    tell(f"files: {len(contents)}" + ("" if Part.KEYS in parts else ", without private keys and passwords"))
+    if Part.STORE in parts and settings.redis.url == "embedded:":
+        tell("store: it lives and dies with the gateway's process, and is left out")
+    elif Part.STORE in parts:
+        contents[STORE] = await _store(settings, now, tell)
+        members[STORE] = Member(sha256(contents[STORE]))
+    manifest = Manifest(version=__version__, made_at=now, gateway=settings.gateway.name, members=members)
+    whole = {MANIFEST: msgspec.json.format(msgspec.json.encode(manifest)), **contents}
+    size = await asyncio.to_thread(write_archive, file, whole, now)
+    tell(f"{file}: {size:,} bytes, for its owner only")
+
+
+async def _store(settings: Settings, now: int, tell: Tell) -> bytes:
+    async with open_store(settings.redis, consumer=None) as store:
+        kept = await take(store, now)
+    tell(f"store: {len(kept)} keys")
+    return msgspec.json.Encoder().encode_lines(kept)
+
+
+def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dict[str, bytes], dict[str, Member]]:
+    contents, members = {}, {}
+    try:
+        for name, path in places(settings, main).there():
+            if is_secret(name) and Part.KEYS not in parts:
+                continue
+            contents[name] = path.read_bytes()
+            members[name] = _described(path, contents[name])
+    except OSError as error:
+        message = f"{error.filename} cannot be read: {error.strerror}"
+        raise Unavailable(message, "Call it as root (sudo).") from error
+    return contents, members
+
+
+def _described(path: Path, content: bytes) -> Member:
+    status = path.stat()
+    try:
+        owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid).gr_name
+    except KeyError:  # somebody who is no longer known here
+        owner, group = "", ""
+    return Member(sha256(content), str(path), status.st_mode & 0o777, owner, group)

@@ -1,0 +1,80 @@
+"""Which files belong to a gateway, and where each has its place."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge.config import Settings
+from edge.config.load import DEFAULT_DIRECTORY
+
+SECRET = frozenset({"opcua/own.pem", "tls/mqtt.key_file", "tls/rpc.key_file"})
+"""Private keys."""
+SECRET_FOLDERS = frozenset({"settings/passwords"})
+
+_TLS = {"mqtt": ("ca_file", "cert_file", "key_file"), "rpc": ("ca_file", "cert_file", "key_file")}
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a gateway's files stand: single ones by their names in a backup, and folders of them."""
+
+    files: Mapping[str, Path]
+    folders: Mapping[str, Path]
+
+    def of(self, name: str) -> Path | None:
+        """Give the place of a member of a backup; None when it has none."""
+        folder, _, last = name.rpartition("/")
+        if folder in self.folders:
+            return self.folders[folder] / last
+        return self.files.get(name)
+
+    def there(self) -> Iterator[tuple[str, Path]]:
+        """Yield every file that is there, with its name in a backup."""
+        for name, path in self.files.items():
+            if path.is_file():
+                yield name, path
+        for name, folder in self.folders.items():
+            for path in sorted(folder.glob("*.toml" if name.endswith("conf.d") else "*")):
+                if path.is_file() and not path.name.startswith(".") and not path.name.endswith(ASIDE):
+                    yield f"{name}/{path.name}", path
+
+
+ASIDE = ".before-restore"
+"""Ends the name of a file that a restored one has replaced."""
+
+
+def main_file(given: Path | None, environ: Mapping[str, str]) -> Path:
+    """Give the settings file, which need not be there."""
+    return given or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
+
+
+def places(settings: Settings, main: Path) -> Places:
+    """Find the places of these settings, whose main file is `main`."""
+    pki = Path(settings.opcua.pki)
+    files = {
+        "settings/edge.toml": main,
+        "opcua/users": Path(settings.opcua.users_file),
+        "opcua/own.der": pki / "own.der",
+        "opcua/own.pem": pki / "own.pem",
+    }
+    for section, keys in _TLS.items():
+        for key in keys:
+            if path := getattr(getattr(settings, section), key):
+                files[f"tls/{section}.{key}"] = Path(path)
+    folders = {
+        "settings/conf.d": main.parent / "conf.d",
+        "settings/passwords": main.parent / "passwords",
+        "opcua/trusted": Path(settings.opcua.trusted),
+    }
+    return Places(files, folders)
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether a member is a private key or a password."""
+    return name in SECRET or name.rpartition("/")[0] in SECRET_FOLDERS
+
+
+def is_below(path: Path, directory: Path) -> bool:
+    """Tell whether a path leads below a directory, whatever links and dots it goes through."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(directory))

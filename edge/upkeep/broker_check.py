@@ -1,0 +1,92 @@
+"""Examines the brokers, and through them the equipment: reached, let in, allowed to listen."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from edge.config import MqttSettings, Settings
+from edge.links.mqtt_connection import Connection, broker_of, connect
+from edge.northbound.topics import Topics
+from edge.upkeep.finding import Finding, failing, ok
+
+_PRESENCE_WITHIN_S = 0.5
+"""How long a retained message may take once its subscription is confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who of us listens on a broker, to which topics, and where equipment says whether it is there."""
+
+    subject: str
+    topics: Sequence[str]
+    presence: str = ""
+
+
+def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[Listener]]]:
+    """Name each broker that the settings lead to, with who listens there."""
+    at: dict[str, list[Listener]] = {}
+    if settings.mqtt.url:
+        prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
+        at[settings.mqtt.url] = [Listener("MES", [Topics(prefix, scope).commands for scope in scopes])]
+    for name, section in settings.southbound.items():
+        topic = f"{section.topic_prefix}/{name}"
+        heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
+        listeners = at.setdefault(section.url or settings.mqtt.url, [])
+        listeners.append(Listener(f"equipment {name}", heard, f"{topic}/presence"))
+    for url, listeners in at.items():
+        yield (settings.mqtt if url == settings.mqtt.url else MqttSettings(url=url)), listeners
+
+
+def address(settings: MqttSettings) -> str:
+    """Give a broker's address without user and password."""
+    return urlsplit(settings.url).netloc.rpartition("@")[2]
+
+
+async def examine_broker(settings: MqttSettings, listeners: Sequence[Listener]) -> AsyncIterator[Finding]:
+    """Connect as a guest and listen where the gateway listens. Raises SettingsError and Unavailable."""
+    at = address(settings)
+    guest = broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
+    async with connect(guest) as connection:
+        yield ok(f"broker {at}", "reached" + (", encrypted" if guest.tls else ""))
+        refusals = {each.subject: await _refusal(connection, each) for each in listeners}
+        said = await _retained(connection, {each.presence for each in listeners} - {""})
+    for each in listeners:
+        if refusal := refusals[each.subject]:
+            advice = "Look at the broker's access rules for our user."
+            yield failing(each.subject, f"the broker at {at} does not let us listen to {refusal}", advice)
+        else:
+            yield _presence(each, at, said.get(each.presence))
+
+
+async def _refusal(connection: Connection, listener: Listener) -> str:
+    for topic in filter(None, (*listener.topics, listener.presence)):
+        if refusal := await connection.subscribe(topic):
+            return f"{topic}: {refusal}"
+    return ""
+
+
+async def _retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
+    said: dict[str, bytes] = {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PRESENCE_WITHIN_S if topics else 0):
+            async for incoming in connection.messages():
+                if incoming.message.topic in topics:
+                    said[incoming.message.topic] = incoming.message.payload
+                if said.keys() == topics:
+                    break
+    return said
+
+
+def _presence(listener: Listener, at: str, said: bytes | None) -> Finding:
+    match said:
+        case b"online":
+            return ok(listener.subject, f"online, at {at}")
+        case b"offline":
+            advice = "Switch it on, and look at its way to the broker: jobs wait for it."
+            return failing(listener.subject, f"offline, at {at}", advice)
+        case _:
+            silent = "; it does not say whether it is there" if listener.presence else ""
+            return ok(listener.subject, f"can be heard at {at}, on {', '.join(listener.topics)}{silent}")

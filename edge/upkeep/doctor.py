@@ -1,0 +1,98 @@
+"""Examines everything a gateway depends on, side by side; what cannot be examined is itself a finding."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from edge.config import Settings, load_settings
+from edge.errors import EdgeError, SettingsError
+from edge.upkeep.broker_check import address, brokers, examine_broker
+from edge.upkeep.finding import Finding, failing, ok
+from edge.upkeep.host_check import examine_clock, examine_disks, examine_memory, examine_versions
+from edge.upkeep.opcua_check import examine_certificates, examine_port, examine_trust, examine_users
+from edge.upkeep.store_check import examine_store
+
+WITHIN_S = 8.0
+"""How long one examination may take."""
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Examination = tuple[str, AsyncIterator[Finding]]
+"""What is examined, and how."""
+
+
+async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding]:
+    """Examine the gateway of these settings; settings that cannot be used leave the machine to look at."""
+    asyncio.get_running_loop().set_default_executor(_Daemons())
+    try:
+        settings = await asyncio.to_thread(load_settings, file, environ)
+    except SettingsError as error:
+        found = [failing("settings", problem, error.advice) for problem in error.problems]
+        examinations = list(_of_the_machine(["/"]))
+    else:
+        found = [ok("settings", "can be used")]
+        examinations = [*_of_the_gateway(settings), *_of_the_machine(["/", settings.opcua.pki])]
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
+    return [*found, *(finding for task in running for finding in task.result())]
+
+
+def _of_the_gateway(settings: Settings) -> Iterator[_Examination]:
+    yield "store", examine_store(settings.redis)
+    for mqtt, listeners in brokers(settings):
+        yield f"broker {address(mqtt)}", examine_broker(mqtt, listeners)
+    yield "OPC UA port", examine_port(settings.opcua)
+    yield "certificates", examine_certificates(settings)
+    if settings.opcua.endpoint:
+        yield "OPC UA trust list", examine_trust(settings.opcua)
+        yield "OPC UA users", examine_users(settings.opcua)
+
+
+def _of_the_machine(directories: list[str]) -> Iterator[_Examination]:
+    yield "clock", examine_clock()
+    yield "disk", examine_disks(directories)
+    yield "memory", examine_memory()
+    yield "versions", examine_versions()
+
+
+async def findings_of(subject: str, examination: AsyncIterator[Finding], within: float = WITHIN_S) -> list[Finding]:
+    """Carry out one examination, in so many seconds; whatever goes wrong in it is a finding and hides no other."""
+    found: list[Finding] = []
+    try:
+        async with asyncio.timeout(within):
+            async for finding in examination:
+                found.append(finding)  # noqa: PERF401 - what was found before an error counts
+    except EdgeError as error:
+        found.append(failing(subject, error.message, error.advice))
+    except TimeoutError:
+        found.append(failing(subject, f"no answer within {within:g} s", "Is the machine, or its network, overloaded?"))
+    except OSError as error:
+        advice = "Call it as root (sudo), or as the user of the service, if access was denied."
+        found.append(failing(subject, str(error), advice))
+    except Exception as error:  # noqa: BLE001 - a defect of one examination must not hide what the others find
+        found.append(failing(subject, f"cannot be examined: {error!r}", "Report this."))
+    return found
+
+
+class _Daemons(ThreadPoolExecutor):
+    """Gives each call a thread that nobody waits for at the end: a disk or a name server may never answer."""
+
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Future[_Result]:
+        """Call a function in a thread of its own."""
+        future: Future[_Result] = Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+                future.set_exception(error)
+
+        threading.Thread(target=call, name=f"examine {fn!r}", daemon=True).start()
+        return future

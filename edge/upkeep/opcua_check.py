@@ -1,0 +1,155 @@
+"""Examines the OPC UA server: its port, its certificate, whom it trusts, its users."""
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cryptography import x509
+
+from edge.config import OpcuaSettings, Settings
+from edge.uaserver import certificates, trust
+from edge.uaserver.namespaces import application_uri
+from edge.uaserver.users import read_users
+from edge.upkeep.finding import Finding, failing, ok, warning
+
+_ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - this is just what is replaced
+_PORT = 4840
+_HELLO_HEAD = struct.Struct("<4sI5I")
+_CONNECT_WITHIN_S = 3.0
+_OTHERS = 0o007
+
+
+async def examine_port(settings: OpcuaSettings) -> AsyncIterator[Finding]:
+    """Say hello where the gateway listens (OPC 10000-6, 7.1.2)."""
+    endpoint = settings.endpoint
+    if not endpoint:
+        yield ok("OPC UA port", "switched off")
+        return
+    parts = urlsplit(endpoint)
+    host = parts.hostname or "127.0.0.1"
+    host = "127.0.0.1" if host in _ANYWHERE else host
+    try:
+        answer = await _say_hello(host, parts.port or _PORT, endpoint)
+    except ConnectionRefusedError:
+        advice = "Start the gateway: systemctl start microdcs-edge"
+        yield warning("OPC UA port", f"nobody listens at {endpoint}: the gateway does not run", advice)
+    except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+        advice = "Look at the log of the gateway: journalctl -u microdcs-edge"
+        yield failing("OPC UA port", f"no answer at {endpoint}: {str(error) or 'too slow'}", advice)
+    else:
+        if answer in {b"ACKF", b"ERRF"}:
+            yield ok("OPC UA port", f"answers at {endpoint}")
+        else:
+            advice = f"Stop the other program (`ss -ltnp sport = :{parts.port or _PORT}`), or set [opcua] endpoint."
+            yield failing("OPC UA port", f"what listens at {endpoint} does not speak OPC UA", advice)
+
+
+async def _say_hello(host: str, port: int, endpoint: str) -> bytes:
+    """Give the kind of the answer."""
+    url = endpoint.encode()
+    hello = _HELLO_HEAD.pack(b"HELF", _HELLO_HEAD.size + 4 + len(url), 0, 65_536, 65_536, 0, 0)
+    async with asyncio.timeout(_CONNECT_WITHIN_S):
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            writer.write(hello + struct.pack("<I", len(url)) + url)
+            return await reader.readexactly(4)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+async def examine_certificates(settings: Settings) -> AsyncIterator[Finding]:
+    """Look at every certificate that is ours, and how long it holds. Raises SettingsError when one cannot be read."""
+    now = datetime.now(UTC)
+    if settings.opcua.endpoint:
+        yield await asyncio.to_thread(_own, settings, now)
+    for name, path in _files(settings):
+        yield await asyncio.to_thread(_lifetime, name, Path(path), now)
+
+
+def _own(settings: Settings, now: datetime) -> Finding:
+    subject = "OPC UA certificate"
+    own = certificates.load(Path(settings.opcua.pki))
+    if own is None:
+        return warning(subject, "there is none yet", "Start the gateway: it makes one.")
+    told = "; ".join(certificates.warnings(own.certificate, application_uri(settings.gateway.name), now))
+    until = f"{certificates.thumbprint(own.certificate)[:8]}… holds until {_day(own.certificate)}"
+    advice = "Make a new one with `edge opcua renew`, restart the gateway, and let its clients trust it."
+    if own.certificate.not_valid_after_utc < now:
+        return failing(subject, told, advice)
+    return warning(subject, told, advice) if told else ok(subject, until)
+
+
+def _files(settings: Settings) -> Iterator[tuple[str, str]]:
+    for section, keys in (("mqtt", ("ca_file", "cert_file")), ("rpc", ("ca_file", "cert_file"))):
+        for key in keys:
+            if path := getattr(getattr(settings, section), key):
+                yield f"{section}.{key}", path
+
+
+def _lifetime(subject: str, path: Path, now: datetime) -> Finding:
+    advice = f"Put a newer one into {path}, and restart the gateway."
+    try:
+        certificate = trust.read_certificate(path)
+    except (OSError, ValueError) as error:
+        return failing(f"certificate {subject}", f"{path}: {error}", advice)
+    left = certificate.not_valid_after_utc - now
+    found = f"{path} holds until {_day(certificate)}"
+    if left < timedelta():
+        return failing(f"certificate {subject}", f"{path} has expired on {_day(certificate)}", advice)
+    if left < certificates.WARN_BEFORE:
+        return warning(f"certificate {subject}", found, advice)
+    return ok(f"certificate {subject}", found)
+
+
+async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[Finding]:
+    """Look at those whom the server trusts."""
+    yield await asyncio.to_thread(_trust, settings, datetime.now(UTC))
+
+
+def _trust(settings: OpcuaSettings, now: datetime) -> Finding:
+    subject = "OPC UA trust list"
+    trusted = [entry.certificate for entry in trust.entries(Path(settings.trusted))]
+    waiting = len(list(trust.entries(trust.rejected_directory(Path(settings.pki)))))
+    turned_away = f"; {waiting} turned away" if waiting else ""
+    look = "Look at it with `edge opcua list`, and trust a client with `edge opcua trust`."
+    if not trusted:
+        found = f"nobody is trusted{turned_away}"
+        is_open = settings.security == "none"
+        return ok(subject, f"{found}; security is none") if is_open else warning(subject, found, look)
+    ending = [each for each in trusted if each.not_valid_after_utc - now < certificates.WARN_BEFORE]
+    found = f"{len(trusted)} trusted{turned_away}"
+    if ending:
+        until = ", ".join(f"{each.subject.rfc4514_string()} until {_day(each)}" for each in ending)
+        return warning(subject, f"{found}; soon or already expired: {until}", look)
+    return ok(subject, found)
+
+
+async def examine_users(settings: OpcuaSettings) -> AsyncIterator[Finding]:
+    """Look at the users file."""
+    yield await asyncio.to_thread(_users, Path(settings.users_file))
+
+
+def _users(file: Path) -> Finding:
+    subject = "OPC UA users"
+    users = read_users(file)
+    if not file.exists():
+        return ok(subject, "none: over OPC UA nobody changes anything")
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip() and line[0] != "#"]
+    if file.stat().st_mode & _OTHERS:
+        return warning(subject, f"{file} is open to everybody on this machine", f"Close it: chmod 640 {file}")
+    if len(lines) > len(users):
+        advice = "Remove or mend them; a line is name:role:hash. Set a user anew with `edge opcua password`."
+        return warning(subject, f"{len(lines) - len(users)} lines of {file} are no users", advice)
+    return ok(
+        subject, f"{len(users)}: " + ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values())
+    )
+
+
+def _day(certificate: x509.Certificate) -> str:
+    return certificate.not_valid_after_utc.date().isoformat()

@@ -1,0 +1,111 @@
+"""Takes secrets out of texts that leave the house: those we know, and whatever looks like one."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+
+from edge.config import Settings
+from edge.config.value import Secret
+
+HIDDEN = "***"
+
+Redact = Callable[[str], str]
+
+_SHORT = 4
+"""Shorter secrets are hidden where they stand alone only: they would turn up in every other word."""
+
+_NAMED = r"\b\w*(?:password|passwd|passphrase|secret|token|api_?key)[\"']?\s*[=:]\s*"
+_PATTERNS = (
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
+    (re.compile(r"\$argon2\w*\$[^\s\"']+"), HIDDEN),
+    # Greedy: a password may hold an @ itself.
+    (re.compile(r"(\b[\w+.-]+://)[^\s\"'<>]*@"), rf"\1{HIDDEN}@"),
+    (re.compile(rf"(?i)({_NAMED}\")((?:[^\"\\]|\\.)+)"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
+)
+
+
+def redactor(secrets: Iterable[str]) -> Redact:
+    """Give what hides these secrets, in whichever spelling, and what looks like one."""
+    spellings = {spelled for secret in secrets if secret.strip() for spelled in _spellings(secret)}
+    known = [
+        re.compile(rf"(?<!\w){re.escape(each)}(?!\w)" if len(each) < _SHORT else re.escape(each))
+        for each in sorted(spellings, key=len, reverse=True)
+    ]
+
+    def redact(text: str) -> str:
+        for pattern in known:
+            text = pattern.sub(HIDDEN, text)
+        for pattern, instead in _PATTERNS:
+            text = pattern.sub(instead, text)
+        return text
+
+    return redact
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    yield secret
+    yield quote(secret, safe="")
+    yield unquote(secret)
+    yield json.dumps(secret)[1:-1]
+    yield repr(secret)[1:-1]
+
+
+def secrets_of(settings: Settings | None, main: Path, environ: Mapping[str, str]) -> set[str]:
+    """Find every secret that a gateway knows, also where its settings cannot be used."""
+    found = {text for name, text in environ.items() if name.startswith("EDGE_") and "PASSWORD" in name}
+    tables: list[object] = [] if settings is None else [msgspec.structs.asdict(settings)]
+    for file in (main, *sorted(main.parent.glob("conf.d/*"))):
+        try:
+            tables.append(tomllib.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError):  # not there, or not to be understood: what looks like a secret is hidden anyway
+            continue
+    for table in tables:
+        found.update(_secrets_in("", table))
+    if os.access(main.parent / "passwords", os.R_OK | os.X_OK):
+        found.update(file.read_text(errors="replace").strip() for file in (main.parent / "passwords").glob("*"))
+    return found - {""}
+
+
+def _secrets_in(name: str, value: object) -> Iterator[str]:
+    match value:
+        case Secret():
+            yield str(value)
+        case str() if "://" in value:
+            if secret := _password_in(value):
+                yield secret
+        case dict():
+            for key, each in value.items():
+                yield from _secrets_in(key, each)
+        case msgspec.Struct():
+            yield from _secrets_in(name, msgspec.structs.asdict(value))
+        case _ if "password" in name.lower() and not name.endswith("_file"):
+            yield str(value)
+
+
+def _password_in(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:
+        return url.rpartition("@")[0].rpartition(":")[2]
+
+
+def shown(value: object) -> object:
+    """Give settings, or a part of them, for others to read: what is secret only says whether it is set."""
+    match value:
+        case Secret():
+            return HIDDEN if value else ""
+        case msgspec.Struct():
+            return {key: shown(each) for key, each in msgspec.structs.asdict(value).items()}
+        case dict():
+            return {key: shown(each) for key, each in value.items()}
+        case tuple():
+            return [shown(each) for each in value]
+        case _:
+            return value

@@ -1,0 +1,178 @@
+"""Brings back what a backup has saved: first it looks whether all of it can be, then it writes."""
+
+import asyncio
+import contextlib
+import grp
+import os
+import pwd
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from edge.config import Settings, load_settings
+from edge.errors import Refused, SettingsError, Unavailable
+from edge.store.client import Store, open_store
+from edge.store.fitness import FORM
+from edge.store.runs import active_jobs
+from edge.store.snapshot import Kept, Text, lay, present
+from edge.uaserver.certificates import make_directory, write_whole
+from edge.upkeep.archive import Member, read_archive
+from edge.upkeep.backup import STORE, Tell
+from edge.upkeep.belongings import ASIDE, Places, is_below, main_file, places
+
+STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
+
+_FRESH = frozenset({"opcua/own.der"})
+"""Made anew from others at each start."""
+_WHOLE_FOLDERS = frozenset({"settings/conf.d", "opcua/trusted"})
+"""What is in these and not in the backup would still count."""
+_SHARED_BITS = 0o755
+"""No file is given to be written by others, whatever an archive says."""
+_SHOWN = 5
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What will be written where."""
+
+    files: dict[Path, tuple[bytes, Member]]
+    aside: list[Path]
+    settings: Settings
+
+
+async def restore(
+    file: Path, given: Path | None, environ: Mapping[str, str], now: int, tell: Tell, *, force: bool
+) -> None:
+    """Bring back a backup; `force` does so over running jobs and beside a running gateway, too.
+
+    Raises Refused when the archive is none, would write where it must not, or jobs run; SettingsError when its
+    settings cannot be used here; Unavailable when a file or the store cannot be written. The store is replaced at one
+    instant; files that are replaced stay beside, with another ending.
+    """
+    manifest, contents = await asyncio.to_thread(read_archive, file)
+    snapshot = _snapshot(file, contents.pop(STORE, None))
+    main = main_file(given, environ)
+    plan = await asyncio.to_thread(_plan, contents, manifest.members, main, environ)
+    tell(f"{file}: gateway {manifest.gateway}, microdcs-edge {manifest.version}, {len(contents)} files")
+    async with _open(plan.settings, snapshot) as store:
+        if store is not None and snapshot is not None:
+            if not force:
+                await _refuse_over_work(store)
+            await lay(store, snapshot, now, lambda done: tell(f"store: {done} of {len(snapshot)} keys"))
+            if resumed := await active_jobs(store):
+                tell(f"these jobs ran when the backup was made, and go on from there: {_listed(resumed)}")
+                tell("if they must not, end them before the gateway starts: edge jobs abort JOB")
+    for path in plan.aside:
+        tell(f"set aside: {path}{ASIDE}")
+    try:
+        await asyncio.to_thread(_write, plan)
+    except OSError as error:
+        message = f"{error.filename} cannot be written: {error.strerror}"
+        raise Unavailable(message, "Call it as root (sudo); to restore once more does no harm.") from error
+    for path in plan.files:
+        tell(f"restored: {path}")
+
+
+@contextlib.asynccontextmanager
+async def _open(settings: Settings, snapshot: list[Kept] | None) -> AsyncIterator[Store | None]:
+    if snapshot is None or settings.redis.url == "embedded:":
+        yield None
+        return
+    async with open_store(settings.redis, consumer=None) as store:
+        yield store
+
+
+async def _refuse_over_work(store: Store) -> None:
+    if there := await present(store):
+        message = f"a gateway works on this store: {', '.join(there)}"
+        raise Refused("busy", message, "Stop it (systemctl stop microdcs-edge), or say --force.")
+    if running := await active_jobs(store):
+        message = f"the store has jobs that run: {_listed(running)}"
+        raise Refused("busy", message, "Let them end, or abort them (edge jobs abort JOB), or say --force.")
+
+
+def _listed(ids: list[str]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return ", ".join(ids[:_SHOWN]) + more
+
+
+def _snapshot(file: Path, lines: bytes | None) -> list[Kept] | None:
+    if lines is None:
+        return None
+    try:
+        kept: list[Kept] = msgspec.json.Decoder(Kept).decode_lines(lines)
+        form = next((int(each.value) for each in kept if isinstance(each, Text) and each.key == "form"), 0)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Take another backup.") from error
+    if form > FORM:
+        message = f"the store of {file} was written by a newer version, in form {form}"
+        raise Refused("archive", message, "Install the version that made the backup.")
+    return kept
+
+
+def _plan(
+    contents: Mapping[str, bytes], members: Mapping[str, Member], main: Path, environ: Mapping[str, str]
+) -> _Plan:
+    settings = _settings_of(contents, environ)
+    at = places(settings, main)
+    # The settings were read with copies of these.
+    stood = {name: Path(members[name].path) for name in contents if name.startswith("tls/")}
+    at = Places({**at.files, **stood}, at.folders)
+    allowed = tuple(_allowed(main, environ))
+    files = {}
+    for name, content in contents.items():
+        if name in _FRESH:
+            continue
+        path = at.of(name)
+        if path is None:
+            raise Refused("archive", f"it holds {name!r}, which has no place in a gateway", "Take another backup.")
+        if not any(is_below(path, each) for each in allowed):
+            advice = "Let the settings here name that path first, or restore by hand."
+            raise Refused("archive", f"it would write {path}, which is not below {main.parent}", advice)
+        files[path] = content, members[name]
+    return _Plan(files, list(_replaced(at, files)), settings)
+
+
+def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield below what an archive may write: our own directories, and the paths that the settings here name already."""
+    yield main.parent
+    yield STATE_DIRECTORY
+    with contextlib.suppress(SettingsError):  # none here, or none that could be used: that is what is mended
+        here = places(load_settings(main, environ), main)
+        yield from here.files.values()
+        yield from here.folders.values()
+
+
+def _settings_of(contents: Mapping[str, bytes], environ: Mapping[str, str]) -> Settings:
+    """Read the settings of a backup, with those of its files that they name."""
+    with tempfile.TemporaryDirectory(prefix="edge-restore-") as directory:
+        staged = dict(environ)
+        for name, content in contents.items():
+            path = Path(directory, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            if name.startswith("tls/"):
+                staged["EDGE_" + name.removeprefix("tls/").replace(".", "__").upper()] = str(path)
+        return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": str(Path(directory, "settings"))})
+
+
+def _replaced(at: Places, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:
+    """Yield what is there and will not be, or not so."""
+    for name, path in at.there():
+        if path in files:
+            if path.read_bytes() != files[path][0]:
+                yield path
+        elif name.rpartition("/")[0] in _WHOLE_FOLDERS:
+            yield path
+
+
+def _write(plan: _Plan) -> None:
+    for path in plan.aside:
+        path.replace(path.with_name(path.name + ASIDE))
+    for path, (content, member) in plan.files.items():
+        make_directory(path.parent, 0o750)
+        write_whole(path, content, member.mode & _SHARED_BITS)
+        if os.geteuid() == 0:
+            with contextlib.suppress(KeyError):  # not known on this machine: it belongs to whom its folder does
+                os.chown(path, pwd.getpwnam(member.owner).pw_uid, grp.getgrnam(member.group).gr_gid)

@@ -1,0 +1,127 @@
+"""Gathers what support asks for in one file: logs, settings, findings, numbers; no keys, passwords or payloads."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from edge.config import Settings, load_settings
+from edge.errors import EdgeError, SettingsError
+from edge.store import statistics
+from edge.store.client import open_store
+from edge.store.snapshot import take
+from edge.upkeep.archive import write_archive
+from edge.upkeep.belongings import main_file
+from edge.upkeep.doctor import examine
+from edge.upkeep.host_check import versions
+from edge.upkeep.redaction import redactor, secrets_of, shown
+
+UNITS = ("microdcs-edge", "redis-server@microdcs", "valkey-server@microdcs", "mosquitto")
+
+Tell = Callable[[str], None]
+
+_PROGRAM_WITHIN_S = 20.0
+_README = """\
+What microdcs-edge gathered for support.
+
+doctor.json     what was examined, and how it is
+settings.json   the settings in force; passwords are hidden
+versions.json   what runs here
+store.json      how much the store holds, as numbers
+*.txt           what other programs tell: logs of the last days, units, disks
+store.jsonl     jobs, Work Masters and runs, with their data: only if it was asked for
+
+Logs name jobs, users and addresses. Look through all of it before you hand it on.
+"""
+
+
+async def gather(
+    file: Path, given: Path | None, environ: Mapping[str, str], since: str, now: int, tell: Tell, *, with_jobs: bool
+) -> None:
+    """Write the bundle; what cannot be gathered says so in its place. Raises Unavailable when it cannot be written.
+
+    `since` is what journalctl takes as such.
+    """
+    main = main_file(given, environ)
+    settings, problem = _settings(given, environ)
+    redact = redactor(await asyncio.to_thread(secrets_of, settings, main, environ))
+    contents = {"README.txt": _README}
+    tell("examining the gateway")
+    contents["doctor.json"] = _json(msgspec.to_builtins(await examine(given, environ)))
+    contents["settings.json"] = _json(shown(settings) if settings else {"problems": problem})
+    contents["versions.json"] = _json(versions())
+    tell("asking the store")
+    if settings and settings.redis.url != "embedded:":
+        contents["store.json"] = await _told(_statistics(settings))
+        if with_jobs:
+            contents["store.jsonl"] = await _told(_payloads(settings, now))
+    for name, command in _programs(since):
+        tell(f"asking {command[0]}")
+        contents[name] = await _said(command)
+    redacted = {name: redact(text).encode() for name, text in contents.items()}
+    size = await asyncio.to_thread(write_archive, file, redacted, now)
+    tell(f"{file}: {size:,} bytes; look through it before you hand it on")
+
+
+def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:
+    try:
+        return load_settings(given, environ), ()
+    except SettingsError as error:
+        return None, error.problems
+
+
+async def _told(asked: Awaitable[str]) -> str:
+    try:
+        return await asked
+    except EdgeError as error:
+        return _json({"problem": error.message, "advice": error.advice})
+
+
+async def _statistics(settings: Settings) -> str:
+    async with open_store(settings.redis, consumer=None) as store:
+        server, kinds = await statistics.server(store), await statistics.kinds(store)
+    return _json({"server": dict(server), "keys": msgspec.to_builtins(kinds)})
+
+
+async def _payloads(settings: Settings, now: int) -> str:
+    async with open_store(settings.redis, consumer=None) as store:
+        return msgspec.json.Encoder().encode_lines(await take(store, now)).decode()
+
+
+def _programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for unit in UNITS:
+        log = ("journalctl", "--no-pager", "--output=short-iso-precise", f"--since={since}", "--lines=50000")
+        yield f"log-{unit.replace('@', '-')}.txt", (*log, f"--unit={unit}")
+    yield "log-kernel.txt", ("journalctl", "--no-pager", "--dmesg", "--priority=warning", "--lines=2000")
+    yield "units.txt", ("systemctl", "--no-pager", "--full", "--lines=0", "status", *UNITS)
+    yield "clock.txt", ("timedatectl", "--no-pager", "status")
+    yield "disks.txt", ("df", "--human-readable", "--print-type")
+
+
+async def _said(command: tuple[str, ...]) -> str:
+    """Call a program of this machine; give what it said."""
+    if shutil.which(command[0]) is None:
+        return f"{command[0]} is not there\n"
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(_PROGRAM_WITHIN_S):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        return f"{' '.join(command)} did not end within {_PROGRAM_WITHIN_S:g} s\n"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return said.decode(errors="replace")
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2, default=str, ensure_ascii=False) + "\n"
