@@ -59,7 +59,8 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         health = Health(store)
         # Before any session is opened: a broker would throw out that of another gateway of our name.
         instance = await enter(open_instance(store, settings.gateway.scopes))
-        runs = Runs(store, now_ms, settings.retention.ended_jobs * 1000)
+        keep = settings.retention
+        runs = Runs(store, now_ms, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
         instance.regained.append(runs.doubt_all)
         answers = Answers(store, runs, settings.retention.dedupe * 1000)
         dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers, health))

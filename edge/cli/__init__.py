@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "Run the gateway until it is told to stop (SIGTERM, SIGINT).",
     "demo": "Run one whole job on real parts, on this machine.",
     "jobs": "Look at jobs, and store, start, hold or end them.",
+    "dead-letters": "Look at work that was given up, and have it done again or drop it.",
     "station": "Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.",
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",

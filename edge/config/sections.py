@@ -178,6 +178,9 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     dedupe: Annotated[int, Meta(ge=1, description="Seconds within which a repeated message has no second effect.")] = (
         600
     )
+    dead_letters: Annotated[
+        int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
+    ] = 2_592_000
 
 
 class LoggingSettings(Struct, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ class Terms:
     keys: Keys
     consumer: str
     keep_ended_ms: int
-    keep_letters_ms: int = 30 * 86_400_000
+    keep_letters_ms: int
 
 
 def begin(terms: Terms, job: Job, run: Run, net: Net, now: int) -> Decision:

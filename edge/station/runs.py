@@ -81,7 +81,14 @@ def compiled(recipe: str) -> Net | Rejected:
 class Runs:
     """Turns signals into committed decisions. What it holds is a copy that the guards of a commit prove."""
 
-    def __init__(self, store: Store, clock: Clock, keep_ended_ms: int, compiler: Compiler = compiled) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        keep_ended_ms: int,
+        compiler: Compiler = compiled,
+        keep_letters_ms: int = 30 * 86_400_000,
+    ) -> None:
         self.outgoing: asyncio.Queue[str] = asyncio.Queue()
         """The jobs of which something is to be sent."""
         self.in_doubt: asyncio.Queue[str] = asyncio.Queue()
@@ -89,7 +96,7 @@ class Runs:
         self.watchers: list[Callable[[Progress], None]] = []
         self.clock = clock
         self.compiled = compiler
-        self.terms = Terms(store.keys, store.consumer, keep_ended_ms)
+        self.terms = Terms(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
         self.store = store
         self._held: dict[str, Held] = {}
         self._outboxes: dict[str, _Outbox] = {}

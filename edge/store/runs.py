@@ -111,6 +111,18 @@ def take_over(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str, form
     )
 
 
+def leave(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
+    """Leave commands of a run to be sent by an instance."""
+    key = keys.sfc_execution(stored.run.job_id)
+    return join(
+        (
+            unchanged(keys, stored),
+            operation("HSET", key, "rev", str(stored.revision + 1), _OUTBOX + consumer, _text(outbox)),
+            operation("SADD", keys.sfc_active_jobs(), stored.run.job_id),
+        )
+    )
+
+
 def _changed_outbox(before: Outbox, after: Outbox, consumer: str) -> tuple[dict[str, str], Sequence[str]]:
     """Give the field to write and the one to remove."""
     if before == after:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from edge.store.client import MOST_BLOCKED_MS, Store
-from edge.store.commit import Commit, join, operation, spread
+from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import GROUP, Keys
 from edge.store.stream import Entry, entries
 
@@ -44,7 +44,12 @@ class Unreadable:
 
 def add(keys: Keys, scope: str, kind: WorkKind, job_id: str) -> Commit:
     """Append an entry."""
-    return operation("XADD", keys.sfc_work(scope), "*", "job_id", job_id, "action", kind.value, "scope", scope)
+    return enter(keys, scope, {"job_id": job_id, "action": kind.value, "scope": scope})
+
+
+def enter(keys: Keys, scope: str, said: Mapping[str, str]) -> Commit:
+    """Append an entry that says this."""
+    return operation("XADD", keys.sfc_work(scope), "*", *fields(said))
 
 
 def acknowledge(keys: Keys, scope: str, entry_ids: Iterable[str]) -> Commit:

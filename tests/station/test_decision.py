@@ -14,7 +14,7 @@ from edge.store.keys import Keys
 from edge.store.runs import VISITOR, Outgoing
 from tests.station.plant import KEEP_ENDED_MS, NOW, SCOPE, action, linear, order
 
-TERMS = Terms(Keys("p"), "edge", KEEP_ENDED_MS)
+TERMS = Terms(Keys("p"), "edge", KEEP_ENDED_MS, 1000)
 
 
 FIRST = Outgoing(Phase.START, "J1/c/a/1", "one", "tighten.v1")
@@ -66,7 +66,7 @@ def test_what_is_yet_to_be_sent_of_earlier_decisions_stays_to_be_sent() -> None:
 
 
 def test_what_a_visitor_of_the_store_decides_is_left_to_an_instance() -> None:
-    visitor = Terms(TERMS.keys, VISITOR, KEEP_ENDED_MS)
+    visitor = Terms(TERMS.keys, VISITOR, KEEP_ENDED_MS, 1000)
     decision = decide(visitor, begun().held, (), Abort(), Asked(Cause.ABORT), NOW)
     assert isinstance(decision, Decision)
     assert "sfc:work:station-1" in written(decision.commit)

@@ -1,0 +1,76 @@
+"""Brings back what was given up, when a person says so."""
+
+import uuid
+from typing import assert_never
+
+from edge.errors import Refused
+from edge.model.job_state import Cause, JobState, JobStatus, has_ended
+from edge.sfc.signal import Phase
+from edge.station.runs import Clock
+from edge.station.start import let_start
+from edge.store import dead_letters, jobs, runs, work
+from edge.store.client import Store
+from edge.store.commit import Commit, Committed, join
+from edge.store.dead_letters import Letter, LetterKind
+from edge.store.runs import VISITOR, Outgoing
+from edge.store.work import WorkKind
+
+
+async def bring_back(store: Store, letter_id: str, letter: Letter, clock: Clock) -> None:
+    """Do once more what a letter tells of, and drop the letter.
+
+    A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
+    sent again. Raises Refused when there is nothing to be done any more, or a person has to do something before.
+    """
+    while True:
+        match letter.kind:
+            case LetterKind.COMMAND if letter.details["phase"] == Phase.STOP:
+                again = await _stop(store, letter)
+            case LetterKind.COMMAND | LetterKind.START | LetterKind.DECISION:
+                again = await _run(store, letter.job_id, clock())
+            case LetterKind.UNREADABLE:
+                again = _enter(store, letter)
+            case _:
+                assert_never(letter.kind)
+        commit = join((again, dead_letters.drop(store.keys, letter_id)))
+        if isinstance(await store.commit(commit), Committed):
+            return
+
+
+async def _run(store: Store, job_id: str, now: int) -> Commit:
+    job = await jobs.load(store, job_id)
+    if job is None:
+        raise Refused("unknown_job", f"job {job_id!r} is not stored any more", "Store its order: edge jobs store")
+    if not has_ended(job.status):
+        raise Refused("not_ended", f"job {job_id!r} has not ended", f"Look at it: edge jobs show {job_id}")
+    status = JobStatus(JobState.ALLOWED_TO_START)
+    new = jobs.Job(
+        order=job.order,
+        scope=job.scope,
+        status=status,
+        correlation_id=str(uuid.uuid4()),
+        comment=job.comment,
+        stored_at=now,
+    )
+    saved = jobs.save(store.keys, None, new, ((Cause.STORE_AND_START, status),), now)
+    removed = jobs.remove(store.keys, job, Cause.CLEAR, now)
+    # The guards of the removal are enough: what is saved takes the place of what is removed, in the same commit.
+    return join((removed, Commit(operations=saved.operations), let_start(store.keys, new, now)))
+
+
+async def _stop(store: Store, letter: Letter) -> Commit:
+    stored = await runs.load(store, letter.job_id)
+    if stored is None:
+        reason = f"the run of job {letter.job_id!r} is not stored any more"
+        raise Refused("unknown_job", reason, "Stop the equipment by hand, then drop the letter.")
+    told = letter.details
+    stop = Outgoing(Phase.STOP, told["command_id"], told["step"], told["type_id"])
+    outbox = (*await runs.load_outbox(store, letter.job_id, VISITOR), stop)
+    added = work.add(store.keys, letter.scope, WorkKind.SEND, letter.job_id)
+    return join((runs.leave(store.keys, stored, outbox, VISITOR), added))
+
+
+def _enter(store: Store, letter: Letter) -> Commit:
+    if not letter.details:
+        raise Refused("empty", "nothing is known of what it was", "Drop it.")
+    return work.enter(store.keys, letter.scope, letter.details)

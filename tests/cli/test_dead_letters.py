@@ -1,0 +1,72 @@
+"""`edge dead-letters` shows what was given up, and has it done again or drops it."""
+
+import json
+
+import pytest
+
+from edge.model.job_state import Cause, JobState
+from edge.store import dead_letters
+from edge.store.dead_letters import Letter, LetterKind
+from tests.cli.calling import Edge
+from tests.station.plant import SCOPE, FakeEquipment, Plant, obliging, order
+
+AT = 1_700_000_000_000
+
+
+@pytest.fixture
+async def letter_id(plant: Plant) -> str:
+    """The letter of a job that failed."""
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.ask(Cause.ABORT, "J1")
+    letter = Letter(LetterKind.START, SCOPE, "J1", "its start met a defect", AT)
+    await plant.store.commit(dead_letters.add(plant.store.keys, letter, 60_000))
+    (found,) = await dead_letters.load_all(plant.store)
+    return found
+
+
+async def test_nothing_is_a_word(edge: Edge) -> None:
+    assert (await edge("dead-letters", "list")).output == "no dead letters\n"
+    assert json.loads((await edge("dead-letters", "list", "--json")).output) == []
+
+
+async def test_letters_are_listed_for_people_and_programs(edge: Edge, letter_id: str) -> None:
+    listed = await edge("dead-letters", "list")
+    assert listed.exit_code == 0
+    assert all(word in listed.output for word in (letter_id, "J1", "start of a job", "its start met a defect"))
+    (told,) = json.loads((await edge("dead-letters", "list", "--json")).output)
+    assert (told["id"], told["job_order_id"], told["at"]) == (letter_id, "J1", "2023-11-14T22:13:20Z")
+
+
+async def test_one_letter_is_shown_whole(edge: Edge, letter_id: str) -> None:
+    shown = await edge("dead-letters", "show", letter_id)
+    assert "the job runs again from its beginning" in shown.output
+    assert json.loads((await edge("dead-letters", "show", letter_id, "--json")).output)["scope"] == SCOPE
+
+
+async def test_a_letter_is_done_once_more(edge: Edge, plant: Plant, tool: FakeEquipment, letter_id: str) -> None:
+    tool.replies = obliging
+    async with plant.at_work():
+        answer = await edge("dead-letters", "retry", letter_id)
+        assert answer.output == f"{letter_id}: done once more, for job J1\n"
+        await plant.until_state("J1", JobState.ENDED)
+    again = await edge("dead-letters", "retry", letter_id)
+    assert again.exit_code == 1
+    assert "there is no dead letter" in again.stderr
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_letters_are_dropped(edge: Edge, plant: Plant, letter_id: str, *, chosen: bool) -> None:
+    answer = await edge("dead-letters", "drop", letter_id if chosen else "--all")
+    assert answer.output == "dropped: 1\n"
+    assert await dead_letters.load_all(plant.store) == {}
+
+
+@pytest.mark.parametrize("arguments", [(), ("1-0", "--all")])
+async def test_what_is_to_be_dropped_has_to_be_said(edge: Edge, arguments: tuple[str, ...]) -> None:
+    assert (await edge("dead-letters", "drop", *arguments)).exit_code == 2
+
+
+async def test_an_unknown_letter_drops_no_other(edge: Edge, plant: Plant, letter_id: str) -> None:
+    answer = await edge("dead-letters", "drop", letter_id, "1-0")
+    assert answer.exit_code == 1
+    assert len(await dead_letters.load_all(plant.store)) == 1

@@ -1,0 +1,100 @@
+"""What was given up is done once more when a person says so, and never by half."""
+
+import dataclasses
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.dead_letters import bring_back
+from edge.station.equipment import Command
+from edge.store import dead_letters
+from edge.store.dead_letters import Letter, LetterKind
+from edge.store.stream import entries
+from tests.station.plant import (
+    NOW,
+    SCOPE,
+    Clock,
+    FakeEquipment,
+    Plant,
+    obliging,
+    order,
+    until_all_is_acknowledged,
+    until_true,
+)
+
+START = Letter(LetterKind.START, SCOPE, "J1", "a defect", NOW)
+
+
+async def set_aside(plant: Plant, letter: Letter) -> str:
+    await plant.store.commit(dead_letters.add(plant.store.keys, letter, 60_000))
+    return list(await dead_letters.load_all(plant.store))[-1]
+
+
+@pytest.mark.parametrize("kind", [LetterKind.START, LetterKind.DECISION, LetterKind.COMMAND])
+async def test_a_job_that_failed_runs_again_from_its_beginning_with_commands_of_its_own(
+    plant: Plant, tool: FakeEquipment, clock: Clock, kind: LetterKind
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", priority=7))
+        await until_true(lambda: tool.told() == ["a"])
+        await plant.ask(Cause.ABORT, "J1")
+        tool.replies = obliging
+        failed = await plant.job("J1")
+        letter = dataclasses.replace(START, kind=kind, details={"phase": "start"} if kind == "command" else {})
+        letter_id = await set_aside(plant, letter)
+        clock.now += 1000
+        await bring_back(plant.store, letter_id, letter, clock)
+        job = await plant.until_state("J1", JobState.ENDED)
+        await until_all_is_acknowledged(plant)
+    assert (job.order, job.started_at, job.error) == (failed.order, clock.now, None)
+    assert job.correlation_id != failed.correlation_id
+    assert await plant.store.execute("EXISTS", plant.store.keys.jobresponse(failed.correlation_id)) == 0
+    starts = [command.command_id for command in tool.commands if command.phase is Phase.START]
+    assert len(set(starts)) == 3
+    assert await dead_letters.load_all(plant.store) == {}
+
+
+async def test_a_job_that_has_not_ended_or_is_gone_is_left_alone(plant: Plant, clock: Clock) -> None:
+    letter_id = await set_aside(plant, START)
+    with pytest.raises(Refused, match="not stored any more"):
+        await bring_back(plant.store, letter_id, START, clock)
+    await plant.order(Cause.STORE, order("J1"))
+    with pytest.raises(Refused, match="has not ended"):
+        await bring_back(plant.store, letter_id, START, clock)
+    assert await dead_letters.load_all(plant.store) == {letter_id: START}
+
+
+async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
+    def reply(command: Command) -> None:
+        if command.phase is Phase.STOP:
+            raise ZeroDivisionError
+
+    tool.replies = reply
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await plant.ask(Cause.ABORT, "J1")
+        await until_all_is_acknowledged(plant)
+        ((letter_id, letter),) = (await dead_letters.load_all(plant.store)).items()
+        tool.replies = obliging
+        tool.commands.clear()
+        await bring_back(plant.store, letter_id, letter, clock)
+        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_all_is_acknowledged(plant)
+        assert tool.commands[0].command_id == letter.details["command_id"]
+        assert await dead_letters.load_all(plant.store) == {}
+        await plant.ask(Cause.CLEAR, "J1")
+    with pytest.raises(Refused, match="not stored any more"):
+        await bring_back(plant.store, letter_id, letter, clock)
+
+
+async def test_an_entry_that_nobody_could_read_enters_the_work_stream_again(plant: Plant, clock: Clock) -> None:
+    letter = dataclasses.replace(START, kind=LetterKind.UNREADABLE, details={"action": "dance", "job_id": "J1"})
+    await bring_back(plant.store, await set_aside(plant, letter), letter, clock)
+    (entered,) = entries(await plant.store.execute("XRANGE", plant.store.keys.sfc_work(SCOPE), "-", "+"))
+    assert entered.fields == letter.details
+    nothing = dataclasses.replace(letter, details={})
+    with pytest.raises(Refused, match="nothing is known"):
+        await bring_back(plant.store, await set_aside(plant, nothing), nothing, clock)
