@@ -242,7 +242,8 @@ class Runs:
             older = known.stops() if known and known.run_id != stored.run.run_id else {}
             commands = older | {each: before.get(each, False) for each in stored.outbox}
             self._outboxes[job_id] = _Outbox(held.job.scope, stored.run.run_id, stored.revision, commands)
-            if not all(commands.values()):
+            if any(not was_sent and each not in before for each, was_sent in commands.items()):
+                # What was known before is in somebody's hands: to wake them would cut short their wait for equipment.
                 self.outgoing.put_nowait(job_id)
             elif not commands and held.job.ended_at is not None:
                 del self._outboxes[job_id]

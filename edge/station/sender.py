@@ -110,6 +110,7 @@ class Sender:
             try:
                 for job_id in await self._runs.left_to_send():
                     await self._look_at(job_id)
+                    self._runs.outgoing.put_nowait(job_id)
             except Unavailable as error:
                 logger.warning("what was left to be sent waits for the store", reason=error.message)
                 await asyncio.sleep(_STORE_RETRY_S)

@@ -1,5 +1,9 @@
 """Commands are sent until they are sent; a defect at one of them holds up no other and fails its own job only."""
 
+import itertools
+import time
+
+from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
@@ -25,6 +29,25 @@ async def test_a_command_that_equipment_cannot_digest_fails_its_job_and_no_other
         await until_all_is_acknowledged(plant)
     assert failed.error
     assert "cannot be sent: ZeroDivisionError" in failed.error
+
+
+async def test_equipment_that_is_away_is_tried_after_growing_delays_not_in_a_loop(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    tries: list[float] = []
+
+    def away(_: Command) -> None:
+        tries.append(time.monotonic())
+        raise Unavailable("it is away")
+
+    tool.replies = away
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: len(tries) == 4)
+        tool.replies = obliging
+        await plant.until_state("J1", JobState.ENDED)
+    delays = [later - earlier for earlier, later in itertools.pairwise(tries)]
+    assert all(delay > least for delay, least in zip(delays, (0.09, 0.19, 0.39), strict=True)), delays
 
 
 async def test_a_job_that_ended_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
