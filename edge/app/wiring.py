@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Mapping
 
@@ -20,6 +21,7 @@ from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
 from edge.southbound.mqtt import open_equipment
 from edge.station.answers import Answers
+from edge.station.clock import SteadyClock, follow_wall_clock
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
 from edge.station.instance import Instance, Work, open_instance
@@ -60,13 +62,14 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         # Before any session is opened: a broker would throw out that of another gateway of our name.
         instance = await enter(open_instance(store, settings.gateway.scopes))
         keep = settings.retention
-        runs = Runs(store, now_ms, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
+        clock = SteadyClock()
+        runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
         instance.regained.append(runs.doubt_all)
         answers = Answers(store, runs, settings.retention.dedupe * 1000)
         dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers, health))
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
-        jobs = JobService(store, runs, most, settings.retention.dedupe * 1000)
+        jobs = JobService(store, runs, most, settings.retention.dedupe * 1000, now_ms)
         calls = Calls(_source(settings), settings.gateway.scopes, store, jobs, station_settings, now_ms)
         endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
         timers = Timers(store, runs)
@@ -78,6 +81,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
             ("worker", worker.run),
             ("timers", timers.run),
             ("take-over", take_over.run),
+            ("clock", functools.partial(follow_wall_clock, clock, store)),
         )
         for name, work in works:
             await enter(beside(instance.present.while_on(work, name), f"{name} while present"))

@@ -14,7 +14,7 @@ from edge.model.job_state import NEW, Cause, JobState, JobStatus, Removed, next_
 from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Asked, Decision, NotAllowed
-from edge.station.runs import NoRun, Runs
+from edge.station.runs import Clock, NoRun, Runs
 from edge.station.start import end_without_run, let_start
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
@@ -79,11 +79,15 @@ _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in 
 class JobService:
     """Changes jobs as the MES asks, by whichever way it asks."""
 
-    def __init__(self, store: Store, active: Runs, max_job_orders: int, dedupe_ms: int) -> None:
+    def __init__(
+        self, store: Store, active: Runs, max_job_orders: int, dedupe_ms: int, wall: Clock | None = None
+    ) -> None:
+        """`wall` is the clock by which callers say how long a call holds; that of the runs may lag behind it."""
         self._store = store
         self._runs = active
         self._max_job_orders = max_job_orders
         self._dedupe_ms = dedupe_ms
+        self._wall = wall or active.clock
         self.watchers: list[Callable[[int], None]] = []
         """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
@@ -96,7 +100,7 @@ class JobService:
             given = await self._given(call)
             if given is not None:
                 return msgspec.json.decode(given, type=CallAnswer)
-            refuse_expired(call.expires_at, self._runs.clock())
+            refuse_expired(call.expires_at, self._wall())
             match call.arguments:
                 case OrderCall() as order:
                     answer = await self._carry_out(call, await self._plan_order(call, order))

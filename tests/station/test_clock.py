@@ -1,0 +1,113 @@
+"""A wall clock that is set disturbs no job that runs, and is right for all that come after."""
+
+import asyncio
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.job_state import Cause, JobState
+from edge.station.clock import SteadyClock, follow_wall_clock
+from tests.station.plant import (
+    LINEAR,
+    NOW,
+    TIGHTEN,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    order,
+    until,
+    until_true,
+)
+
+HOUR_MS = 3_600_000
+STEPS = [HOUR_MS, -HOUR_MS, 56 * 365 * 24 * HOUR_MS]
+
+
+class Clocks:
+    """A wall clock that may be set, and the time that has passed since the machine was switched on."""
+
+    def __init__(self) -> None:
+        self.set_by = 0
+        self.elapsed = 7_000
+
+    def steady(self) -> SteadyClock:
+        return SteadyClock(lambda: (NOW + self.elapsed + self.set_by) * 1_000_000, lambda: self.elapsed * 1_000_000)
+
+
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_time_goes_on_evenly_until_the_new_wall_clock_is_followed(clocks: Clocks, step: int) -> None:
+    clock = clocks.steady()
+    assert (clock(), clock.step_ms()) == (NOW + 7_000, 0)
+    clocks.set_by = step
+    clocks.elapsed += 1_000
+    assert (clock(), clock.step_ms()) == (NOW + 8_000, step)
+    clock.follow()
+    assert (clock(), clock.step_ms()) == (NOW + 8_000 + step, 0)
+
+
+def test_without_a_step_it_is_the_time_of_this_machine() -> None:
+    clock = SteadyClock()
+    assert abs(clock.step_ms()) <= 1
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_deadline_comes_after_its_time_however_the_wall_clock_was_set_meanwhile(
+    redis: RedisSettings, tool: FakeEquipment, clocks: Clocks, step: int
+) -> None:
+    clock = clocks.steady()
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+        beside(plant.timers.run(), "timers"),
+        beside(follow_wall_clock(clock, plant.store, 0.01), "clock"),
+    ):
+        await plant.teach("supervised", linear(action("a", "one", timeout_seconds=5)))
+        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
+        await until_true(lambda: tool.told() == ["a"])
+        clocks.set_by = step
+        clocks.elapsed += 4_999
+        plant.timers.expect(0)
+        await looked_at(plant)
+        assert (await plant.job("J1")).status.state is JobState.RUNNING
+        clocks.elapsed += 1
+        plant.timers.expect(0)
+        job = await plant.until_state("J1", JobState.ABORTED)
+        assert job.error == "action 'a' of step 'one' timed out after 5 s"
+        # Now that no job runs, the new time holds.
+        await until_true(lambda: clock.step_ms() == 0)
+        assert clock() == NOW + clocks.elapsed + step
+
+
+async def looked_at(plant: Plant) -> None:
+    """Have a second job come and go, by which time the timers and the clock have looked at the first."""
+    await plant.teach("linear", LINEAR)
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.until_state("J2", JobState.RUNNING)
+    await asyncio.sleep(0.05)
+    await plant.ask(Cause.ABORT, "J2")
+
+
+async def test_a_small_step_is_followed_at_once(redis: RedisSettings, tool: FakeEquipment, clocks: Clocks) -> None:
+    clock = clocks.steady()
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+        beside(follow_wall_clock(clock, plant.store, 0.01), "clock"),
+    ):
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.until_state("J1", JobState.RUNNING)
+        clocks.set_by = 50
+
+        async def is_followed() -> bool:
+            return clock.step_ms() == 0
+
+        await until(is_followed)
