@@ -1,6 +1,8 @@
 """`edge simulate` prints what a recipe does, and tells files it cannot use."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,21 @@ def test_a_missing_file_has_status_2(recipe: Path, tmp_path: Path) -> None:
 
 def test_the_help_shows_an_example() -> None:
     assert "Example: edge simulate" in call("--help").stdout
+
+
+def test_live_it_goes_through_the_real_engine_and_shows_the_same(recipe: Path) -> None:
+    arguments = [str(recipe), "--live", "--speed", "5", "--json"]
+    # In a process of its own, as it sets up the logs for the whole process.
+    edge = [sys.executable, "-m", "edge", "simulate", *arguments]
+    result = subprocess.run(edge, capture_output=True, text=True, check=True)
+    live, virtual = json.loads(result.stdout), json.loads(call(recipe, "--json").stdout)
+    assert result.stderr == ""
+    assert {**live, "commands": [], "steps": [], "end": 0} == {**virtual, "commands": [], "steps": [], "end": 0}
+    for kind in ("commands", "steps"):
+        assert [each | {"t": 0} for each in live[kind]] == [each | {"t": 0} for each in virtual[kind]]
+
+
+def test_a_speed_is_for_live_only(recipe: Path) -> None:
+    result = call(recipe, "--speed", "5")
+    assert result.exit_code == 2
+    assert "--live" in result.stderr

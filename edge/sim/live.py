@@ -1,0 +1,276 @@
+"""Runs a recipe against a script through the real engine: real store, dispatch and timers, simulated equipment.
+
+All times are divided by the speed: the engine is given a clock that runs that many times as fast as the real one. The
+trace is that of virtual time, but for the time that the machine takes for its work, which the speed multiplies.
+"""
+
+import asyncio
+import contextlib
+import functools
+import time
+from collections import ChainMap
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
+from edge.model.job_state import Cause
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.condition import REGISTERED, View
+from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.run import Outcome, Run, new_run
+from edge.sfc.signal import Phase, Tick
+from edge.sim.calendar import Calendar, Rank, milliseconds
+from edge.sim.script import Answering, Entry, Script, ScriptError, ScriptEvent, ScriptJob
+from edge.sim.trace import Record, Trace, rejected_at_load
+from edge.station.answers import Answers
+from edge.station.dispatch import Dispatch
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent
+from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.runs import Clock, Progress, Runs
+from edge.station.sender import Sender
+from edge.station.start import Starter
+from edge.station.timers import Timers
+from edge.station.worker import Worker
+from edge.store import resources
+from edge.store.client import Store, open_store
+
+_SCOPE = "simulation"
+_MASTER = "simulation"
+_SOURCE = "urn:simulation"
+_MOST_JOBS = 65_535
+_DEDUPE_MS = 86_400_000
+_KEEP_ENDED_MS = 1 << 45
+_STARTS_WITHIN_S = 30.0
+_LOOK_AGAIN_S = 0.1
+_CAUSES = {"pause": Cause.PAUSE, "resume": Cause.RESUME, "abort": Cause.ABORT}
+
+
+async def simulate_live(recipe: object, script: Script, speed: float, redis: RedisSettings) -> Trace:
+    """Run a recipe (decoded JSON) until all jobs have ended, nothing can happen any more, or the horizon is reached.
+
+    `redis` names a store that holds nothing of an earlier simulation. Raises ScriptError for a script the station
+    cannot carry out, Unavailable or SettingsError when the store cannot be used.
+    """
+    net = compile_recipe(recipe)
+    if isinstance(net, Rejected):
+        return rejected_at_load(script, net)
+    began, epoch = time.monotonic(), time.time_ns() // 1_000_000
+
+    def clock() -> int:
+        return epoch + int((time.monotonic() - began) * 1000 * speed)
+
+    async with open_store(redis, "simulation") as store:
+        world = _World(store, recipe, script, speed, clock)
+        await world.play(net)
+        return world.record.trace(world.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """What the world talks to of a station."""
+
+    runs: Runs
+    answers: Answers
+    jobs: JobService
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedAnswer:
+    command_id: str
+    how: Answering
+
+
+_Planned = ScriptJob | Entry | _PlannedAnswer
+
+
+@dataclass(slots=True)
+class _World:
+    """Everything around the engine: the calendar, the equipment, the record."""
+
+    store: Store
+    recipe: object
+    script: Script
+    speed: float
+    clock: Clock
+    name: str = "simulated equipment"
+    identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
+    """Plain identifiers: what the script has set so far goes before registered Python conditions."""
+    calendar: Calendar[_Planned] = field(default_factory=Calendar)
+    record: Record = field(default_factory=Record)
+    runs: dict[str, Run] = field(default_factory=dict)
+    due: dict[str, int | None] = field(default_factory=dict)
+    """When time alone changes each job that has started."""
+    received: set[tuple[str, Phase]] = field(default_factory=set)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    numbers: Iterator[int] = field(default_factory=count)
+
+    async def play(self, net: Net) -> None:
+        """Let happen what the script says and what follows from it; after a restart with a new engine."""
+        async with self._engine() as engine:
+            await self._prepare(engine, net)
+            over = await self._play(engine)
+        while not over:
+            async with self._engine() as engine:
+                over = await self._play(engine)
+
+    @contextlib.asynccontextmanager
+    async def _engine(self) -> AsyncIterator[_Engine]:
+        store = self.store
+        runs = Runs(store, self.clock, _KEEP_ENDED_MS, functools.cache(self._compiled))
+        runs.watchers.append(self._watch)
+        answers = Answers(store, runs, _DEDUPE_MS)
+        dispatch = Dispatch(runs, dict.fromkeys(self._command_types(), self))
+        timers = Timers(store, runs, self.speed)
+        worker = Worker(store, (_SCOPE,), runs, Starter(store, runs, dispatch))
+        async with (
+            beside(Sender(runs, dispatch).run(), "sender"),
+            beside(worker.run(), "worker"),
+            beside(timers.run(), "timers"),
+        ):
+            yield _Engine(runs, answers, JobService(store, runs, _MOST_JOBS, _DEDUPE_MS))
+
+    def _compiled(self, recipe: str) -> Net | Rejected:
+        return compile_recipe(msgspec.json.decode(recipe), self.identifiers)
+
+    def _command_types(self) -> set[str]:
+        """Give what the equipment takes: the commands of every recipe of the simulation."""
+        recipes = [self.recipe, *(entry.recipe for entry in self.script.timeline if entry.recipe is not None)]
+        nets = [compile_recipe(recipe) for recipe in recipes]
+        return {type_id for net in nets if isinstance(net, Net) for type_id in net.command_types}
+
+    async def _prepare(self, engine: _Engine, net: Net) -> None:
+        """Store the recipe and the jobs, and plan the script from now on."""
+        self.record.warnings += net.warnings
+        await self._teach(self.recipe)
+        for job in self.script.jobs:
+            order = JobOrder(job_order_id=job.id, work_master_id=(WorkMaster(id=_MASTER),))
+            answer = await self._call(engine, Cause.STORE, OrderCall(job_order=order))
+            if answer.status is not ReturnStatus.NO_ERROR:
+                raise ScriptError(f"job {job.id!r} cannot be stored: {'; '.join(answer.reasons)}")
+            self.runs[job.id] = new_run(job.id, _SCOPE, "", {})
+        zero = self.record.zero = self.clock()
+        for job in self.script.jobs:
+            self.calendar.plan(zero + milliseconds(job.starts_at), Rank.START, job)
+        for entry in self.script.timeline:
+            rank = Rank.SET if entry.set is not None else Rank.TIMELINE
+            self.calendar.plan(zero + milliseconds(entry.at), rank, entry)
+
+    async def _teach(self, recipe: Any) -> None:
+        master = WorkMaster(id=_MASTER, data=recipe, dataschema=RECIPE_DATASCHEMA)
+        await self.store.commit(resources.save_work_master(self.store.keys, _SCOPE, master))
+
+    async def _call(self, engine: _Engine, method: Cause, arguments: OrderCall | IdCall) -> CallAnswer:
+        return await engine.jobs.call(JobCall(_SCOPE, method, arguments, _SOURCE, f"call {next(self.numbers)}"))
+
+    async def _play(self, engine: _Engine) -> bool:
+        """Play on; gives whether the play is over, or else goes on after a restart."""
+        while (what := await self._next(engine)) is not None:
+            match what:
+                case ScriptJob():
+                    await self._start(engine, what.id)
+                case Entry(system="restart"):
+                    return False
+                case Entry():
+                    await self._enter(engine, what)
+                case _PlannedAnswer(command_id, how):
+                    # An error without words is an error all the same.
+                    error = None if how.result == "ok" else how.error or ""
+                    await engine.answers.answer(EquipmentAnswer(command_id, how.data, error))
+        return True
+
+    async def _next(self, engine: _Engine) -> _Planned | None:
+        """Wait for what is planned next; None when there is nothing to wait for."""
+        horizon = self.record.zero + milliseconds(self.script.horizon)
+        while not self._is_over(engine):
+            now, planned = self.clock(), self.calendar.next_at
+            if planned is not None and planned <= min(now, horizon):
+                return self.calendar.pop()[1]
+            if now > horizon:
+                return None
+            until = horizon + 1 if planned is None else min(planned, horizon + 1)
+            await self._change_within(min((until - now) / 1000 / self.speed, _LOOK_AGAIN_S))
+        return None
+
+    async def _change_within(self, seconds: float) -> None:
+        self.changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.changed.wait()
+
+    def _is_over(self, engine: _Engine) -> bool:
+        if any(engine.runs.unsent(job_id) for job_id in self.runs):
+            return False
+        if all(run.ended for run in self.runs.values()):
+            return True
+        return self.calendar.next_at is None and not any(self.due.values())
+
+    async def _start(self, engine: _Engine, job_id: str) -> None:
+        """Start a job; what the script says next finds it started."""
+        answer = await self._call(engine, Cause.START, IdCall(job_order_id=job_id))
+        if answer.status is ReturnStatus.NO_ERROR:
+            async with asyncio.timeout(_STARTS_WITHIN_S):
+                while self.runs[job_id].started_at is None:
+                    await self._change_within(_LOOK_AGAIN_S)
+
+    async def _enter(self, engine: _Engine, entry: Entry) -> None:
+        if entry.event is not None:
+            await self._event(engine, entry.event)
+        elif entry.set is not None:
+            self.identifiers.update({name: _constant(value) for name, value in entry.set.items()})
+            for job_id in self.runs:
+                await engine.runs.signal(job_id, Tick())
+        elif entry.operator is not None:
+            for job_id in [entry.job] if entry.job is not None else list(self.runs):
+                await self._operate(engine, _CAUSES[entry.operator], job_id)
+        elif isinstance(net := compile_recipe(entry.recipe), Rejected):
+            self.record.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
+        else:
+            await self._teach(entry.recipe)
+
+    async def _event(self, engine: _Engine, event: ScriptEvent) -> None:
+        event_id = event.id if event.id is not None else f"unnamed {next(self.numbers)}"
+        await engine.answers.event(
+            EquipmentEvent(_SOURCE, event_id, event.type_id, _SCOPE, event.data, job_id=event.job)
+        )
+
+    async def _operate(self, engine: _Engine, cause: Cause, job_id: str) -> None:
+        answer = await self._call(engine, cause, IdCall(job_order_id=job_id))
+        run = self.runs.get(job_id)
+        if cause is Cause.ABORT and answer.status is ReturnStatus.NO_ERROR and run and not run.ended:
+            # It was aborted before it started, so that the engine never made a run of it.
+            aborted = {"outcome": Outcome.ABORTED, "error": "aborted by the MES", "ended_at": self.clock()}
+            self.runs[job_id] = msgspec.structs.replace(run, **aborted)
+
+    def _watch(self, progress: Progress) -> None:
+        job_id, run = progress.job.job_id, progress.held.stored.run
+        self.runs[job_id] = run
+        self.due[job_id] = None if run.ended else progress.due
+        self.record.changes(job_id, progress.steps)
+        self.changed.set()
+
+    async def send(self, command: Command) -> None:
+        """Take a command as equipment and plan its answers; the same one again is dropped."""
+        if (command.command_id, command.phase) in self.received:
+            return
+        self.received.add((command.command_id, command.phase))
+        now = self.clock()
+        self.changed.set()
+        nth = self.record.command(now, command.job_id, command.action, command.type_id, command.phase, command.attempt)
+        if command.phase is not Phase.STOP:
+            how = self.script.answering(command.type_id, command.action, command.job_id, nth)
+            for delay in how.delays():
+                self.calendar.plan(now + delay, Rank.ANSWER, _PlannedAnswer(command.command_id, how))
+
+    async def stop(self, command: Command) -> None:
+        """Take a stop as equipment."""
+        await self.send(command)
+
+
+def _constant(value: object) -> Callable[[View], object]:
+    return lambda _view: value

@@ -1,0 +1,115 @@
+"""Live, a simulation shows what it shows in virtual time."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from edge.config import RedisSettings
+from edge.model.recipe import Recipe, parse_recipe
+from edge.sim.live import simulate_live
+from edge.sim.script import Script, parse_script
+from edge.sim.virtual import simulate
+
+CASES = {
+    file.stem: json.loads(file.read_text()) for file in sorted((Path(__file__).parents[1] / "sfc/cases").glob("*.json"))
+}
+GAP_S = 0.08
+"""How far, in real time, instants of a case lie apart: enough for the engine to do the one before the other."""
+LATE_S = 1.0
+"""How late, in real time, a busy machine may be."""
+BEGIN_EVERY_S = 0.1
+"""How far apart cases begin: to begin is the work, the rest is mostly waiting."""
+LONGEST_S = 12.0
+
+Json = dict[str, Any]
+
+
+def instants(recipe: Recipe, script: Script, trace: Json) -> Iterator[float]:
+    """Give the instants at which something happens in virtual time, or would happen if nothing came between."""
+    yield from (each["t"] for each in (*trace["commands"], *trace["steps"]))
+    yield from (entry.at for entry in script.timeline)
+    yield from (job.starts_at for job in script.jobs)
+    received: dict[str, int] = {}
+    for sent in trace["commands"]:
+        nth = received[sent["type_id"]] = received.get(sent["type_id"], 0) + (sent["phase"] != "stop")
+        how = script.answering(sent["type_id"], sent["action"], sent["job"], nth)
+        yield from (sent["t"] + delay / 1000 for delay in how.delays())
+    spans = [(each.step, span) for each in recipe.actions for span in (each.duration_seconds, each.timeout_seconds)]
+    for change in trace["steps"]:
+        yield from (change["t"] + span for step, span in spans if change["active"] and step == change["step"])
+
+
+def speed_for(case: Json, script: Script, trace: Json) -> float:
+    """Give a speed at which the machine tells the instants of a case apart."""
+    end = trace["end"] if trace["end"] is not None else min(script.horizon, 60)
+    recipe, _ = parse_recipe(case["recipe"])
+    known = {round(t, 3) for t in instants(recipe, script, trace) if t <= end} if recipe else {0.0}
+    gaps = [after - before for before, after in pairwise(sorted(known)) if after - before > 0.01]
+    return max(min(min(gaps, default=10.0) / GAP_S, 20.0), end / LONGEST_S)
+
+
+def differences(script: Script, virtual: Json, live: Json, tolerance: float) -> Iterator[str]:
+    """Tell what a live trace shows otherwise: what happened, how often, in which order, and when."""
+    for key in ("final", "final_by_job", "error", "warnings"):
+        if virtual[key] != live[key]:
+            yield f"{key}: {virtual[key]} is {live[key]}"
+    for job in virtual["final_by_job"]:
+        for kind in ("commands", "steps"):
+            wanted = [each for each in virtual[kind] if each["job"] == job]
+            seen = [each for each in live[kind] if each["job"] == job]
+            yield from _differences(wanted, seen, tolerance, script.horizon)
+    ends = virtual["end"], live["end"]
+    if (ends[0] is None) is not (ends[1] is None) or abs((ends[0] or 0) - (ends[1] or 0)) > tolerance:
+        yield f"end: {ends[0]} is {ends[1]}"
+
+
+def _differences(wanted: list[Json], seen: list[Json], tolerance: float, horizon: float) -> Iterator[str]:
+    rest = list(seen)
+    for number, want in enumerate(wanted):
+        if rest and rest[0] | {"t": 0} == want | {"t": 0}:
+            # A pause that began late was short: what follows comes early.
+            if abs(late := rest.pop(0)["t"] - want["t"]) > tolerance:
+                yield f"{want} comes {late} s late"
+        elif want["t"] < horizon - tolerance and not _withdrawn(want, wanted[number + 1 :]):
+            yield f"{want} does not come: {rest[:1]}"
+            return
+    if rest:
+        yield f"not in virtual time: {rest}"
+
+
+def _withdrawn(want: Json, later: list[Json]) -> bool:
+    """Tell of a start that the same decision took back: the engine does not send it any more."""
+    return want.get("phase") == "start" and any(
+        each["t"] == want["t"] and each["action"] == want["action"] and each["phase"] != "start" for each in later
+    )
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def told(valkey: str) -> dict[str, list[str]]:
+    """What each case shows otherwise live: all are run side by side, as each mostly waits."""
+
+    async def run(number: int, name: str) -> tuple[str, list[str]]:
+        case, script, virtual, speed = plans[name]
+        await asyncio.sleep(number * BEGIN_EVERY_S)
+        live = await simulate_live(case["recipe"], script, speed, RedisSettings(url=valkey, prefix=name))
+        return name, list(differences(script, virtual, live.as_json(), LATE_S * speed))
+
+    plans = {}
+    for name, case in CASES.items():
+        script = parse_script(json.dumps(case["script"]))
+        virtual = simulate(case["recipe"], script).as_json()
+        plans[name] = case, script, virtual, speed_for(case, script, virtual)
+    longest_first = sorted(plans, key=lambda name: (plans[name][2]["end"] or 0) / plans[name][3], reverse=True)
+    return dict(await asyncio.gather(*(run(number, name) for number, name in enumerate(longest_first))))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.timeout(120)
+async def test_case(told: dict[str, list[str]], name: str) -> None:
+    assert told[name] == []
