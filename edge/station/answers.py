@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 import structlog
 
+from edge.model.job_state import JobState
+from edge.model.station import RESERVED_ID_STARTS
+from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import ActionState
+from edge.sfc.run import ActionState, KeptEvent
 from edge.sfc.signal import Answer, Event, Ignored, Phase
 from edge.station.decision import Decision, Held, NotAllowed
 from edge.station.dispatch import command_of
@@ -16,9 +19,11 @@ from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Tas
 from edge.station.runs import NoRun, Runs
 from edge.store import dedupe, jobs, runs
 from edge.store.client import Store
-from edge.store.commit import Commit, Stale
+from edge.store.commit import Commit, Stale, join
 
 logger = structlog.get_logger(__name__)
+
+_YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START})
 
 
 class Answers:
@@ -63,8 +68,9 @@ class Answers:
                     logger.info("event ignored", job=job_id, type=event.type_id, reason=reason)
                     declined.add(job_id)
                 case NoRun() | NotAllowed():
-                    logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
-                    declined.add(job_id)
+                    if not await self._keep(job_id, event):
+                        logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
+                        declined.add(job_id)
                 case Stale():
                     # The same event came in twice at a time: look again, its answer is given now.
                     continue
@@ -85,8 +91,24 @@ class Answers:
             return await jobs.find_by_correlation(self._store, event.correlation_id)
         return await runs.longest_waiting(self._store, event.scope, event.type_id)
 
-    def _mark(self, event: EquipmentEvent, decision: Decision) -> Commit:
-        answer = msgspec.json.encode(_task(decision)).decode()
+    async def _keep(self, job_id: str, event: EquipmentEvent) -> bool:
+        """Keep an event for the job it names, which has yet to start; False when it has no use for it."""
+        # What cannot be the id of a job may be the name of another of our keys.
+        job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
+        if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MOST_EARLY:
+            return False
+        kept = KeptEvent(event.type_id, _identity(event), _kept(event.data))
+        after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)
+        now = self._runs.clock()
+        parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, None)]
+        if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= now:
+            parts.append(jobs.enter_queue(self._store.keys, after))
+        # Kept, or somebody was faster: either way the next look at the event tells.
+        await self._store.commit(join(parts))
+        return True
+
+    def _mark(self, event: EquipmentEvent, decision: Decision | None) -> Commit:
+        answer = msgspec.json.encode(_task(decision) if decision else None).decode()
         return dedupe.mark(self._store.keys, event.source, event.event_id, answer, self._dedupe_ms)
 
 

@@ -11,8 +11,10 @@ from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState, JobStatus
 from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.advance import advance
 from edge.sfc.net import Net, Rejected
 from edge.sfc.run import new_run
+from edge.sfc.signal import Advanced, Event
 from edge.station.decision import Terms, begin
 from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
@@ -123,6 +125,9 @@ class Starter:
     async def _begin(self, job: Job, net: Net, done: Commit) -> bool:
         parameters = {each.id: _plain(each) for each in job.order.job_order_parameters or ()}
         run = new_run(job.job_id, job.scope, job.correlation_id, parameters)
+        for event in job.early:
+            kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
+            run = kept.run if isinstance(kept, Advanced) else run
         decision = begin(self._runs.terms, job, run, net, self._runs.clock())
         return isinstance(await self._runs.commit(decision, done), Committed)
 

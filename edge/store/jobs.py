@@ -8,6 +8,7 @@ import msgspec
 from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.model.station import RESERVED_ID_STARTS
+from edge.sfc.run import KeptEvent
 from edge.store import changes, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
@@ -36,6 +37,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     error: str | None = None
+    early: tuple[KeptEvent, ...] = ()
+    """Events that named the job before it started, for its run to begin with."""
     revision: int = 1
     outdated: bool = False
 
@@ -71,6 +74,7 @@ def _fields(job: Job) -> dict[str, str]:
         "started_at": str(job.started_at or ""),
         "ended_at": str(job.ended_at or ""),
         "error": job.error or "",
+        "early": msgspec.json.encode(job.early).decode() if job.early else "",
     }
 
 
@@ -86,6 +90,8 @@ def _job(stored: Mapping[str, str]) -> Job:
         started_at=int(fields["started_at"]) if fields["started_at"] else None,
         ended_at=int(fields["ended_at"]) if fields["ended_at"] else None,
         error=fields["error"] or None,
+        # What an earlier version has written lacks the field.
+        early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         revision=int(fields["rev"]),
         outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )

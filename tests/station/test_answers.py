@@ -342,3 +342,20 @@ async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> No
     await started(plant, "J1")
     assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
     assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []
+
+
+async def test_an_event_that_names_a_job_before_it_starts_is_kept_for_it(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await plant.order(Cause.STORE_AND_START, order("J1", "scan"))
+    assert await plant.happens(job_id="J1", event_id="e1") is None
+    assert await plant.happens(job_id="J1", event_id="e1") is None
+    await plant.drive()
+    assert await scanned(plant, "J1") == ["s"]
+
+
+async def test_an_event_that_names_an_aborted_or_unknown_job_is_discarded(plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    await plant.ask(Cause.ABORT, "J1")
+    assert await plant.happens(job_id="J1") is None
+    assert await plant.happens(job_id="J2") is None
+    assert (await plant.job("J1")).early == ()
