@@ -20,7 +20,7 @@ endif
 .PHONY: help setup lock check format test fuzz schemas bench chaos demo deb repo system-test ansible-check clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
@@ -52,6 +52,9 @@ repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
 system-test: setup ## Install what make deb built on a machine that boots in a container: SUITE=bookworm or trixie
 	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
 
+ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container
+	@.ci/ansible $(ARGS)
+
 check: setup ## Lint, types, walls between the rooms, architecture
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -67,6 +70,7 @@ lock: setup ## Choose the newest allowed dependencies and write the lock files; 
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
 	@$(LOCK) pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
+	@$(LOCK) --upgrade ansible/requirements.in --output-file ansible/requirements.lock
 
 clean: ## Remove what setup and the tools made
 	@rm -rf .venv .nodesets .node .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

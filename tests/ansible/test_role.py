@@ -1,0 +1,168 @@
+"""The role brings a fresh Debian to a running gateway, tells before what it will do, and changes nothing again."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.system.machine import Machine
+
+pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+
+ROOT = Path(__file__).parents[2]
+SUITE = os.environ.get("SUITE", "trixie")
+RELEASE = {"bookworm": 12, "trixie": 13}[SUITE]
+FOLDER = ROOT / "build" / "ansible-machine"
+PLAYBOOK = ROOT / "ansible" / "line.yml"
+# What the role installs besides the package, and what Ansible itself needs to speak with apt.
+FROM_DEBIAN = "python3-apt mosquitto redis-server nftables unattended-upgrades python3-systemd"
+
+PASSWORD = "kept: in $ a vault"  # with what shells and YAML might take for theirs
+VARIABLES: dict[str, object] = {
+    "ansible_become": False,  # we come as root; a bare Debian has no sudo
+    "gateway_repository_url": "file:///shared/repo",
+    "gateway_repository_key": str(FOLDER / "shared/repo/microdcs-edge.asc"),
+    "gateway_settings": {
+        "gateway": {"name": "station-1", "scopes": ["left", "right"]},
+        "mqtt": {"username": "edge", "password": PASSWORD},
+        "southbound": {"wrench": {"type_ids": ["com.example.station.tighten.v1"]}},
+    },
+    "gateway_passwords": {"other": PASSWORD},
+    "gateway_users": [{"name": "alice", "role": "operator", "password": "correct horse battery"}],
+    "gateway_broker_users": [{"name": "edge", "password": PASSWORD}],
+    "gateway_redis_maxmemory": "128mb",
+    "gateway_board": "sim",
+    "gateway_firewall": True,
+    "gateway_firewall_rules": [{"port": 4840, "sources": ["10.4.0.0/16", "169.254.77.1"]}],
+    "gateway_unattended_upgrades": True,
+    "gateway_backup": True,
+}
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Machine:
+    """A Debian as it comes, switched off, that can have what it needs without any network."""
+    shared = FOLDER / "shared"
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    shared.mkdir(parents=True)
+    for package in (ROOT / "dist").glob(f"microdcs-edge_*+deb{RELEASE}u*_amd64.deb"):
+        shutil.copy(package, shared)
+    subprocess.run([ROOT / ".ci/repo", shared], check=True, stdout=subprocess.DEVNULL)
+    made = subprocess.run([ROOT / ".ci/root", "boot", SUITE], check=True, capture_output=True, text=True)
+    machine = Machine.unpack(ROOT / made.stdout.strip(), FOLDER / "root", shared)
+    _keep_packages(machine.root)
+    return machine
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def machine(fresh: Machine) -> AsyncIterator[Machine]:
+    """The same, running."""
+    try:
+        await fresh.boot()
+        yield fresh
+    finally:
+        await fresh.cut_power()
+        fresh.remove()
+
+
+def _keep_packages(root: Path) -> None:
+    """Fetch what comes from Debian, and make it the only Debian that the machine knows."""
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    quietly = "apt-get -qq --yes"
+    fetch = f"{quietly} update; {quietly} install python3-apt; {quietly} --download-only install {FROM_DEBIAN}"
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["chroot", root, "sh", "-ec", fetch], check=True, env=environment, stdout=subprocess.DEVNULL)
+    (root / "etc/resolv.conf").write_text("")
+    kept = root / "srv/debian"
+    shutil.copytree(root / "var/cache/apt/archives", kept, ignore=shutil.ignore_patterns("partial", "lock"))
+    listed = subprocess.run(["apt-ftparchive", "packages", "."], cwd=kept, check=True, capture_output=True)
+    (kept / "Packages").write_bytes(listed.stdout)
+    for source in (root / "etc/apt").glob("sources.list*"):
+        shutil.rmtree(source) if source.is_dir() else source.unlink()
+    (root / "etc/apt/sources.list.d").mkdir()
+    (root / "etc/apt/sources.list").write_text("deb [trusted=yes] file:///srv/debian ./\n")
+    subprocess.run(["chroot", root, "apt-get", "-qq", "update"], check=True, env=environment)
+
+
+async def play(machine: Machine, *options: str, **variables: object) -> dict[str, int]:
+    """Play the role against the machine; give Ansible's count of tasks by what became of them."""
+    (FOLDER / "hosts.yml").write_text(json.dumps({"line": {"hosts": {"gateway": VARIABLES | variables}}}))
+    environment = os.environ | {
+        "MACHINE_INIT": str(machine._init),  # noqa: SLF001 - the connection enters there
+        "ANSIBLE_SSH_EXECUTABLE": str(Path(__file__).with_name("connection")),
+        "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
+        "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_PIPELINING": "1",
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(f"{ROOT}/build/ansible/bin/ansible-playbook", f"--inventory={FOLDER}/hosts.yml", str(PLAYBOOK), *options),
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said = (await process.communicate())[0].decode()
+    assert process.returncode == 0, said
+    print(said)  # noqa: T201 - shown when a test fails
+    assert PASSWORD not in said
+    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", said.rpartition("PLAY RECAP")[2])}
+
+
+async def test_a_check_of_a_fresh_machine_tells_and_does_nothing(machine: Machine) -> None:
+    before = await machine.run("find /etc -newer /etc/hostname | sort")
+    counts = await play(machine, "--check", "--diff")
+    assert (counts["failed"], counts["changed"] > 0) == (0, True)
+    assert await machine.run("find /etc -newer /etc/hostname | sort") == before
+
+
+async def test_the_first_time_it_makes_a_gateway_that_runs(machine: Machine) -> None:
+    assert (await play(machine))["failed"] == 0
+    assert await machine.run("systemctl is-active microdcs-edge") == "active"
+    assert await machine.run("systemctl is-enabled microdcs-edge") == "enabled"
+    assert (
+        await machine.run("redis-cli -s /run/redis-microdcs/redis.sock config get maxmemory") == "maxmemory\n134217728"
+    )
+
+
+async def test_board_firewall_and_backup_are_set_up(machine: Machine) -> None:
+    await machine.run("test -e /etc/udev/rules.d/60-microdcs-edge.rules")
+    assert "tcp dport 4840 drop" in await machine.run("nft list table inet microdcs_edge")
+    assert await machine.run("systemctl is-active microdcs-edge-backup.timer") == "active"
+
+
+async def test_passwords_are_for_root_and_the_gateway_only(machine: Machine) -> None:
+    assert await machine.run("stat -c '%a %U' /etc/microdcs-edge/passwords/other") == "600 root"
+    assert await machine.run("stat -c '%a %U %G' /etc/microdcs-edge/conf.d/50-site.toml") == "640 root microdcs-edge"
+
+
+async def test_the_user_may_log_in(machine: Machine) -> None:
+    listed = json.loads(await machine.run("edge opcua list --json"))
+    assert listed["users"] == [{"name": "alice", "role": "operator"}]
+
+
+async def test_the_second_time_nothing_changes(machine: Machine) -> None:
+    assert (await play(machine))["changed"] == 0
+    assert (await play(machine, "--check", "--diff"))["changed"] == 0
+
+
+async def test_a_setting_that_cannot_work_is_never_written(machine: Machine) -> None:
+    settings = await machine.run("cat /etc/microdcs-edge/conf.d/50-site.toml")
+    with pytest.raises(AssertionError, match="there is no such key"):
+        await play(machine, gateway_settings={"redis": {"ulr": "redis://127.0.0.1"}})
+    assert await machine.run("cat /etc/microdcs-edge/conf.d/50-site.toml") == settings
+    assert await machine.run("systemctl is-active microdcs-edge") == "active"
+
+
+async def test_a_package_can_come_as_a_file(machine: Machine) -> None:
+    (package,) = (FOLDER / "shared").glob("*.deb")
+    counts = await play(machine, gateway_source="file", gateway_package=str(package))
+    assert counts["failed"] == 0
+    assert await machine.run("systemctl is-active microdcs-edge") == "active"
