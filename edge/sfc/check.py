@@ -256,9 +256,14 @@ def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransitio
                 constant.setdefault(source, []).append(transition)
 
 
-def warnings_of(recipe: Recipe, transitions: Sequence[NetTransition]) -> list[str]:
+def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
     """Give what is allowed and yet probably not meant."""
+    recipe = structure.recipe
     found = [
+        f"{_place_of(recipe, number)} never counts: what leads to this path names its first element, not the branch"
+        for number in structure.unused_entries
+    ]
+    found += [
         f"{hidden.place} never clears: {better.place} is always true and comes first"
         for better, hidden in shadows(transitions)
     ]
@@ -277,3 +282,8 @@ def warnings_of(recipe: Recipe, transitions: Sequence[NetTransition]) -> list[st
         if action.qualifier is Qualifier.P0 and action.step in terminal
     ]
     return list(dict.fromkeys(found))
+
+
+def _place_of(recipe: Recipe, number: int) -> str:
+    transition = recipe.transitions[number]
+    return f"transitions[{number}] ({transition.source} → {transition.target})"

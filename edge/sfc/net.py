@@ -152,7 +152,7 @@ def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejec
     faults += evolution_faults(structure, transitions)
     if faults:
         return Rejected(tuple(faults))
-    return _net(recipe, actions, transitions)
+    return _net(structure, actions, transitions)
 
 
 def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:
@@ -260,7 +260,8 @@ def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry:
     return tuple(found)
 
 
-def _net(recipe: Recipe, actions: tuple[NetAction, ...], transitions: tuple[NetTransition, ...]) -> Net:
+def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tuple[NetTransition, ...]) -> Net:
+    recipe = structure.recipe
     in_step: dict[str, list[NetAction]] = {step.name: [] for step in recipe.steps}
     starting: dict[str, list[NetAction]] = {}
     resetting: dict[str, list[NetAction]] = {}
@@ -278,7 +279,7 @@ def _net(recipe: Recipe, actions: tuple[NetAction, ...], transitions: tuple[NetT
     return Net(
         recipe=recipe,
         source=msgspec.json.encode(recipe).decode(),
-        warnings=tuple(warnings_of(recipe, transitions)),
+        warnings=tuple(warnings_of(structure, transitions)),
         initial=next(step.name for step in recipe.steps if step.initial),
         steps={name: _step(name, tuple(mine), tuple(outgoing[name])) for name, mine in in_step.items()},
         transitions=transitions,

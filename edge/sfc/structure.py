@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from edge.model.recipe import Branch, BranchType, Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_WAYS: Final = 1000
 MOST_ARCS: Final = 20_000
@@ -63,6 +63,7 @@ class Structure:
         self._entries: dict[tuple[str, str], list[int]] = {}
         self._by_source: dict[str, list[int]] = {}
         self._entry_numbers: set[int] = set()
+        self._used_entries: set[int] = set()
         for number, transition in enumerate(recipe.transitions):
             self._by_source.setdefault(transition.source, []).append(number)
             branch = self.branches.get(transition.source)
@@ -121,6 +122,7 @@ class Structure:
             rank = (0, len(self.recipe.transitions) + number)
             return [Way(way.steps, way.conditions, rank + way.rank) for way in self.ways_in(first)]
         ways = []
+        self._used_entries.update(written)
         for n in written:
             transition = self.recipe.transitions[n]
             ways += [
@@ -153,6 +155,11 @@ class Structure:
             arcs.append(arc)
         arcs.sort(key=lambda arc: arc.rank)
         return tuple(arcs)
+
+    @property
+    def unused_entries(self) -> Sequence[int]:
+        """The written transitions that choose a path of their source, which no arc ever enters as a whole."""
+        return sorted(self._entry_numbers - self._used_entries) if self.arcs else ()
 
     def _written(self) -> Iterator[Arc]:
         for number, transition in enumerate(self.recipe.transitions):

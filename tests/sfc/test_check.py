@@ -134,6 +134,27 @@ def test_a_long_chain_is_checked_quickly() -> None:
             recipe("A B", [transition("A", "B"), transition("B", "A")], [action("a", "A")]),
             "no terminal step: every step has an outgoing transition, the job never completes",
         ),
+        (
+            recipe(
+                "A X Y E",
+                [transition("A", "X", "x"), transition("A", "Y", "y"), transition("s", "X", "z"), transition("s", "E")],
+                [],
+                branch("s", "selection", "X", "Y"),
+            ),
+            "transitions[2] (s → X) never counts: what leads to this path names its first element, not the branch",
+        ),
+        (
+            recipe(
+                "A X Y Z",
+                [
+                    *(transition("A", "s"), transition("s", "Z"), transition("X", "Y", "again", 1)),
+                    *(transition("s", "X", "x"), transition("s", "Y", "y")),
+                ],
+                [],
+                branch("s", "selection", "X", "Y"),
+            ),
+            "transitions[2] (X → Y) never clears: transitions[1] (s → Z) is always true and comes first",
+        ),
         (chain("A B", action("a", "B", "P0")), "actions[0] (a, P0 in B) is never sent: nothing leaves this step"),
     ],
 )
