@@ -17,7 +17,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test fuzz schemas bench chaos demo deb repo system-test ansible-check clean
+.PHONY: help setup lock check format test endure fuzz schemas bench chaos demo deb repo system-test ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ demo: setup ## Run a whole job on real parts; KEEP=1 leaves it running for an OP
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
+
+endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory has to stay flat
+	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \
+		tests/station/test_timers_retention.py $(ARGS)
 
 fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and over MQTT
 	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py tests/northbound/test_inbox_fuzz.py $(ARGS)

@@ -24,6 +24,7 @@ from edge.errors import Defect, EdgeError, SettingsError, Unavailable
 from edge.faults import Point, reach
 from edge.store.commit import Commit, CommitResult, join, operation, pack, unpack
 from edge.store.fitness import require_fit
+from edge.store.foreign import require_ours
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 
@@ -160,6 +161,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
             probe = store.keys.cededupe("probe")
             await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
+            await require_ours(store)
             await require_fit(store, settings.durability)
         except _NotLetIn as error:
             raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error

@@ -1,0 +1,40 @@
+"""Looks whether what stands below our prefix is ours, before anything of ours is written there."""
+
+import re
+from typing import TYPE_CHECKING
+
+from edge.errors import SettingsError
+from edge.store.keys import KEYS
+
+if TYPE_CHECKING:
+    from edge.store.client import Store
+
+_SAMPLE = 200
+"""How many keys are looked at, about; a store of ours that has no mark yet is nearly empty."""
+
+
+async def require_ours(store: "Store") -> None:
+    """Raise SettingsError where another application keeps its data below our prefix."""
+    if await store.execute("TYPE", store.keys.form()) == "string":
+        return
+    prefix = store.keys.prefix
+    _, found = await store.execute("SCAN", 0, "MATCH", f"{prefix}:*", "COUNT", _SAMPLE)
+    types = await store.read([("TYPE", key) for key in found]) if found else []
+    # One that is gone since has no type.
+    foreign = [
+        f"{key} ({kind})"
+        for key, kind in sorted(zip(found, types, strict=True))
+        if kind != "none" and not _is_ours(key.removeprefix(f"{prefix}:"), kind)
+    ]
+    if foreign:
+        shown = ", ".join(foreign[:3])
+        problem = f"another application keeps its data in Redis below our prefix {prefix!r}: {shown}"
+        raise SettingsError([problem], "Set [redis] prefix to a word that nobody else uses.")
+
+
+def _is_ours(name: str, kind: str) -> bool:
+    """Tell whether a key, by its name without the prefix and its type, can be one of ours."""
+    return any(kind == spec.type and _PATTERNS[spec.name].fullmatch(name) for spec in KEYS)
+
+
+_PATTERNS = {spec.name: re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(spec.pattern))) for spec in KEYS}

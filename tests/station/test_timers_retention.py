@@ -1,0 +1,139 @@
+"""Jobs that ran and whose time is over leave nothing: no key without a lifetime, no memory, here and in the server."""
+
+import asyncio
+import gc
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.job_state import Cause
+from edge.store import changes, jobs
+from edge.store.client import Store
+from edge.store.commit import fields
+from edge.store.keys import KEYS, Lifetime
+from edge.store.stream import entries
+from tests.station.plant import (
+    KEEP_ENDED_MS,
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    all_keys,
+    instance,
+    linear,
+    obliging,
+    order,
+    until,
+    until_all_is_acknowledged,
+)
+from tests.store.servers import own_server
+
+JOBS = int(os.environ.get("EDGE_EXPIRED", "1000"))
+SIDE_BY_SIDE = 50
+MAY_STAY = {Lifetime.PERMANENT, Lifetime.STREAM, Lifetime.BACKLOG}
+
+
+async def run_and_expire(plant: Plant, tool: FakeEquipment, clock: Clock, name: str, many: int) -> None:
+    """Run jobs, let the time pass for which they are kept, and see them gone."""
+    for first in range(0, many, SIDE_BY_SIDE):
+        ids = [f"{name}-{number}" for number in range(first, min(first + SIDE_BY_SIDE, many))]
+        await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order(job_id)) for job_id in ids))
+        await until(lambda: _none_open(plant))
+    await until_all_is_acknowledged(plant)
+    tool.commands.clear()
+    clock.now += KEEP_ENDED_MS
+    plant.timers.expect(0)
+    await until(lambda: _none_left(plant), deadline=120.0)
+
+
+async def _none_open(plant: Plant) -> bool:
+    return await jobs.count_open(plant.store, SCOPE) == 0
+
+
+async def _none_left(plant: Plant) -> bool:
+    return not await jobs.list_ids(plant.store, SCOPE)
+
+
+async def forget_calls(plant: Plant) -> None:
+    """Let the time pass within which a repeated call is known."""
+    await plant.store.read([("PEXPIRE", key, 1) for key in await all_keys(plant.store) if ":cededupe:" in key])
+
+    async def forgotten() -> bool:
+        return not any(":cededupe:" in key for key in await all_keys(plant.store))
+
+    await until(forgotten)
+
+
+async def fill_streams(plant: Plant) -> None:
+    """Bring the streams that are bounded by length to that length."""
+    for key in (
+        plant.store.keys.joborder_changes(SCOPE),
+        plant.store.keys.joborder_changes_global(),
+        plant.store.keys.event_receiver_list(),
+        plant.store.keys.event_responder_list(),
+    ):
+        (newest,) = entries(await plant.store.execute("XREVRANGE", key, "+", "-", "COUNT", 1))
+        await plant.store.read([("XADD", key, "*", *fields(newest.fields)) for _ in range(changes.STREAM_LENGTH)])
+
+
+async def used_memory(store: Store) -> int:
+    return int((await store.execute("INFO", "memory"))["used_memory"])
+
+
+def resident_kb() -> int:
+    gc.collect()
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())[0])
+
+
+def spec_of(key: str, prefix: str) -> Lifetime | None:
+    """Give the lifetime that the table of keys names for a key, the longest pattern that fits."""
+    fits = [
+        (len(spec.pattern), spec.lifetime)
+        for spec in KEYS
+        if re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(spec.pattern)), key.removeprefix(f"{prefix}:"))
+    ]
+    return max(fits, key=lambda fit: fit[0])[1] if fits else None
+
+
+async def immortal(store: Store, keys: Sequence[str]) -> list[str]:
+    """Name the keys that have no lifetime and may not do without one."""
+    lifetimes = await store.read([("PTTL", key) for key in keys])
+    return [
+        key
+        for key, lifetime in zip(keys, lifetimes, strict=True)
+        if lifetime == -1 and spec_of(key, store.keys.prefix) not in MAY_STAY
+    ]
+
+
+@pytest.mark.timeout(900)
+async def test_jobs_that_expired_leave_no_key_without_a_lifetime_and_no_memory(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    async with (
+        own_server(Path(tmp_path_factory.mktemp("s")), "--appendfsync", "everysec") as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock, max_job_orders=JOBS) as plant,
+        plant.at_work(),
+        beside(plant.timers.run(), "timers"),
+    ):
+        await plant.teach("linear", linear(action("a", "one")))
+        await run_and_expire(plant, tool, clock, "first", JOBS // 2)
+        await fill_streams(plant)
+        await forget_calls(plant)
+        before = await used_memory(plant.store), resident_kb(), await all_keys(plant.store)
+        await run_and_expire(plant, tool, clock, "then", JOBS)
+        assert await immortal(plant.store, await all_keys(plant.store)) == []
+        await forget_calls(plant)
+        after = await used_memory(plant.store), resident_kb(), await all_keys(plant.store)
+        assert after[2] == before[2]
+        assert await plant.store.execute("SCARD", plant.store.keys.sfc_active_jobs()) == 0
+        assert await plant.store.execute("ZCARD", plant.store.keys.sfc_timers()) == 0
+    assert after[0] < 1.1 * before[0], "the server's memory grows"
+    assert after[1] < 1.1 * before[1], "our memory grows"

@@ -1,0 +1,61 @@
+"""However much work has piled up, all of it is done, and nothing is trimmed away before."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.model.job_state import Cause
+from edge.store import jobs
+from tests.station.plant import (
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    obliging,
+    order,
+    until,
+    until_all_is_acknowledged,
+)
+from tests.store.servers import own_server
+
+WAITING = int(os.environ.get("EDGE_BACKLOG", "1500"))
+SIDE_BY_SIDE = 50
+
+
+async def store_all(plant: Plant) -> None:
+    """Let as many jobs wait for their start as there are to be."""
+    for first in range(0, WAITING, SIDE_BY_SIDE):
+        ids = range(first, min(first + SIDE_BY_SIDE, WAITING))
+        await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order(f"J{number}")) for number in ids))
+
+
+@pytest.mark.timeout(900)
+async def test_all_that_waits_is_done_and_each_job_once(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    async with (
+        own_server(Path(tmp_path_factory.mktemp("s")), "--appendfsync", "everysec") as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock, max_job_orders=WAITING) as plant,
+    ):
+        await plant.teach("linear", linear(action("a", "one")))
+        await store_all(plant)
+        stream = plant.store.keys.sfc_work(SCOPE)
+        assert await plant.store.execute("XLEN", stream) == WAITING
+
+        async def all_ended() -> bool:
+            return await jobs.count_open(plant.store, SCOPE) == 0
+
+        async with plant.at_work():
+            await until(all_ended, deadline=800.0)
+            await until_all_is_acknowledged(plant)
+        assert await plant.store.execute("XLEN", stream) == 0
+    assert len(tool.commands) == WAITING
+    assert {command.job_id for command in tool.commands} == {f"J{number}" for number in range(WAITING)}

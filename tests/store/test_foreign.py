@@ -1,0 +1,62 @@
+"""Another application's data are recognised, and our own never taken for foreign."""
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError
+from edge.store.client import Store, open_store
+from edge.store.commit import operation
+from edge.store.keys import KEYS
+
+WRITES = {
+    "string": ("SET", "text"),
+    "hash": ("HSET", "field", "text"),
+    "set": ("SADD", "member"),
+    "zset": ("ZADD", 1, "member"),
+    "stream": ("XADD", "*", "field", "text"),
+}
+
+
+async def begin_anew(store: Store) -> None:
+    """Take the mark away that says the store is ours, as after it was emptied."""
+    await store.execute("DEL", store.keys.form())
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "arguments"),
+    [
+        ("users", "SADD", ("somebody",)),
+        ("joborder:J1", "SET", ("{}",)),
+        ("sfc:work:station-1", "LPUSH", ("work",)),
+        ("form", "HSET", ("field", "text")),
+    ],
+)
+async def test_keys_that_are_not_ours_are_named_and_nothing_is_written(
+    redis: RedisSettings, store: Store, name: str, command: str, arguments: tuple[str, ...]
+) -> None:
+    await begin_anew(store)
+    await store.commit(operation(command, f"{redis.prefix}:{name}", *arguments))
+    with pytest.raises(SettingsError, match=name) as caught:
+        async with open_store(redis, "edge"):
+            pytest.fail("it was opened")
+    assert "[redis] prefix" in caught.value.advice
+    assert await store.execute("TYPE", store.keys.form()) in {"none", "hash"}
+
+
+async def test_every_key_of_ours_is_known_as_ours(redis: RedisSettings, store: Store) -> None:
+    for spec in KEYS:
+        command, *arguments = WRITES[spec.type]
+        name = spec.pattern.replace("{id}", "a:b\nc").replace("{", "").replace("}", "")
+        if spec.name != "form":
+            await store.commit(operation(str(command), f"{redis.prefix}:{name}", *arguments))
+    await begin_anew(store)
+    async with open_store(redis, "edge") as again:
+        assert await again.execute("GET", again.keys.form())
+
+
+async def test_what_stands_beside_our_prefix_is_none_of_our_business(redis: RedisSettings, store: Store) -> None:
+    await begin_anew(store)
+    await store.commit(operation("LPUSH", f"{redis.prefix}-other:users", "somebody"))
+    async with open_store(redis, "edge"):
+        pass
+    await store.execute("DEL", f"{redis.prefix}-other:users")
