@@ -78,7 +78,7 @@ def read_archive(file: Path) -> tuple[Manifest, dict[str, bytes]]:
 
     Raises Unavailable when the file cannot be read, Refused(`archive`) when it is not what we have written.
     """
-    contents = _members(file)
+    contents = read_members(file)
     manifest = _manifest(file, contents.pop(MANIFEST, b""))
     if manifest.members.keys() != contents.keys():
         raise _refused(file, "its members are not those of its manifest")
@@ -99,7 +99,8 @@ def _manifest(file: Path, content: bytes) -> Manifest:
         raise _refused(file, f"its manifest cannot be read: {error}") from error
 
 
-def _members(file: Path) -> dict[str, bytes]:
+def read_members(file: Path) -> dict[str, bytes]:
+    """Read the members of an archive, as `read_archive` does, without looking at a manifest."""
     contents: dict[str, bytes] = {}
     try:
         with gzip.open(file) as packed:

@@ -8,11 +8,7 @@ from pathlib import Path
 from edge.config import Settings
 from edge.config.load import DEFAULT_DIRECTORY
 
-SECRET = frozenset({"opcua/own.pem", "tls/mqtt.key_file", "tls/rpc.key_file"})
-"""Private keys."""
-SECRET_FOLDERS = frozenset({"settings/passwords"})
-
-_TLS = {"mqtt": ("ca_file", "cert_file", "key_file"), "rpc": ("ca_file", "cert_file", "key_file")}
+_TLS_KEYS = ("ca_file", "cert_file", "key_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +54,12 @@ def places(settings: Settings, main: Path) -> Places:
         "opcua/own.der": pki / "own.der",
         "opcua/own.pem": pki / "own.pem",
     }
-    for section, keys in _TLS.items():
-        for key in keys:
-            if path := getattr(getattr(settings, section), key):
-                files[f"tls/{section}.{key}"] = Path(path)
+    sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
+    sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
+    for name, section in sections.items():
+        for key in _TLS_KEYS:
+            if path := getattr(section, key, ""):
+                files[f"tls/{name}.{key}"] = Path(path)
     folders = {
         "settings/conf.d": main.parent / "conf.d",
         "settings/passwords": main.parent / "passwords",
@@ -72,7 +70,13 @@ def places(settings: Settings, main: Path) -> Places:
 
 def is_secret(name: str) -> bool:
     """Tell whether a member is a private key or a password."""
-    return name in SECRET or name.rpartition("/")[0] in SECRET_FOLDERS
+    return name == "opcua/own.pem" or name.startswith("settings/passwords/") or name.endswith(".key_file")
+
+
+def variable(name: str) -> str:
+    """Give the variable of the environment that names the file of a member `tls/<section>.<key>`."""
+    section, _, key = name.removeprefix("tls/").rpartition(".")
+    return f"EDGE_{section.replace('.', '__', 1).replace('-', '_')}__{key}".upper()
 
 
 def is_below(path: Path, directory: Path) -> bool:

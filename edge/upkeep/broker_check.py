@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from edge.config import MqttSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, Settings
 from edge.links.mqtt_connection import Connection, broker_of, connect
 from edge.northbound.topics import Topics
 from edge.upkeep.finding import Finding, failing, ok
@@ -32,6 +32,8 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[Listene
         prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
         at[settings.mqtt.url] = [Listener("MES", [Topics(prefix, scope).commands for scope in scopes])]
     for name, section in settings.southbound.items():
+        if not isinstance(section, MqttEquipmentSettings):
+            continue
         topic = f"{section.topic_prefix}/{name}"
         heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
         listeners = at.setdefault(section.url or settings.mqtt.url, [])

@@ -12,7 +12,7 @@ from edge.errors import EdgeError, SettingsError
 from edge.upkeep.broker_check import address, brokers, examine_broker
 from edge.upkeep.finding import Finding, failing, ok
 from edge.upkeep.host_check import examine_clock, examine_disks, examine_memory, examine_versions
-from edge.upkeep.opcua_check import examine_certificates, examine_port, examine_trust, examine_users
+from edge.upkeep.opcua_check import examine_certificates, examine_port, examine_server, examine_trust, examine_users
 from edge.upkeep.store_check import examine_store
 
 WITHIN_S = 8.0
@@ -44,6 +44,9 @@ def _of_the_gateway(settings: Settings) -> Iterator[_Examination]:
     yield "store", examine_store(settings.redis)
     for mqtt, listeners in brokers(settings):
         yield f"broker {address(mqtt)}", examine_broker(mqtt, listeners)
+    for name, section in settings.southbound.items():
+        if section.url.startswith("opc.tcp:"):
+            yield f"equipment {name}", examine_server(name, section.url)
     yield "OPC UA port", examine_port(settings.opcua)
     yield "certificates", examine_certificates(settings)
     if settings.opcua.endpoint:

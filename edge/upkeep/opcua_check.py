@@ -18,6 +18,8 @@ from edge.upkeep.finding import Finding, failing, ok, warning
 
 _ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - this is just what is replaced
 _PORT = 4840
+_OPCUA = frozenset({b"ACKF", b"ERRF"})
+"""How an OPC UA server answers a hello, whether it likes it or not."""
 _HELLO_HEAD = struct.Struct("<4sI5I")
 _CONNECT_WITHIN_S = 3.0
 _OTHERS = 0o007
@@ -41,11 +43,26 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[Finding]:
         advice = "Look at the log of the gateway: journalctl -u microdcs-edge"
         yield failing("OPC UA port", f"no answer at {endpoint}: {str(error) or 'too slow'}", advice)
     else:
-        if answer in {b"ACKF", b"ERRF"}:
+        if answer in _OPCUA:
             yield ok("OPC UA port", f"answers at {endpoint}")
         else:
             advice = f"Stop the other program (`ss -ltnp sport = :{parts.port or _PORT}`), or set [opcua] endpoint."
             yield failing("OPC UA port", f"what listens at {endpoint} does not speak OPC UA", advice)
+
+
+async def examine_server(name: str, url: str) -> AsyncIterator[Finding]:
+    """Say hello to equipment that is an OPC UA server."""
+    parts = urlsplit(url)
+    try:
+        answer = await _say_hello(parts.hostname or "", parts.port or _PORT, url)
+    except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+        advice = "Switch it on, and look at its way here: jobs wait for it."
+        yield failing(f"equipment {name}", f"no answer at {url}: {str(error) or 'too slow'}", advice)
+    else:
+        if answer in _OPCUA:
+            yield ok(f"equipment {name}", f"answers at {url}")
+        else:
+            yield failing(f"equipment {name}", f"what listens at {url} does not speak OPC UA", "Correct its url.")
 
 
 async def _say_hello(host: str, port: int, endpoint: str) -> bytes:
@@ -146,9 +163,7 @@ def _users(file: Path) -> Finding:
     if len(lines) > len(users):
         advice = "Remove or mend them; a line is name:role:hash. Set a user anew with `edge opcua password`."
         return warning(subject, f"{len(lines) - len(users)} lines of {file} are no users", advice)
-    return ok(
-        subject, f"{len(users)}: " + ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values())
-    )
+    return ok(subject, ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values()) or "none")
 
 
 def _day(certificate: x509.Certificate) -> str:

@@ -20,7 +20,7 @@ from edge.store.snapshot import Kept, Text, lay, present
 from edge.uaserver.certificates import make_directory, write_whole
 from edge.upkeep.archive import Member, read_archive
 from edge.upkeep.backup import STORE, Tell
-from edge.upkeep.belongings import ASIDE, Places, is_below, main_file, places
+from edge.upkeep.belongings import ASIDE, Places, is_below, main_file, places, variable
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 
@@ -153,7 +153,7 @@ def _settings_of(contents: Mapping[str, bytes], environ: Mapping[str, str]) -> S
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             if name.startswith("tls/"):
-                staged["EDGE_" + name.removeprefix("tls/").replace(".", "__").upper()] = str(path)
+                staged[variable(name)] = str(path)
         return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": str(Path(directory, "settings"))})
 
 

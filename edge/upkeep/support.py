@@ -23,7 +23,8 @@ UNITS = ("microdcs-edge", "redis-server@microdcs", "valkey-server@microdcs", "mo
 
 Tell = Callable[[str], None]
 
-_PROGRAM_WITHIN_S = 20.0
+PROGRAM_WITHIN_S = 20.0
+"""How long a program of this machine may take."""
 _README = """\
 What microdcs-edge gathered for support.
 
@@ -58,9 +59,9 @@ async def gather(
         contents["store.json"] = await _told(_statistics(settings))
         if with_jobs:
             contents["store.jsonl"] = await _told(_payloads(settings, now))
-    for name, command in _programs(since):
+    for name, command in programs(since):
         tell(f"asking {command[0]}")
-        contents[name] = await _said(command)
+        contents[name] = await said(command)
     redacted = {name: redact(text).encode() for name, text in contents.items()}
     size = await asyncio.to_thread(write_archive, file, redacted, now)
     tell(f"{file}: {size:,} bytes; look through it before you hand it on")
@@ -91,7 +92,8 @@ async def _payloads(settings: Settings, now: int) -> str:
         return msgspec.json.Encoder().encode_lines(await take(store, now)).decode()
 
 
-def _programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield which programs of this machine are asked, each with the name of the member that holds its answer."""
     for unit in UNITS:
         log = ("journalctl", "--no-pager", "--output=short-iso-precise", f"--since={since}", "--lines=50000")
         yield f"log-{unit.replace('@', '-')}.txt", (*log, f"--unit={unit}")
@@ -101,7 +103,7 @@ def _programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "disks.txt", ("df", "--human-readable", "--print-type")
 
 
-async def _said(command: tuple[str, ...]) -> str:
+async def said(command: tuple[str, ...]) -> str:
     """Call a program of this machine; give what it said."""
     if shutil.which(command[0]) is None:
         return f"{command[0]} is not there\n"
@@ -112,10 +114,10 @@ async def _said(command: tuple[str, ...]) -> str:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(_PROGRAM_WITHIN_S):
+        async with asyncio.timeout(PROGRAM_WITHIN_S):
             said, _ = await process.communicate()
     except TimeoutError:
-        return f"{' '.join(command)} did not end within {_PROGRAM_WITHIN_S:g} s\n"
+        return f"{' '.join(command)} did not end within {PROGRAM_WITHIN_S:g} s\n"
     finally:
         if process.returncode is None:
             process.kill()

@@ -1,0 +1,32 @@
+"""`edge restore` as people call it."""
+
+from pathlib import Path
+
+from edge.store.client import Store
+from tests.cli.calling import Edge
+
+
+async def test_it_brings_back_and_says_what(edge: Edge, store: Store, tmp_path: Path) -> None:
+    await store.execute("SET", store.keys.counter("x"), "1")
+    await edge("backup", tmp_path / "b.tar.gz")
+    await store.execute("SET", store.keys.counter("x"), "2")
+    answer = await edge("restore", tmp_path / "b.tar.gz")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert f"restored: {tmp_path}/edge.toml" in answer.output
+    assert await store.execute("GET", store.keys.counter("x")) == "1"
+
+
+async def test_over_jobs_that_run_it_wants_to_be_forced(edge: Edge, store: Store, tmp_path: Path) -> None:
+    await edge("backup", tmp_path / "b.tar.gz")
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    answer = await edge("restore", tmp_path / "b.tar.gz")
+    assert answer.exit_code == 1
+    assert "jobs that run: J1" in answer.stderr
+    assert (await edge("restore", tmp_path / "b.tar.gz", "--force")).exit_code == 0
+
+
+async def test_what_is_no_backup_is_refused(edge: Edge, tmp_path: Path) -> None:
+    (tmp_path / "b.tar.gz").write_text("no backup")
+    answer = await edge("restore", tmp_path / "b.tar.gz")
+    assert answer.exit_code == 1
+    assert "is no archive" in answer.stderr

@@ -1,0 +1,132 @@
+"""An archive that somebody else has made, or that is damaged, is refused before anything is done with it."""
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.errors import Refused, Unavailable
+from edge.upkeep import archive
+from edge.upkeep.archive import FORMAT, MANIFEST, Manifest, Member, read_archive, sha256, write_archive
+
+CONTENT = {"settings/edge.toml": b"[gateway]\n", "store.jsonl": b""}
+
+
+def manifest_of(contents: dict[str, bytes], **changes: object) -> bytes:
+    members = {name: Member(sha256(content)) for name, content in contents.items()}
+    manifest = Manifest(version="1.2.3", made_at=1, gateway="edge", members=members)
+    return msgspec.json.encode(msgspec.structs.replace(manifest, **changes))
+
+
+def tar_of(file: Path, *members: tarfile.TarInfo | tuple[str, bytes]) -> Path:
+    """Write a tar.gz as anybody can."""
+    with tarfile.open(file, "w:gz") as tar:
+        for each in members:
+            if isinstance(each, tarfile.TarInfo):
+                tar.addfile(each)
+            else:
+                info = tarfile.TarInfo(each[0])
+                info.size = len(each[1])
+                tar.addfile(info, io.BytesIO(each[1]))
+    return file
+
+
+def link(name: str, kind: bytes) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, "/etc/passwd"
+    return info
+
+
+def refusal_of(file: Path) -> str:
+    with pytest.raises(Refused) as caught:
+        read_archive(file)
+    return caught.value.message
+
+
+def test_what_was_written_is_read_and_only_its_owner_can(tmp_path: Path) -> None:
+    file = tmp_path / "b.tar.gz"
+    size = write_archive(file, {MANIFEST: manifest_of(CONTENT), **CONTENT}, 1_700_000_000_000)
+    assert (file.stat().st_size, file.stat().st_mode & 0o777) == (size, 0o600)
+    manifest, contents = read_archive(file)
+    assert (manifest.gateway, contents) == ("edge", CONTENT)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/cron.d/x",
+        "../x",
+        "settings/../../x",
+        "settings/..",
+        "a\\..\\b",
+        ".hidden",
+        "a//b",
+        "a\nb",
+        "a/b/c/d/e",
+        "",
+    ],
+)
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    contents = {**CONTENT, name: b"x"}
+    file = tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest_of(contents)), *contents.items())
+    assert "which no backup holds" in refusal_of(file)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes) -> None:
+    assert "which no backup holds" in refusal_of(tar_of(tmp_path / "b.tar.gz", link("settings/edge.toml", kind)))
+
+
+def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
+    assert "which no backup holds" in refusal_of(tar_of(tmp_path / "b.tar.gz", ("a", b"1"), ("a", b"2")))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (b"", "its manifest cannot be read"),
+        (b"[]", "its manifest cannot be read"),
+        (manifest_of({}), "not those of its manifest"),
+        (manifest_of(CONTENT | {"more": b""}), "not those of its manifest"),
+        (manifest_of(CONTENT | {"store.jsonl": b"other"}), "store.jsonl is not what its manifest says"),
+        (manifest_of(CONTENT, format=FORMAT + 1), "was written by a newer version, 1.2.3"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, manifest: bytes, told: str) -> None:
+    assert told in refusal_of(tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest), *CONTENT.items()))
+
+
+def test_what_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
+    assert "more than 1 MiB" in refusal_of(tar_of(tmp_path / "b.tar.gz", ("a", bytes(3 << 20))))
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="No such file"):
+        read_archive(tmp_path / "none.tar.gz")
+
+
+def test_a_place_where_nobody_may_write_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="cannot be written"):
+        write_archive(tmp_path / "none" / "b.tar.gz", {}, 0)
+
+
+WHOLE = gzip.compress(b"a" * 2000)
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=3000),
+        st.binary(max_size=3000).map(gzip.compress),
+        st.integers(0, 40).map(lambda n: WHOLE[:n]),
+    )
+)
+def test_any_other_file_is_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    file = tmp_path_factory.getbasetemp() / "fuzz.tar.gz"
+    file.write_bytes(content)
+    assert refusal_of(file)

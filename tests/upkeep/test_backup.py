@@ -1,0 +1,65 @@
+"""A backup holds what makes a gateway, and no more than it was asked for."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError, Unavailable
+from edge.store.client import Store
+from edge.upkeep.archive import read_archive
+from edge.upkeep.backup import Part, back_up
+from tests.upkeep.gateways import furnish
+
+NOW = 1_790_000_000_000
+
+
+async def saved(settings: Path, *parts: Part) -> tuple[dict[str, bytes], list[str]]:
+    told: list[str] = []
+    file = settings.parent.parent / "b.tar.gz"
+    await back_up(file, settings, {}, parts, NOW, told.append)
+    assert file.stat().st_mode & 0o777 == 0o600
+    manifest, contents = read_archive(file)
+    assert (manifest.made_at, manifest.gateway) == (NOW, "edge")
+    return contents, told
+
+
+async def test_it_holds_settings_certificates_users_and_store(
+    store: Store, redis: RedisSettings, tmp_path: Path
+) -> None:
+    await store.execute("HSET", store.keys.joborder("J1"), "rev", "1")
+    contents, told = await saved(furnish(tmp_path / "etc", redis), Part.STORE)
+    (trusted,) = (name for name in contents if name.startswith("opcua/trusted/"))
+    assert contents.keys() == {
+        *("settings/edge.toml", "settings/conf.d/site.toml", "opcua/users", "opcua/own.der", trusted, "store.jsonl")
+    }
+    assert b'"joborder:J1"' in contents["store.jsonl"]
+    assert told[0] == "files: 5, without private keys and passwords"
+    assert told[1].startswith("store: ")
+
+
+async def test_private_keys_are_in_it_only_if_asked_for(redis: RedisSettings, tmp_path: Path) -> None:
+    settings = furnish(tmp_path / "etc", redis)
+    assert b"PRIVATE KEY" not in b"".join((await saved(settings))[0].values())
+    assert b"PRIVATE KEY" in (await saved(settings, Part.KEYS))[0]["opcua/own.pem"]
+
+
+async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> None:
+    settings = furnish(tmp_path / "etc", RedisSettings(url=f"unix://{tmp_path}/none.sock"))
+    with pytest.raises(Unavailable):
+        await saved(settings, Part.STORE)
+    assert not Path.exists(tmp_path / "b.tar.gz")
+    assert "store.jsonl" not in (await saved(settings))[0]
+
+
+async def test_a_store_of_the_process_is_left_out_and_that_is_told(tmp_path: Path) -> None:
+    contents, told = await saved(furnish(tmp_path / "etc", RedisSettings(url="embedded:")), Part.STORE)
+    assert "store.jsonl" not in contents
+    assert "lives and dies" in told[1]
+
+
+async def test_settings_that_cannot_be_used_are_told(tmp_path: Path) -> None:
+    settings = furnish(tmp_path / "etc", RedisSettings())
+    settings.write_text("[redis]\nulr = 1")
+    with pytest.raises(SettingsError, match="ulr"):
+        await saved(settings)

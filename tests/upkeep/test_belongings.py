@@ -1,0 +1,78 @@
+"""Every file of a gateway has one name in a backup, and every name one place."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttSettings, OpcuaSettings, Settings
+from edge.upkeep.belongings import is_below, is_secret, main_file, places, variable
+
+
+def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None:
+    for name in ("edge.toml", "conf.d/10-site.toml", "conf.d/notes.txt", "passwords/mqtt", "trusted/a.der", "users"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(name)
+    (tmp_path / "trusted" / "b.der.before-restore").touch()
+    (tmp_path / "trusted" / ".c.der.partial").touch()
+    settings = Settings(
+        opcua=OpcuaSettings(
+            pki=str(tmp_path / "pki"), trusted=str(tmp_path / "trusted"), users_file=str(tmp_path / "users")
+        ),
+        mqtt=MqttSettings(url="mqtts://b", ca_file=str(tmp_path / "users")),
+    )
+    at = places(settings, tmp_path / "edge.toml")
+    there = dict(at.there())
+    assert sorted(there) == [
+        "opcua/trusted/a.der",
+        "opcua/users",
+        "settings/conf.d/10-site.toml",
+        "settings/edge.toml",
+        "settings/passwords/mqtt",
+        "tls/mqtt.ca_file",
+    ]
+    assert all(at.of(name) == path for name, path in there.items())
+    assert at.of("settings/unknown") is None
+    assert at.of("elsewhere/a.der") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("opcua/own.pem", True),
+        ("opcua/own.der", False),
+        ("tls/mqtt.key_file", True),
+        ("tls/mqtt.cert_file", False),
+        ("settings/passwords/mqtt", True),
+        ("settings/edge.toml", False),
+    ],
+)
+def test_keys_and_passwords_are_secret(name: str, *, secret: bool) -> None:
+    assert is_secret(name) is secret
+
+
+def test_the_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
+    assert main_file(Path("x.toml"), {}) == Path("x.toml")
+    assert main_file(None, {"CONFIGURATION_DIRECTORY": "/some"}) == Path("/some/edge.toml")
+    assert main_file(None, {}) == Path("/etc/microdcs-edge/edge.toml")
+
+
+def test_links_and_dots_do_not_lead_out(tmp_path: Path) -> None:
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (inside / "link").symlink_to(tmp_path)
+    assert is_below(inside / "a", inside)
+    assert is_below(inside, inside)
+    assert not is_below(inside / "link" / "a", inside)
+    assert not is_below(inside / ".." / "a", inside)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tls/mqtt.ca_file", "EDGE_MQTT__CA_FILE"),
+        ("tls/southbound.rear-axle.key_file", "EDGE_SOUTHBOUND__REAR_AXLE__KEY_FILE"),
+    ],
+)
+def test_a_setting_that_names_a_file_has_its_variable(name: str, expected: str) -> None:
+    assert variable(name) == expected

@@ -1,0 +1,76 @@
+"""Brokers are examined by connecting as a guest, equipment by what it says of itself."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings
+from edge.errors import Unavailable
+from edge.links.mqtt import open_session
+from edge.sim.broker import open_broker
+from edge.upkeep.broker_check import brokers, examine_broker
+from edge.upkeep.finding import Finding, Level
+from tests.store.servers import free_port
+
+
+def settings_with(mqtt: MqttSettings, prefix: str, **urls: str) -> Settings:
+    return Settings(
+        mqtt=mqtt,
+        northbound=NorthboundSettings(topic_prefix=prefix),
+        southbound={
+            name: MqttEquipmentSettings(type_ids=(name,), topic_prefix=prefix, url=url) for name, url in urls.items()
+        },
+    )
+
+
+async def examined(settings: Settings) -> dict[str, Finding]:
+    return {
+        finding.subject: finding
+        for mqtt, listeners in brokers(settings)
+        async for finding in examine_broker(mqtt, listeners)
+    }
+
+
+def named(settings: Settings) -> Sequence[tuple[str, list[str]]]:
+    return [(mqtt.url, [each.subject for each in listeners]) for mqtt, listeners in brokers(settings)]
+
+
+def test_each_broker_is_examined_once_whoever_needs_it() -> None:
+    main = "mqtt://user:secret@main"
+    settings = settings_with(MqttSettings(url=main), "p", wrench="", camera="mqtt://other", light=main)
+    assert named(settings) == [
+        (main, ["MES", "equipment wrench", "equipment light"]),
+        ("mqtt://other", ["equipment camera"]),
+    ]
+
+
+def test_without_a_broker_there_is_none_to_examine() -> None:
+    assert named(settings_with(MqttSettings(url=""), "p")) == []
+
+
+async def test_equipment_is_as_it_says(mqtt: MqttSettings, unique: str) -> None:
+    async with open_session(mqtt, unique) as session:
+        await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
+        await session.publish(f"{unique}/camera/presence", b"offline", retain=True)
+        found = await examined(settings_with(mqtt, unique, wrench="", camera="", light=""))
+    assert {name: each.level for name, each in found.items() if "equipment" in name} == {
+        "equipment wrench": Level.OK,
+        "equipment camera": Level.FAILING,
+        "equipment light": Level.OK,
+    }
+    assert "does not say whether it is there" in found["equipment light"].found
+    assert found["MES"].level is Level.OK
+
+
+async def test_a_broker_that_is_away_is_named_without_its_password(unique: str) -> None:
+    port = free_port()
+    settings = settings_with(MqttSettings(url=f"mqtt://user:canary-42@127.0.0.1:{port}"), unique)
+    with pytest.raises(Unavailable, match=f"127.0.0.1:{port}") as caught:
+        await examined(settings)
+    assert "canary" not in caught.value.message
+
+
+async def test_a_broker_that_does_not_know_us_is_told(unique: str) -> None:
+    async with open_broker("allow_anonymous false") as broker:
+        with pytest.raises(Unavailable, match="Not authorized"):
+            await examined(settings_with(MqttSettings(url=broker.url), unique))

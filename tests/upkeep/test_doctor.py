@@ -1,0 +1,85 @@
+"""An examination ends in time and tells all it found, whatever goes wrong in a part of it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttSettings, RedisSettings
+from edge.errors import Unavailable
+from edge.upkeep import doctor
+from edge.upkeep.doctor import examine, findings_of
+from edge.upkeep.finding import Finding, Level, ok
+from tests.app.running import opcua_in, settings_of, written
+
+
+async def breaking(error: Exception) -> AsyncIterator[Finding]:
+    yield ok("first", "found before")
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Unavailable("the broker is away", "start it"), "the broker is away"),
+        (PermissionError(13, "Permission denied", "/etc/secret"), "Permission denied"),
+        (KeyError("a defect"), "KeyError('a defect')"),
+    ],
+)
+async def test_an_examination_that_breaks_off_is_a_finding_and_hides_none(error: Exception, told: str) -> None:
+    found = await findings_of("part", breaking(error))
+    assert [(each.subject, each.level) for each in found] == [("first", Level.OK), ("part", Level.FAILING)]
+    assert told in found[1].found
+    assert found[1].advice
+
+
+async def test_an_examination_that_hangs_is_given_up() -> None:
+    async def hanging() -> AsyncIterator[Finding]:
+        yield ok("first", "found before")
+        await asyncio.Event().wait()
+
+    found = await findings_of("part", hanging(), within=0.05)
+    assert found[1].found == "no answer within 0.05 s"
+
+
+async def test_examinations_take_place_side_by_side(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    found = await examine(file, {})
+    subjects = [each.subject for each in found]
+    assert subjects[:2] == ["settings", "store"]
+    assert {"MES", "equipment wrench", "equipment camera", "OPC UA port", "clock", "memory", "versions"} <= {*subjects}
+    assert not [each for each in found if each.level is Level.FAILING], found
+
+
+async def test_settings_with_faults_are_told_one_by_one_and_the_machine_is_examined_all_the_same(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text("[redis]\nulr = 1\n[mqtt]\nurl = 'http://x'\n")
+    found = await examine(file, {})
+    assert [each.subject for each in found if each.level is Level.FAILING] == ["settings", "settings"]
+    assert "versions" in {each.subject for each in found}
+
+
+def test_a_call_that_never_returns_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    forever = threading.Event()
+    monkeypatch.setattr(doctor, "WITHIN_S", 0.1)
+
+    async def stuck() -> AsyncIterator[Finding]:
+        await asyncio.to_thread(forever.wait)
+        yield ok("never", "seen")
+
+    async def run() -> list[Finding]:
+        await examine(tmp_path / "none.toml", {})
+        return await findings_of("disk", stuck(), within=0.1)
+
+    began = time.monotonic()
+    (finding,) = asyncio.run(run())
+    forever.set()
+    assert finding.level is Level.FAILING
+    assert time.monotonic() - began < 10

@@ -1,0 +1,74 @@
+"""A machine whose disk or memory runs out is told before it has."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.upkeep import host_check
+from edge.upkeep.clock import Clock
+from edge.upkeep.finding import Finding, Level
+from edge.upkeep.host_check import MIB, examine_clock, examine_disks, examine_memory, examine_versions, versions
+
+
+async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> Finding:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("U", (), {"total": total, "free": free}))
+    (finding,) = [each async for each in examine_disks([str(place)])]
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "level"),
+    [
+        (30_000 * MIB, 20_000 * MIB, Level.OK),
+        (30_000 * MIB, 1_500 * MIB, Level.WARNING),
+        (30_000 * MIB, 300 * MIB, Level.FAILING),
+        (900_000 * MIB, 9_000 * MIB, Level.OK),
+        (0, 0, Level.FAILING),
+    ],
+)
+async def test_a_disk_is_full_by_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, total: int, free: int, level: Level
+) -> None:
+    finding = await disk_with(monkeypatch, tmp_path, total, free)
+    assert finding.level is level
+    assert bool(finding.advice) is (level is not Level.OK)
+
+
+async def test_a_directory_that_is_not_there_yet_counts_for_the_one_above_and_each_disk_once(tmp_path: Path) -> None:
+    found = [each async for each in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
+    assert [each.subject for each in found] == [f"disk {tmp_path}"]
+
+
+@pytest.mark.parametrize(("free", "level"), [(500_000, Level.OK), (80_000, Level.WARNING), (20_000, Level.FAILING)])
+async def test_memory_is_short_by_what_is_available(tmp_path: Path, free: int, level: Level) -> None:
+    file = tmp_path / "meminfo"
+    file.write_text(f"MemTotal:        1000000 kB\nMemFree:  1 kB\nMemAvailable:    {free} kB\nHugePages_Total:  0\n")
+    (finding,) = [each async for each in examine_memory(file)]
+    assert finding.level is level
+
+
+@pytest.mark.parametrize(
+    ("known", "level"),
+    [(Clock.SYNCHRONISED, Level.OK), (Clock.UNSYNCHRONISED, Level.WARNING), (Clock.UNKNOWN, Level.WARNING)],
+)
+async def test_a_clock_that_nobody_keeps_right_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, known: Clock, level: Level
+) -> None:
+    monkeypatch.setattr(host_check, "read_clock", lambda: known)
+    (finding,) = [each async for each in examine_clock()]
+    assert finding.level is level
+
+
+async def test_versions_name_what_runs_here() -> None:
+    (finding,) = [each async for each in examine_versions()]
+    assert finding.level is Level.OK
+    assert "microdcs-edge 0." in finding.found
+    assert set(host_check.LIBRARIES) <= versions().keys()
+
+
+def test_without_a_release_file_the_system_has_its_plain_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_file() -> dict[str, str]:
+        raise OSError
+
+    monkeypatch.setattr("platform.freedesktop_os_release", no_file)
+    assert versions()["system"] == "Linux"

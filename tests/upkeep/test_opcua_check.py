@@ -1,0 +1,161 @@
+"""The OPC UA server is examined from outside, and by the files it works with."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from edge.config import GatewaySettings, MqttSettings, OpcuaSettings, Settings
+from edge.uaserver import certificates
+from edge.uaserver.namespaces import application_uri
+from edge.uaserver.roles import Role
+from edge.uaserver.trust import lay
+from edge.uaserver.users import User, write_user
+from edge.upkeep.finding import Finding, Level
+from edge.upkeep.opcua_check import examine_certificates, examine_port, examine_server, examine_trust, examine_users
+from tests.store.servers import free_port
+
+
+@asynccontextmanager
+async def answering(words: bytes) -> AsyncIterator[str]:
+    """Listen and answer everybody with these words; gives the endpoint."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        writer.write(words)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"opc.tcp://0.0.0.0:{server.sockets[0].getsockname()[1]}"
+
+
+async def only(findings: AsyncIterator[Finding]) -> Finding:
+    (finding,) = [each async for each in findings]
+    return finding
+
+
+@pytest.fixture
+def opcua(tmp_path: Path) -> OpcuaSettings:
+    return OpcuaSettings(
+        pki=str(tmp_path / "pki"), trusted=str(tmp_path / "trusted"), users_file=str(tmp_path / "users")
+    )
+
+
+@pytest.fixture
+def valid_for(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
+    """For how long certificates are made, the first entry."""
+    wanted = [timedelta(days=365)]
+    make = certificates._make
+
+    def made(uri: str, hosts: list[str], now: datetime) -> certificates.OwnCertificate:
+        monkeypatch.setattr(certificates, "VALID_FOR", wanted[0])
+        return make(uri, hosts, now)
+
+    monkeypatch.setattr(certificates, "_make", made)
+    return wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "level"),
+    [(b"ACKF", Level.OK), (b"ERRF", Level.OK), (b"HTTP/1.1 400", Level.FAILING), (b"", Level.FAILING)],
+)
+async def test_what_listens_is_known_by_its_answer(words: bytes, level: Level) -> None:
+    async with answering(words) as endpoint:
+        assert (await only(examine_port(OpcuaSettings(endpoint=endpoint)))).level is level
+
+
+@pytest.mark.parametrize(
+    ("words", "level"), [(b"ACKF", Level.OK), (b"HTTP/1.1 400", Level.FAILING), (b"", Level.FAILING)]
+)
+async def test_equipment_that_is_a_server_is_known_by_its_answer(words: bytes, level: Level) -> None:
+    async with answering(words) as endpoint:
+        finding = await only(examine_server("camera", f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"))
+    assert (finding.subject, finding.level) == ("equipment camera", level)
+
+
+async def test_where_nobody_listens_the_gateway_does_not_run() -> None:
+    finding = await only(examine_port(OpcuaSettings(endpoint=f"opc.tcp://127.0.0.1:{free_port()}")))
+    assert (finding.level, "does not run" in finding.found) == (Level.WARNING, True)
+
+
+async def test_a_server_that_is_switched_off_is_well() -> None:
+    assert (await only(examine_port(OpcuaSettings(endpoint="")))).level is Level.OK
+
+
+async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettings) -> None:
+    finding = await only(examine_certificates(Settings(opcua=opcua)))
+    assert (finding.level, finding.found) == (Level.WARNING, "there is none yet")
+
+
+@pytest.mark.parametrize(
+    ("left", "level", "told"),
+    [
+        (timedelta(days=365), Level.OK, "holds until"),
+        (timedelta(days=20), Level.WARNING, "expires in"),
+        (timedelta(hours=-1), Level.FAILING, "it has expired"),
+    ],
+)
+async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
+    opcua: OpcuaSettings, tmp_path: Path, valid_for: list[timedelta], left: timedelta, level: Level, told: str
+) -> None:
+    valid_for[0] = left
+    settings = Settings(gateway=GatewaySettings(name="edge"), opcua=opcua)
+    own = certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
+    pem = tmp_path / "broker.pem"
+    pem.write_bytes(own.certificate.public_bytes(serialization.Encoding.PEM))
+    mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(pem))
+    found = [each async for each in examine_certificates(Settings(opcua=settings.opcua, mqtt=mqtt))]
+    assert [(each.subject, each.level) for each in found] == [
+        ("OPC UA certificate", level),
+        ("certificate mqtt.ca_file", level),
+    ]
+    assert told in found[0].found
+
+
+async def test_a_certificate_made_for_another_host_is_a_warning(opcua: OpcuaSettings, tmp_path: Path) -> None:
+    certificates.renew(tmp_path / "pki", "urn:old-host:microdcs-edge:edge", ["localhost"])
+    finding = await only(examine_certificates(Settings(opcua=opcua)))
+    assert (finding.level, "another application" in finding.found) == (Level.WARNING, True)
+    assert "edge opcua renew" in finding.advice
+
+
+async def test_a_file_that_holds_no_certificate_is_failing(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(tmp_path / "ca.pem"))
+    settings = Settings(opcua=OpcuaSettings(endpoint=""), mqtt=mqtt)
+    assert (await only(examine_certificates(settings))).level is Level.FAILING
+
+
+async def test_a_server_that_trusts_nobody_serves_nobody_unless_it_is_open(opcua: OpcuaSettings) -> None:
+    assert (await only(examine_trust(opcua))).level is Level.WARNING
+    open_to_all = OpcuaSettings(pki=opcua.pki, trusted=opcua.trusted, security="none")
+    assert (await only(examine_trust(open_to_all))).level is Level.OK
+
+
+async def test_clients_whose_trust_ends_are_named(
+    opcua: OpcuaSettings, tmp_path: Path, valid_for: list[timedelta]
+) -> None:
+    for name, left in (("good", timedelta(days=365)), ("ending", timedelta(days=3))):
+        valid_for[0] = left
+        lay(certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"]).certificate, Path(opcua.trusted))
+    finding = await only(examine_trust(opcua))
+    assert finding.level is Level.WARNING
+    assert finding.found.startswith("2 trusted")
+    assert "urn:ending" in finding.found
+    assert "urn:good" not in finding.found
+
+
+async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaSettings, tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    assert (await only(examine_users(opcua))).found.startswith("none")
+    write_user(file, User("erika", Role.ENGINEER, "$argon2id$canary"))
+    assert (await only(examine_users(opcua))).found == "erika (engineer)"
+    file.chmod(0o644)
+    assert "open to everybody" in (await only(examine_users(opcua))).found
+    file.chmod(0o600)
+    file.write_text(file.read_text() + "nonsense\n# a remark\n")
+    assert "1 lines" in (await only(examine_users(opcua))).found

@@ -1,0 +1,88 @@
+"""No secret leaves the house, however it is spelled."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.config import load_settings
+from edge.upkeep.redaction import redactor, secrets_of, shown
+
+SETTINGS = """
+[redis]
+url = "redis://user:canary-1@host:6379"
+password = "canary-2"
+[mqtt]
+password = "canary 3/ü"
+[southbound.wrench]
+type_ids = ["t"]
+url = "mqtt://edge:canary-4@host"
+"""
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    (tmp_path / "edge.toml").write_text(SETTINGS)
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "passwords").mkdir()
+    (tmp_path / "passwords" / "mqtt").write_text("canary-5\n")
+    return tmp_path / "edge.toml"
+
+
+def test_every_place_of_a_secret_is_known(main: Path) -> None:
+    environ = {"EDGE_MQTT__PASSWORD": "canary-6", "HOME": "canary-no"}
+    settings = load_settings(main, {})
+    found = secrets_of(settings, main, environ)
+    assert found == {"canary-1", "canary-2", "canary 3/ü", "canary-4", "canary-5", "canary-6"}
+
+
+def test_settings_that_cannot_be_used_hide_their_secrets_too(main: Path) -> None:
+    (main.parent / "conf.d" / "a.toml").write_text("[redis]\nulr = 1\npassword = 4711\n")
+    (main.parent / "conf.d" / "b.toml").write_text("[broken")
+    assert {"canary-1", "canary 3/ü", "4711"} <= secrets_of(None, main, {})
+
+
+def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
+    settings = load_settings(main, {})
+    redact = redactor(secrets_of(settings, main, {}))
+    text = redact(msgspec.json.encode(shown(settings)).decode())
+    assert "canary" not in text
+    assert msgspec.json.decode(text)["redis"]["password"] == "***"
+    assert msgspec.json.decode(text)["redis"]["url"] == "redis://***@host:6379"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "connecting to redis://u:canary@host",
+        "mqtt://u:can@ry@host/x",
+        'login {"password": "canary"}',
+        '{"password":"can \\" ary"}',
+        "password=canary, user=u",
+        "db_password: 'canary'",
+        "API_KEY=canary",
+        "alice:operator:$argon2id$v=19$m=1$canary",
+        "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----",
+        "-----BEGIN RSA PRIVATE KEY-----\ncanary cut off",
+    ],
+)
+def test_what_looks_like_a_secret_is_hidden_although_nobody_knows_it(text: str) -> None:
+    redacted = redactor(())(text)
+    assert "can" not in redacted.replace("***", "")
+
+
+def test_what_is_none_stays() -> None:
+    text = "password_file = /x; set the password; job J1 at opc.tcp://0.0.0.0:4840 user alice"
+    assert redactor(("pw",))(text) == text
+
+
+def test_a_short_secret_is_hidden_where_it_stands_alone() -> None:
+    assert redactor(("ab",))("ab about AB ab.") == "*** about AB ***."
+
+
+@given(st.text(min_size=4, max_size=20).filter(str.strip), st.text(max_size=20))
+def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
+    redact = redactor((secret,))
+    assert secret not in redact(f"{around}\n{secret}\n{around}").replace("***", "")

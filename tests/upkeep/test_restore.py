@@ -1,0 +1,208 @@
+"""What is restored is what was saved: on the same gateway, on a new one, and never over work that is not done."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.config import RedisSettings, load_settings
+from edge.errors import Refused, SettingsError, Unavailable
+from edge.store.client import Store, open_store
+from edge.store.snapshot import take
+from edge.upkeep import restore as module
+from edge.upkeep.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
+from edge.upkeep.backup import Part, back_up
+from edge.upkeep.restore import restore
+from tests.store.servers import own_server
+from tests.upkeep.gateways import furnish
+
+NOW = 1_790_000_000_000
+EVERYTHING = (Part.KEYS, Part.STORE)
+
+
+def nobody(_: str) -> None:
+    """Nobody looks on."""
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    """Read what stands below a directory."""
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def changed(file: Path, change: Callable[[dict[str, bytes]], Mapping[str, bytes]], **members: Member) -> Path:
+    """Write an archive anew with other contents, as somebody could who knows how it is made."""
+    manifest, contents = read_archive(file)
+    contents = dict(change(contents))
+    described = {
+        name: msgspec.structs.replace(members.get(name.replace("/", "_"), Member("")), sha256=sha256(content))
+        for name, content in contents.items()
+    }
+    whole = msgspec.structs.replace(manifest, members=described)
+    write_archive(file, {MANIFEST: msgspec.json.encode(whole), **contents}, NOW)
+    return file
+
+
+async def refusal(file: Path, settings: Path) -> Refused:
+    before = files_of(settings.parent)
+    with pytest.raises(Refused) as caught:
+        await restore(file, settings, {}, NOW, nobody, force=False)
+    assert files_of(settings.parent) == before
+    return caught.value
+
+
+@pytest.fixture
+def settings(redis: RedisSettings, tmp_path: Path) -> Path:
+    """The settings of a gateway with all its files."""
+    return furnish(tmp_path / "etc", redis)
+
+
+@pytest.fixture
+async def backup(store: Store, settings: Path, tmp_path: Path) -> Path:
+    """A backup of that gateway with one job."""
+    await store.execute("HSET", store.keys.joborder("J1"), "rev", "1", "order", "{}")
+    await store.execute("ZADD", store.keys.joborder_list("station-1"), 5, "J1")
+    file = tmp_path / "b.tar.gz"
+    await back_up(file, settings, {}, EVERYTHING, NOW, nobody)
+    return file
+
+
+def add(settings: Path, text: str) -> None:
+    """Write more into a settings file."""
+    settings.write_text(settings.read_text() + text)
+
+
+async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> None:
+    files, kept = files_of(settings.parent), await take(store, NOW)
+    await store.execute("DEL", store.keys.joborder("J1"))
+    await store.execute("SET", store.keys.counter("later"), "1")
+    add(settings, "\n[gateway]\nname = 'other'\n")
+    (settings.parent / "conf.d" / "later.toml").write_text("[gateway]\nscopes = ['later']\n")
+    (settings.parent / "pki" / "own.pem").unlink()
+    told: list[str] = []
+    await restore(backup, settings, {}, NOW, told.append, force=False)
+    aside = {name: content for name, content in files_of(settings.parent).items() if name.endswith(".before-restore")}
+    assert sorted(aside) == ["conf.d/later.toml.before-restore", "edge.toml.before-restore"]
+    assert {name: content for name, content in files_of(settings.parent).items() if name not in aside} == files
+    assert (settings.parent / "pki" / "own.pem").stat().st_mode & 0o777 == 0o600
+    assert await take(store, NOW) == kept
+    assert f"restored: {settings}" in told
+    assert any(line.startswith("store: ") for line in told)
+
+
+async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_path: Path) -> None:
+    files = files_of(settings.parent)
+    shutil.rmtree(settings.parent)
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), None) as fresh:
+        await restore(
+            backup,
+            settings,
+            {"EDGE_REDIS__URL": server.url, "EDGE_REDIS__PREFIX": "microdcs-edge"},
+            NOW,
+            nobody,
+            force=False,
+        )
+        assert await fresh.execute("HGET", fresh.keys.joborder("J1"), "order") == "{}"
+    # The key of the client was never the gateway's; own.der is made from own.pem at the next start.
+    expected = {name for name in files if not name.startswith("client/") and name != "pki/own.der"}
+    assert files_of(settings.parent).keys() == expected
+    assert load_settings(settings, {}).opcua.manufacturer == "Example"
+
+
+async def test_jobs_that_run_are_not_restored_over(store: Store, backup: Path, settings: Path) -> None:
+    await store.execute("SADD", store.keys.sfc_active_jobs(), *(f"J{number}" for number in range(7)))
+    error = await refusal(backup, settings)
+    assert error.message.endswith("jobs that run: J0, J1, J2, J3, J4 and 2 more")
+    assert "--force" in error.advice
+    await restore(backup, settings, {}, NOW, nobody, force=True)
+    assert await store.execute("EXISTS", store.keys.sfc_active_jobs()) == 0
+
+
+async def test_beside_a_gateway_at_work_nothing_is_restored(store: Store, backup: Path, settings: Path) -> None:
+    await store.execute("SET", f"{store.keys.prefix}:lease:instance:edge", "token", "PX", 60_000)
+    error = await refusal(backup, settings)
+    assert "a gateway works on this store: edge" in error.message
+    assert "systemctl stop microdcs-edge" in error.advice
+
+
+async def test_jobs_that_ran_when_it_was_saved_are_named(store: Store, settings: Path, tmp_path: Path) -> None:
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    file = tmp_path / "running.tar.gz"
+    await back_up(file, settings, {}, EVERYTHING, NOW, nobody)
+    await store.execute("DEL", store.keys.sfc_active_jobs())
+    told: list[str] = []
+    await restore(file, settings, {}, NOW, told.append, force=False)
+    assert "these jobs ran when the backup was made, and go on from there: J1" in told
+
+
+async def test_an_archive_cannot_write_where_only_its_settings_say(
+    backup: Path, settings: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    line = f'[opcua]\nusers_file = "{elsewhere}"\n'.encode()
+    error = await refusal(changed(backup, lambda all_: all_ | {"settings/conf.d/site.toml": line}), settings)
+    assert f"it would write {elsewhere}" in error.message
+    assert not elsewhere.exists()
+
+
+async def test_a_certificate_cannot_be_said_to_have_stood_elsewhere(
+    backup: Path, settings: Path, tmp_path: Path
+) -> None:
+    def with_tls(contents: dict[str, bytes]) -> Mapping[str, bytes]:
+        site = b'[mqtt]\nurl = "mqtts://b"\nca_file = "/nowhere/ca.pem"\n'
+        return contents | {"settings/conf.d/site.toml": site, "tls/mqtt.ca_file": b"x"}
+
+    elsewhere = Member("", path=str(tmp_path / "elsewhere"))
+    file = changed(backup, with_tls, **{"tls_mqtt.ca_file": elsewhere})
+    assert "it would write" in (await refusal(file, settings)).message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("opcua/unknown", b"", "has no place in a gateway"),
+        ("store.jsonl", b"{", "store.jsonl"),
+        ("store.jsonl", b'{"type":"list","key":"a","value":[]}', "store.jsonl"),
+        ("store.jsonl", b'{"type":"hash","key":"a","value":{"a":1}}', "store.jsonl"),
+        ("store.jsonl", b'{"type":"string","key":"form","value":"99"}', "a newer version, in form 99"),
+        ("store.jsonl", b'{"type":"string","key":"form","value":"x"}', "store.jsonl"),
+    ],
+)
+async def test_contents_that_cannot_be_used_are_refused(
+    backup: Path, settings: Path, name: str, content: bytes, told: str
+) -> None:
+    assert told in (await refusal(changed(backup, lambda all_: all_ | {name: content}), settings)).message
+
+
+async def test_settings_that_cannot_be_used_are_told_before_anything_is_written(backup: Path, settings: Path) -> None:
+    file = changed(backup, lambda all_: all_ | {"settings/edge.toml": b"[redis]\nulr = 1"})
+    before = files_of(settings.parent)
+    with pytest.raises(SettingsError, match="ulr"):
+        await restore(file, settings, {}, NOW, nobody, force=False)
+    assert files_of(settings.parent) == before
+
+
+async def test_without_a_store_in_it_the_store_is_left_alone(store: Store, settings: Path, tmp_path: Path) -> None:
+    await store.execute("HSET", store.keys.joborder("J1"), "rev", "1")
+    file = tmp_path / "files.tar.gz"
+    await back_up(file, settings, {}, (), NOW, nobody)
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    await restore(file, settings, {}, NOW, nobody, force=False)
+    assert await store.execute("EXISTS", store.keys.joborder("J1")) == 1
+
+
+async def test_a_directory_where_nobody_may_write_is_told(
+    backup: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(module, "write_whole", refuse)
+    with pytest.raises(Unavailable, match="Permission denied"):
+        await restore(backup, settings, {}, NOW, nobody, force=False)
+
+
+def test_a_manifest_of_the_first_form_is_understood() -> None:
+    text = b'{"format":1,"version":"0.1.0","made_at":1,"gateway":"e","members":{"a":{"sha256":"x"}}}'
+    assert msgspec.json.decode(text, type=Manifest).members["a"].mode == 0o600

@@ -1,0 +1,74 @@
+"""What a store is examined for, on real servers that are set up well and badly."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError, Unavailable
+from edge.upkeep.finding import Finding, Level
+from edge.upkeep.store_check import examine_store
+from tests.store.servers import own_server
+
+
+async def examined(settings: RedisSettings) -> dict[str, Finding]:
+    return {each.subject: each async for each in examine_store(settings)}
+
+
+async def on(directory: Path, *options: str, durability: str = "any") -> dict[str, Finding]:
+    async with own_server(directory, *options) as server:
+        return await examined(RedisSettings(url=server.url, durability=durability))  # type: ignore[arg-type]
+
+
+async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
+    found = await on(tmp_path, "--maxmemory", "64mb")
+    assert [each.level for each in found.values()] == [Level.OK] * 4
+    assert found["store"].found.startswith("Valkey 9")
+    assert "appendfsync always" in found["store durability"].found
+    assert "of 64 MiB" in found["store memory"].found
+
+
+@pytest.mark.parametrize(
+    ("options", "subject", "told"),
+    [
+        (("--appendonly", "no"), "store durability", "does not write down each change"),
+        (("--appendfsync", "no"), "store durability", "leaves it to the system"),
+        ((), "store memory", "without a limit"),
+    ],
+)
+async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
+    tmp_path: Path, options: tuple[str, ...], subject: str, told: str
+) -> None:
+    finding = (await on(tmp_path, *options))[subject]
+    assert finding.level is Level.WARNING
+    assert told in finding.found
+    assert finding.advice
+
+
+async def test_a_store_that_is_nearly_full_says_how_full(tmp_path: Path) -> None:
+    async with own_server(tmp_path, "--maxmemory", "4mb") as server:
+        settings = RedisSettings(url=server.url)
+        process = await asyncio.create_subprocess_exec(
+            *("redis-cli", "-s", server.url[7:], "SETRANGE", "filler", str(5 << 19), "x"),
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        await process.wait()
+        found = await examined(settings)
+    assert found["store memory"].level in {Level.WARNING, Level.FAILING}
+    assert "shorten [retention]" in found["store memory"].advice
+
+
+async def test_a_store_that_forgets_is_refused_as_a_start_refuses_it(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="appendonly is no"):
+        await on(tmp_path, "--appendonly", "no", durability="required")
+
+
+async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="Redis does not answer"):
+        await examined(RedisSettings(url=f"unix://{tmp_path}/none.sock"))
+
+
+async def test_a_store_of_the_process_is_lost_with_it() -> None:
+    found = await examined(RedisSettings(url="embedded:"))
+    assert found["store"].level is Level.WARNING

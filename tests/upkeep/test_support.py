@@ -1,0 +1,70 @@
+"""A support bundle tells much, and none of it is a secret."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.store.client import Store
+from edge.upkeep import support
+from edge.upkeep.archive import read_members
+from edge.upkeep.support import gather
+from tests.upkeep.gateways import CANARY, furnish
+
+NOW = 1_790_000_000_000
+
+
+@pytest.fixture
+def settings(redis: RedisSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A gateway whose log says what it should not."""
+    log = tmp_path / "log"
+    log.write_text(f"login failed: {CANARY}\nmqtt://u:{quote(CANARY, safe='')}@host\nall is well\n")
+    monkeypatch.setattr(support, "programs", lambda _: [("log.txt", ("cat", str(log))), ("x.txt", ("no-such-thing",))])
+    return furnish(tmp_path / "etc", redis)
+
+
+async def bundle(settings: Path, *, with_jobs: bool = False) -> dict[str, str]:
+    file = settings.parent.parent / "s.tar.gz"
+    await gather(file, settings, {}, "-1d", NOW, lambda _: None, with_jobs=with_jobs)
+    assert file.stat().st_mode & 0o777 == 0o600
+    return {name: content.decode() for name, content in read_members(file).items()}
+
+
+async def test_it_holds_what_support_asks_for_and_no_secret(store: Store, settings: Path) -> None:
+    await store.execute("HSET", store.keys.joborder("J1"), "order", "payload-of-a-job")
+    contents = await bundle(settings)
+    everything = "\n".join(contents.values())
+    for secret in (CANARY, quote(CANARY, safe=""), "PRIVATE KEY", "$argon2id", "c" * 20, "payload-of-a-job"):
+        assert secret not in everything
+    assert contents["log.txt"] == "login failed: ***\nmqtt://***@host\nall is well\n"
+    assert contents["x.txt"] == "no-such-thing is not there\n"
+    assert '"manufacturer": "Example"' in contents["settings.json"]
+    assert '"joborder:{id}"' in contents["store.json"]
+    assert '"OPC UA users"' in contents["doctor.json"]
+
+
+async def test_jobs_are_in_it_only_if_asked_for(store: Store, settings: Path) -> None:
+    await store.execute("HSET", store.keys.joborder("J1"), "order", f"payload {CANARY}")
+    contents = await bundle(settings, with_jobs=True)
+    assert "payload ***" in contents["store.jsonl"]
+
+
+async def test_what_is_away_says_so_in_its_place(settings: Path, tmp_path: Path) -> None:
+    Path.write_text(settings, f'[redis]\nurl = "unix://{tmp_path}/none.sock"\n[mqtt]\nurl = ""\n')
+    assert "Redis does not answer" in (await bundle(settings))["store.json"]
+    Path.write_text(settings, f'[redis]\nulr = 1\npassword = "{CANARY}"\n')
+    contents = await bundle(settings)
+    assert "there is no such key" in contents["settings.json"]
+    assert "store.json" not in contents
+
+
+def test_the_programs_that_are_asked_are_those_of_a_gateway() -> None:
+    commands = dict(support.programs("-2d"))
+    assert commands["log-microdcs-edge.txt"][-1] == "--unit=microdcs-edge"
+    assert "--since=-2d" in commands["log-redis-server-microdcs.txt"]
+
+
+async def test_a_program_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "PROGRAM_WITHIN_S", 0.05)
+    assert "did not end" in await support.said(("sleep", "60"))
