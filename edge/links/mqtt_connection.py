@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import aiomqtt
@@ -44,6 +44,14 @@ _FORBIDDEN = re.compile(
 _NEVER = frozenset({0x87, 0x90, 0x99})
 _LONGEST_STRING = 65_535
 _LENGTH_BYTES = 2
+
+
+class SocketLike(Protocol):
+    """A socket of any kind that paho opens."""
+
+    def fileno(self) -> int:
+        """Give its descriptor; -1 once it is closed."""
+        ...
 
 
 class PublishRefused(Unavailable):
@@ -121,10 +129,12 @@ class Connection:
         self._pubacks: dict[int, asyncio.Future[ReasonCode]] = {}
         # The one place that reaches through aiomqtt 2.5 to the paho client below: it offers neither
         # acknowledging by hand, nor the reason code of a PUBACK (a broker refuses a publish there and nowhere
-        # else), nor a close that never waits.
+        # else), nor a close that never waits; and it watches for writing what may be closed by then.
         self._paho = client._client  # noqa: SLF001
         self._paho.manual_ack_set(on=True)
         self._paho.on_publish = self._on_puback
+        self._loop = asyncio.get_running_loop()
+        self._paho.on_socket_register_write = self._on_register_write
 
     async def publish(self, message: Message, qos: int) -> None:
         """Publish and return after the PUBACK.
@@ -216,6 +226,15 @@ class Connection:
         puback = self._pubacks.get(packet_id)
         if puback is not None and not puback.done():
             puback.set_result(reason)
+
+    def _on_register_write(self, _client: object, _userdata: object, written: SocketLike) -> None:
+        # paho may call this from the thread in which it connects.
+        self._loop.call_soon_threadsafe(self._watch_writing, written)
+
+    def _watch_writing(self, written: SocketLike) -> None:
+        """Write when there is room again, unless the socket was closed meanwhile: its number may be another's now."""
+        if written.fileno() >= 0:
+            self._loop.add_writer(written.fileno(), self._paho.loop_write)
 
     def _unavailable(self, what: str, advice: str = "") -> Unavailable:
         return Unavailable(f"the MQTT broker at {self._address} {what}", advice)

@@ -77,7 +77,9 @@ class Sender:
     async def send_all(self, job_id: str, defects: dict[Outgoing, int] | None = None) -> None:
         """Try once to send all of a job; `defects` counts how often a command met one."""
         for outgoing in self._runs.unsent(job_id):
-            await self._send(job_id, outgoing, {} if defects is None else defects)
+            # What was read meanwhile may say that it is sent: the last commit of one who died may come after his death.
+            if outgoing in self._runs.unsent(job_id):
+                await self._send(job_id, outgoing, {} if defects is None else defects)
 
     async def _send(self, job_id: str, outgoing: Outgoing, defects: dict[Outgoing, int]) -> None:
         try:

@@ -1,8 +1,10 @@
 import asyncio
 import gc
+import socket
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import aiomqtt
 import pytest
@@ -85,6 +87,21 @@ async def test_a_hundred_publishes_side_by_side_are_all_confirmed(broker: LocalB
     async with connect(_local(broker, unique)) as connection, asyncio.TaskGroup() as tasks:
         for number in range(100):
             tasks.create_task(connection.publish(Message(f"{unique}/{number}", b"x" * 10_000), 1))
+
+
+async def test_a_socket_that_is_closed_before_it_is_watched_is_left_alone(broker: LocalBroker, unique: str) -> None:
+    troubles: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: troubles.append(context))
+    async with connect(_local(broker, unique)) as connection:
+        with socket.socket() as closed:
+            register = connection._paho.on_socket_register_write  # noqa: SLF001
+            assert register
+            register(connection._paho, None, closed)  # noqa: SLF001
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await connection.publish(Message(unique, b""), 1)
+    assert troubles == []
 
 
 async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(broker: LocalBroker, unique: str) -> None:

@@ -3,12 +3,25 @@
 import itertools
 import time
 
+from structlog.testing import capture_logs
+
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.store import runs
-from tests.station.plant import FakeEquipment, Plant, obliging, order, until_all_is_acknowledged, until_true
+from edge.store.client import Store
+from tests.station.plant import (
+    TIGHTEN,
+    FakeEquipment,
+    Plant,
+    action,
+    obliging,
+    order,
+    until_all_is_acknowledged,
+    until_true,
+    wall_clock,
+)
 
 
 async def test_a_command_that_equipment_cannot_digest_fails_its_job_and_no_other(
@@ -75,3 +88,34 @@ async def test_a_stop_that_was_not_sent_when_the_process_ended_is_sent_by_the_ne
     again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
     async with again.at_work():
         await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+
+
+class Overtaken(FakeEquipment):
+    """Equipment at whose first stop the store says that all is sent: the last commit of a predecessor came late."""
+
+    plant: Plant
+
+    async def stop(self, command: Command) -> None:
+        await super().stop(command)
+        key = self.plant.store.keys.sfc_execution(command.job_id)
+        await self.plant.store.execute("HDEL", key, f"outbox:{self.plant.store.consumer}")
+        await self.plant.runs.load(command.job_id)
+
+
+async def test_what_the_store_says_is_sent_meanwhile_is_left_out_without_a_defect(store: Store) -> None:
+    tool = Overtaken()
+    plant = tool.plant = Plant(store, {TIGHTEN: tool}, wall_clock)
+    both = {
+        "steps": [{"name": "one", "initial": True}],
+        "actions": [action("a", "one"), action("b", "one")],
+    }
+    await plant.teach("both", both)
+    with capture_logs() as logs:
+        async with plant.at_work():
+            await plant.order(Cause.STORE_AND_START, order("J1", "both"))
+            await until_true(lambda: tool.told() == ["a", "b"])
+            await plant.ask(Cause.ABORT, "J1")
+            await until_true(lambda: tool.told(Phase.STOP))
+            await until_all_is_acknowledged(plant)
+    assert tool.told(Phase.STOP) == ["a"]
+    assert [each for each in logs if each["log_level"] == "error"] == []
