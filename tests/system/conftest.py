@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from edge.config import MqttSettings
 from tests.integration.plant import Plant, opened_plant
-from tests.system.machine import THERE, Machine
+from tests.system.machine import Machine
 
 ROOT = Path(__file__).parents[2]
 SUITE = os.environ.get("SUITE", "trixie")
@@ -76,7 +76,7 @@ async def machine(archive: Path, repository: Path) -> AsyncIterator[Machine]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def plant(machine: Machine) -> AsyncIterator[Plant]:  # noqa: ARG001 - is first
+async def plant(machine: Machine) -> AsyncIterator[Plant]:
     """MES and equipment outside of the machine, at its broker."""
-    async with opened_plant(MqttSettings(url=f"mqtt://{THERE}:1883"), PREFIX) as plant:
+    async with opened_plant(MqttSettings(url=f"mqtt://{machine.address}:1883"), PREFIX) as plant:
         yield plant

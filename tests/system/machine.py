@@ -9,8 +9,9 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from pathlib import Path
 
-HERE, THERE = "169.254.77.1", "169.254.77.2"
-"""Our end of the cable and the machine's (link-local, RFC 3927)."""
+_NAME = f"edge-{os.getpid()}"
+_NETWORK = f"169.254.{os.getpid() % 254 + 1}"
+"""Link-local (RFC 3927); two runs at a time share neither name nor network."""
 
 _BOOT_WITHIN_S = 60.0
 _ENVIRONMENT = {
@@ -36,6 +37,8 @@ class Machine:
 
     def __init__(self, root: Path, shared: Path) -> None:
         self.root = root
+        self.address = f"{_NETWORK}.2"
+        self._console = root.with_name("console.log")
         self._shared = shared
         self._container: Process | None = None
         self._init = 0
@@ -57,25 +60,26 @@ class Machine:
 
     async def boot(self, *options: str) -> None:
         """Switch it on and wait until it has booted; `options` are more of systemd-nspawn's."""
-        self._container = await asyncio.create_subprocess_exec(
-            *("systemd-nspawn", "--quiet", f"--directory={self.root}", "--machine=edge-gateway", "--boot"),
-            # Neither a systemd around us nor a terminal is needed.
-            *("--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off"),
-            *("--link-journal=no", "--network-veth", f"--bind-ro={self._shared}:/shared", *options),
-            # A tree of cgroup v2 of its own: systemd from 256 on boots on no other, whatever the host has.
-            env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_LOG_LEVEL": "err"},
-            stdin=DEVNULL,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-        )
+        with self._console.open("ab") as console:
+            self._container = await asyncio.create_subprocess_exec(
+                *("systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={_NAME}", "--boot"),
+                # Neither a systemd around us nor a terminal is needed.
+                *("--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off"),
+                *("--link-journal=no", "--network-veth", f"--bind-ro={self._shared}:/shared", *options),
+                # A tree of cgroup v2 of its own: systemd from 256 on boots on no other, whatever the host has.
+                env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_LOG_LEVEL": "err"},
+                stdin=DEVNULL,
+                stdout=console,
+                stderr=STDOUT,
+            )
         deadline = time.monotonic() + _BOOT_WITHIN_S
         while not (children := _children(self._container.pid)) or not await self._is_up(children[0]):
-            assert self._container.returncode is None, "the container has ended"
+            assert self._container.returncode is None, f"the container has ended: see {self._console}"
             assert time.monotonic() < deadline, "the machine did not boot in time"
             await asyncio.sleep(0.1)
-        await _run("ip", "addr", "replace", f"{HERE}/30", "dev", "ve-edge-gateway")
-        await _run("ip", "link", "set", "ve-edge-gateway", "up")
-        await self.run(f"ip addr add {THERE}/30 dev host0 && ip link set host0 up")
+        await _run("ip", "addr", "replace", f"{_NETWORK}.1/30", "dev", f"ve-{_NAME}")
+        await _run("ip", "link", "set", f"ve-{_NAME}", "up")
+        await self.run(f"ip addr add {self.address}/30 dev host0 && ip link set host0 up")
 
     async def _is_up(self, init: int) -> bool:
         self._init = init

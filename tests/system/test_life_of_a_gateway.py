@@ -18,7 +18,7 @@ from edge.uaserver.encoding import extension_object
 from tests.app.running import CAMERA_TYPES, WRENCH_TYPES
 from tests.integration.plant import PUSHING, SCOPE, Plant, order
 from tests.system.conftest import PREFIX
-from tests.system.machine import THERE, Machine
+from tests.system.machine import Machine
 from tests.uaserver.clients import PASSWORD, Application, make_application
 from tests.uaserver.running import UA, Space
 
@@ -127,7 +127,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
 @asynccontextmanager
 async def client_of(machine: Machine, application: Application) -> AsyncIterator[Space]:
     """An OPC UA client outside, whose engineer knows the machine's certificate."""
-    client = Client(f"opc.tcp://{THERE}:4840", timeout=5)
+    client = Client(f"opc.tcp://{machine.address}:4840", timeout=5)
     client.application_uri = application.uri
     server = (machine.root / "var/lib/microdcs-edge/pki/own.der").read_bytes()
     files = application.directory / "own.der", application.directory / "own.pem"
@@ -192,7 +192,7 @@ async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
     (machine.root / "etc/microdcs-edge/conf.d/10-line.toml").write_text(LINE)
     await machine.run(f"systemctl enable --now {UNIT}")
     assert "OPC UA opc.tcp://" in await shown(machine, "StatusText")
-    await machine.run(f"bash -c '</dev/tcp/{THERE}/4840'")
+    await machine.run(f"bash -c '</dev/tcp/{machine.address}/4840'")
     said = await machine.run("redis-cli -s /run/redis-microdcs/redis.sock ping")
     assert said == "PONG"
     assert "NOPERM" in await machine.run("redis-cli -s /run/redis-microdcs/redis.sock flushall")
