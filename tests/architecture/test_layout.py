@@ -22,6 +22,7 @@ SPEAKERS = {
     "valkey": {"store"},
     "aiomqtt": {"links"},
     "paho": {"links"},
+    "gpiod": {"links"},
     "asyncua": {"links", "uaserver"},
 }
 """Vendor's package -> the rooms that may import it."""

@@ -1,0 +1,117 @@
+"""Lines of a GPIO chip: lamps that are switched, buttons that are pressed."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from edge.errors import SettingsError, Unavailable
+
+if TYPE_CHECKING:
+    from gpiod import LineRequest
+
+_DEBOUNCE = timedelta(milliseconds=30)
+_CONSUMER = "microdcs-edge"
+
+
+class Lines(Protocol):
+    """Lamps and buttons by their names."""
+
+    def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Switch the lamps of these names on or off, at once. Raises Unavailable."""
+
+    async def pressed(self) -> str:
+        """Wait until a button is pressed; give its name."""
+
+
+class GpioLines:
+    """Lines that the kernel has given to us."""
+
+    def __init__(self, lamps: "LineRequest | None", outputs: Mapping[str, int], names: Mapping[int, str]) -> None:
+        self._lamps = lamps
+        self._outputs = outputs
+        self._names = names
+        self._pressed: asyncio.Queue[str] = asyncio.Queue()
+
+    def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Switch the lamps of these names on or off, at once. Raises Unavailable."""
+        from gpiod.line import Value  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
+
+        if self._lamps is None:
+            return
+        values: dict[int | str, Value] = {
+            self._outputs[name]: Value.ACTIVE if on else Value.INACTIVE for name, on in lamps.items()
+        }
+        try:
+            self._lamps.set_values(values)
+        except OSError as error:
+            raise Unavailable(f"GPIO lines cannot be set: {error.strerror}") from error
+
+    async def pressed(self) -> str:
+        """Wait until a button is pressed; give its name."""
+        return await self._pressed.get()
+
+    def take_edges(self, buttons: "LineRequest") -> None:
+        """Take what the kernel has noted of the buttons; it is called when there is something."""
+        for edge in buttons.read_edge_events():
+            self._pressed.put_nowait(self._names[edge.line_offset])
+
+
+@contextmanager
+def open_lines(
+    chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int], devices: Path = Path("/dev")
+) -> Iterator[Lines]:
+    """Take lines of the chip of that label, by their offsets; lamps are off then. Each button connects to ground.
+
+    Raises SettingsError when there is no libgpiod, Unavailable when there is no such chip or a line is taken.
+    """
+    try:
+        import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
+        from gpiod.line import Bias, Direction, Edge  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise SettingsError(
+            ["GPIO lines are asked for, and libgpiod 2 for Python is not there"],
+            "pip install 'microdcs-edge[gpio]', or on Debian 13: apt install python3-libgpiod",
+        ) from error
+    output = gpiod.LineSettings(direction=Direction.OUTPUT)
+    button = gpiod.LineSettings(
+        direction=Direction.INPUT,
+        edge_detection=Edge.RISING,
+        bias=Bias.PULL_UP,
+        active_low=True,
+        debounce_period=_DEBOUNCE,
+    )
+    with ExitStack() as stack:
+        try:
+            device = str(_device(chip, devices))
+            request = stack.enter_context
+            outputs = (
+                request(gpiod.request_lines(device, dict.fromkeys(lamps.values(), output), _CONSUMER))
+                if lamps
+                else None
+            )
+            lines = GpioLines(outputs, lamps, {offset: name for name, offset in buttons.items()})
+            if buttons:
+                inputs = request(gpiod.request_lines(device, dict.fromkeys(buttons.values(), button), _CONSUMER))
+                loop = asyncio.get_running_loop()
+                loop.add_reader(inputs.fd, lines.take_edges, inputs)
+                stack.callback(loop.remove_reader, inputs.fd)
+        except OSError as error:
+            raise Unavailable(
+                f"lines of GPIO chip {chip}: {error.strerror}", "`gpioinfo` shows who has a line; edge hw check"
+            ) from error
+        yield lines
+
+
+def _device(label: str, devices: Path) -> Path:
+    import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
+
+    labels = []
+    for device in sorted(devices.glob("gpiochip*")):
+        with gpiod.Chip(str(device)) as chip:
+            labels.append(chip.get_info().label)
+        if labels[-1] == label:
+            return device
+    raise Unavailable(f"there is no GPIO chip {label}", f"There are: {', '.join(labels) or 'none'}. edge hw check")

@@ -1,0 +1,138 @@
+"""GPIO lines are found by the label of their chip, switched by name, and tell who was pressed."""
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import gpiod
+import pytest
+from gpiod.line import Bias, Direction, Edge, Value
+
+from edge.errors import SettingsError, Unavailable
+from edge.links.gpio import open_lines
+
+LAMPS, BUTTONS = {"red": 17, "green": 22}, {"start": 5}
+
+
+class FakeRequest:
+    """Lines of a chip that is not there; a press is a byte in its pipe."""
+
+    def __init__(self, lines: dict[int, gpiod.LineSettings]) -> None:
+        self.lines = lines
+        self.values: dict[int, Value] = {}
+        self.failure: OSError | None = None
+        self.fd, self._end = os.pipe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+        os.close(self._end)
+
+    def set_values(self, values: dict[int, Value]) -> None:
+        if self.failure:
+            raise self.failure
+        self.values |= values
+
+    def press(self, offset: int) -> None:
+        os.write(self._end, bytes([offset]))
+
+    def read_edge_events(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(line_offset=offset) for offset in os.read(self.fd, 16)]
+
+
+@dataclass
+class FakeBoard:
+    """Two chips; what was requested of which."""
+
+    devices: Path
+    labels: dict[str, str]
+    requests: list[tuple[str, FakeRequest]] = field(default_factory=list)
+    taken: OSError | None = None
+
+    def chip(self, path: str) -> Any:
+        board = self
+
+        class Chip:
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
+            def get_info(self) -> SimpleNamespace:
+                return SimpleNamespace(label=board.labels[Path(path).name])
+
+        return Chip()
+
+    def request(self, path: str, lines: dict[int, gpiod.LineSettings], _consumer: str) -> FakeRequest:
+        if self.taken:
+            raise self.taken
+        self.requests.append((Path(path).name, FakeRequest(lines)))
+        return self.requests[-1][1]
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBoard:
+    """A board whose header is behind the second chip."""
+    board = FakeBoard(tmp_path, {"gpiochip0": "brcmstb", "gpiochip11": "pinctrl-rp1"})
+    for name in board.labels:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(gpiod, "Chip", board.chip)
+    monkeypatch.setattr(gpiod, "request_lines", board.request)
+    return board
+
+
+async def test_lines_are_requested_of_the_chip_of_that_label(board: FakeBoard) -> None:
+    with open_lines("pinctrl-rp1", LAMPS, BUTTONS, board.devices):
+        (first, lamps), (second, buttons) = board.requests
+        assert (first, second) == ("gpiochip11", "gpiochip11")
+        assert {settings.direction for settings in lamps.lines.values()} == {Direction.OUTPUT}
+        assert lamps.lines.keys() == {17, 22}
+        start = buttons.lines[5]
+        assert (start.direction, start.edge_detection, start.bias) == (Direction.INPUT, Edge.RISING, Bias.PULL_UP)
+        assert (start.active_low, start.debounce_period.total_seconds()) == (True, 0.03)
+
+
+async def test_lamps_are_switched_by_name(board: FakeBoard) -> None:
+    with open_lines("pinctrl-rp1", LAMPS, {}, board.devices) as lines:
+        lines.switch({"red": True, "green": False})
+        assert board.requests[0][1].values == {17: Value.ACTIVE, 22: Value.INACTIVE}
+
+
+async def test_presses_are_told_in_their_order(board: FakeBoard) -> None:
+    with open_lines("pinctrl-rp1", {}, {"start": 5, "stop": 6}, board.devices) as lines:
+        for offset in (6, 5, 5):
+            board.requests[0][1].press(offset)
+        assert [await lines.pressed() for _ in range(3)] == ["stop", "start", "start"]
+        lines.switch({})
+
+
+async def test_lamps_that_cannot_be_set_are_unavailable(board: FakeBoard) -> None:
+    with open_lines("pinctrl-rp1", LAMPS, {}, board.devices) as lines:
+        board.requests[0][1].failure = OSError(5, "Input/output error")
+        with pytest.raises(Unavailable, match="Input/output error"):
+            lines.switch({"red": True})
+
+
+async def test_a_line_that_another_has_is_told(board: FakeBoard) -> None:
+    board.taken = OSError(16, "Device or resource busy")
+    with pytest.raises(Unavailable, match="busy"), open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
+        pass
+
+
+async def test_a_chip_that_is_not_there_is_told_with_those_that_are(board: FakeBoard) -> None:
+    with pytest.raises(Unavailable) as raised, open_lines("pinctrl-bcm2711", LAMPS, {}, board.devices):
+        pass
+    assert "pinctrl-rp1" in raised.value.advice
+
+
+async def test_without_libgpiod_it_is_told_how_to_get_it(board: FakeBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gpiod", None)
+    with pytest.raises(SettingsError) as raised, open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
+        pass
+    assert "microdcs-edge[gpio]" in raised.value.advice
