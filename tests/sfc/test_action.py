@@ -1,7 +1,7 @@
 """The life of an association: what the cases do not show from outside."""
 
 from edge.sfc.run import ActionState, Outcome, waits
-from edge.sfc.signal import Answer, Event, IgnoredKind, Tick
+from edge.sfc.signal import Answer, Event, IgnoredKind, Phase, Tick
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
 
@@ -149,3 +149,15 @@ def test_two_associations_of_one_name_in_one_step_are_told_apart() -> None:
     assert driven.sent == ["start J1/R1/x/2"]
     driven.answer("x", 2, attempt=2)
     assert driven.run.outcome is Outcome.COMPLETED
+
+
+def test_a_start_that_two_steps_share_is_stopped_once_when_it_is_overdue() -> None:
+    data = recipe(
+        "A X Y E",
+        [transition("A", "both"), transition("both", "E")],
+        [action("s", "X", "S"), action("s", "Y", "S"), action("s", "E", "R")],
+        branch("both", "simultaneous", "X", "Y"),
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Tick(), 10_000)
+    assert [each.phase for each in driven.requests].count(Phase.STOP) == 1

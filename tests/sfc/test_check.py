@@ -178,3 +178,22 @@ def test_what_is_probably_not_meant_is_a_warning(data: Json, warning: str) -> No
 )
 def test_a_sound_recipe_gives_no_warning(data: Json) -> None:
     assert net_of(data).warnings == ()
+
+
+def test_a_path_without_end_is_found_behind_a_selection() -> None:
+    data = recipe(
+        "A X Y P Q R E",
+        [
+            *(
+                transition("A", "sel"),
+                transition("sel", "X", "x"),
+                transition("sel", "Y", "y"),
+                transition("sel", "both"),
+            ),
+            *(transition("both", "E"), transition("P", "R", "never")),
+        ],
+        [],
+        branch("sel", "selection", "X", "Y"),
+        branch("both", "simultaneous", "P R", "Q"),
+    )
+    assert faults_of(data) == ("branch 'both': the end of path 0 cannot be reached from step 'P'",)

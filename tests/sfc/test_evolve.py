@@ -127,3 +127,18 @@ def test_a_reset_on_its_way_is_not_stopped_at_abort() -> None:
     assert driven.sent == ["reset J1/R1/s/1/reset"]
     driven.signal(Abort(), 2)
     assert driven.sent == []
+
+
+def test_an_abort_stops_what_comes_behind_a_reset_on_its_way() -> None:
+    actions = [action("s", "A", "S"), action("s", "B", "R"), action("b", "B")]
+    driven = Driven(net_of(chain("A B", *actions)))
+    driven.answer("s", 1)
+    driven.signal(Abort(), 2)
+    assert driven.sent == ["stop J1/R1/b/1"]
+
+
+def test_a_normal_end_leaves_nothing_pending() -> None:
+    driven = Driven(net_of(chain("A B", action("s", "A", "SD", duration_seconds=9))))
+    assert driven.run.outcome is Outcome.COMPLETED
+    assert [each.state for each in driven.run.associations.values()] == [ActionState.STOPPED]
+    assert not driven.run.open

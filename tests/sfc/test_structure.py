@@ -4,7 +4,8 @@ import pytest
 
 from edge.model.recipe import parse_recipe
 from edge.sfc.structure import MOST_WAYS, Structure, TooManyWaysError
-from tests.sfc.recipes import Json, branch, recipe, transition
+from tests.sfc.driving import Driven
+from tests.sfc.recipes import Json, branch, net_of, recipe, transition
 
 
 def structure(data: Json) -> Structure:
@@ -166,3 +167,18 @@ def test_too_many_ways_are_told_not_computed() -> None:
     assert 2 ** len(paths) > MOST_WAYS
     with pytest.raises(TooManyWaysError):
         assert structure(data).arcs
+
+
+def test_of_paths_without_a_transition_the_first_is_taken() -> None:
+    data = recipe("A X Y", [transition("A", "s")], [], branch("s", "selection", "X", "Y"))
+    assert Driven(net_of(data)).run.active == {"X"}
+
+
+def test_what_joins_a_path_by_itself_goes_before_a_transition_of_higher_number() -> None:
+    data = recipe(
+        "A X Y Z",
+        [transition("A", "s"), transition("X", "Z", "always", 1), transition("s", "Z")],
+        [],
+        branch("s", "selection", "X Y"),
+    )
+    assert [arc.targets for arc in Structure(net_of(data).recipe).arcs if arc.sources == ("X",)] == [("Y",), ("Z",)]

@@ -1,0 +1,38 @@
+"""The examples that recipe authors read are sound, run to their end and look as they are drawn."""
+
+from typing import Any
+
+import pytest
+
+from edge.model.recipe import BranchType, Qualifier
+from edge.sim.script import Script
+from edge.sim.virtual import simulate
+from tests.sfc.examples import PAGE, chart, examples
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize(
+    ("data", "drawn"), [(data, drawn) for _, data, drawn in EXAMPLES], ids=[e[0] for e in EXAMPLES]
+)
+def test_the_chart_of_an_example_is_that_of_its_recipe(data: dict[str, Any], drawn: str) -> None:
+    assert chart(data) == drawn
+
+
+@pytest.mark.parametrize("data", [data for _, data, _ in EXAMPLES], ids=[e[0] for e in EXAMPLES])
+def test_an_example_is_sound_and_gives_no_warning(data: dict[str, Any]) -> None:
+    trace = simulate(data, Script())
+    assert trace.final != "rejected_at_load", trace.error
+    assert trace.warnings == []
+
+
+def test_every_heading_has_its_example() -> None:
+    assert PAGE.read_text().count("\n## ") == len(EXAMPLES)
+
+
+def test_each_qualifier_and_each_kind_of_branch_has_an_example() -> None:
+    recipes = [data for _, data, _ in EXAMPLES]
+    assert {action["qualifier"] for data in recipes for action in data["actions"]} == {each.value for each in Qualifier}
+    assert {branch["type"] for data in recipes for branch in data.get("branches", ())} == {
+        each.value for each in BranchType
+    }
