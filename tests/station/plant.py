@@ -230,6 +230,11 @@ async def unacknowledged(plant: Plant) -> int:
     return int(pending["pending"]) + len(await runs.jobs_with_outbox(plant.store, plant.store.consumer))
 
 
+async def none_active(plant: Plant) -> bool:
+    """Tell whether every run has ended, and all that it asked for was surely sent."""
+    return int(await plant.store.execute("SCARD", plant.store.keys.sfc_active_jobs())) == 0
+
+
 async def until_all_is_acknowledged(plant: Plant) -> None:
     """Wait until the work stream is empty and everything is surely sent."""
 

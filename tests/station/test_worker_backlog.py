@@ -18,10 +18,10 @@ from tests.station.plant import (
     action,
     instance,
     linear,
+    none_active,
     obliging,
     order,
     until,
-    until_all_is_acknowledged,
 )
 from tests.store.servers import own_server
 
@@ -55,7 +55,7 @@ async def test_all_that_waits_is_done_and_each_job_once(
 
         async with plant.at_work():
             await until(all_ended, deadline=800.0)
-            await until_all_is_acknowledged(plant)
+            await until(lambda: none_active(plant), deadline=120.0)
         assert await plant.store.execute("XLEN", stream) == 0
     assert len(tool.commands) == WAITING
     assert {command.job_id for command in tool.commands} == {f"J{number}" for number in range(WAITING)}
