@@ -1,0 +1,69 @@
+"""A store that cannot write refuses a job in so many words, keeps nothing of it, and takes it once it can again."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.model.isa95 import ReturnStatus
+from edge.model.job_state import Cause, JobState
+from edge.store import jobs
+from tests.station.plant import LINEAR, TIGHTEN, Clock, FakeEquipment, instance, obliging, order, until_true
+from tests.store.servers import free_port, own_server
+
+FAULTS = {
+    "memory": (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0")),
+    "replica": (("REPLICAOF", "127.0.0.1", str(free_port())), ("REPLICAOF", "NO", "ONE")),
+    "cannot serve now": (
+        ("CONFIG", "SET", "min-replicas-to-write", "1"),
+        ("CONFIG", "SET", "min-replicas-to-write", "0"),
+    ),
+}
+"""What the refusal names, how the fault is made, and how it is mended."""
+
+
+@pytest.mark.parametrize("word", FAULTS)
+async def test_a_job_is_refused_while_the_store_cannot_write_and_runs_when_it_is_called_again(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock, word: str
+) -> None:
+    tool.replies = obliging
+    make, mend = FAULTS[word]
+    async with (
+        own_server(Path(tmp_path_factory.mktemp("s"))) as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+    ):
+        await plant.teach("linear", {"steps": [{"name": "one", "initial": True}], "transitions": [], "actions": []})
+        await plant.store.execute(*make)
+        for _ in range(2):
+            with pytest.raises(Unavailable, match=word) as caught:
+                await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
+            assert caught.value.advice
+        assert await jobs.load(plant.store, "J1") is None
+        await plant.store.execute(*mend)
+        answer = await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
+        assert answer.status is ReturnStatus.NO_ERROR
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def test_jobs_that_run_go_on_when_the_store_can_write_again(
+    tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock
+) -> None:
+    async with (
+        own_server(Path(tmp_path_factory.mktemp("s"))) as server,
+        instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
+        plant.at_work(),
+    ):
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await plant.store.execute("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(Unavailable, match="memory"):
+            await plant.answer(tool.commands[0])
+        await plant.store.execute("CONFIG", "SET", "maxmemory", "0")
+        tool.replies = obliging
+        # As a broker gives an answer again that was not acknowledged.
+        await plant.answer(tool.commands[0])
+        await plant.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b"]
