@@ -32,7 +32,7 @@ def main() -> None:
     kills = Kills(arguments.kills, targets, arguments.seconds, _say)
     faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
     for part, how in OUTAGES if arguments.outage else ():
-        outage = Outage(part, how, arguments.outage)
+        outage = Outage(part, how, (arguments.outage,))
         faulty += _carry_out(f"{part} {how} for {arguments.outage:g} s", outage, arguments.seed, arguments.aof)
     sys.exit(bool(faulty))
 

@@ -13,29 +13,33 @@ OUTAGES: tuple[tuple[Part, How], ...] = (
     *(("redis", "frozen"), ("redis", "killed"), ("broker", "frozen"), ("broker", "killed")),
     ("wrench", "frozen"),
 )
-CALL = "J1000000"
+FIRST_CALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Which part is away, how, and for how many seconds; a call of the MES falls into it."""
+    """Which part is away, how, and for how many seconds each time; a call of the MES falls into each."""
 
     part: Part
     how: How
-    seconds: float
+    seconds: tuple[float, ...]
 
     async def __call__(self, parts: Parts) -> None:
         """Let jobs run, take the part away, bring it back, let jobs run again."""
+        for number, seconds in enumerate(self.seconds):
+            await self._live_through(parts, seconds, f"J{FIRST_CALL + number * len(KINDS)}")
+
+    async def _live_through(self, parts: Parts, seconds: float, job_id: str) -> None:
         await asyncio.sleep(0.5)
         await self._take_away(parts)
-        call = asyncio.create_task(parts.seen.mes.start(CALL, KINDS[0]), name="call in the outage")
-        await asyncio.sleep(self.seconds)
+        call = asyncio.create_task(parts.seen.mes.start(job_id, KINDS[0]), name="call in the outage")
+        await asyncio.sleep(seconds)
         if self.part != "wrench":
             assert not call.done(), "a call was answered that cannot be in the store"
         await self._bring_back(parts)
         await call
         async with asyncio.timeout(30):
-            await parts.seen.mes.ended[CALL].wait()
+            await parts.seen.mes.ended[job_id].wait()
 
     async def _take_away(self, parts: Parts) -> None:
         match self.part:
