@@ -23,7 +23,7 @@ SPEAKERS = {
     "aiomqtt": {"links"},
     "paho": {"links"},
     "gpiod": {"links"},
-    "asyncua": {"links", "uaserver"},
+    "asyncua": {"links", "sim", "uaserver"},
 }
 """Vendor's package -> the rooms that may import it."""
 
@@ -116,7 +116,7 @@ def test_what_people_are_told_to_call_can_be_called() -> None:
         for path in project_files()
         if path.suffix == ".md"
         for line in _commands(path)
-        for command in re.findall(r"(?:^|bin/)(?:microdcs-)?edge ([a-z]+)", line)
+        for command in re.findall(r"(?:^|bin/)(?:microdcs-)?edge ([a-z][a-z-]*)", line)
     }
     assert {(path, command) for path, command in told if command not in COMMANDS} == set()
 
