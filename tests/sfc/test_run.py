@@ -17,7 +17,7 @@ from edge.sfc.run import (
     results,
     waits,
 )
-from edge.sfc.signal import Abort, Event, Pause, Resume, Start, Tick
+from edge.sfc.signal import Abort, Answer, Event, Pause, Resume, Start, Tick
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
 
@@ -177,3 +177,12 @@ def test_states_bear_the_words_of_the_log() -> None:
         "timed_out",
         "stopped",
     ]
+
+
+def test_results_that_came_at_one_instant_are_told_in_the_order_of_the_recipe() -> None:
+    actions = [action("s", "B", "R"), action("b", "B"), action("s", "A", "S")]
+    driven = Driven(net_of(chain("A B", *actions)))
+    driven.answer("s", 1)
+    driven.answer("b", 2, data={"n": 1})
+    driven.signal(Answer("J1/R1/s/1/reset", ok=True, data={"n": 2}), 2)
+    assert list(results(driven.net, driven.run)) == ["s", "b"]

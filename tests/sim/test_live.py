@@ -97,8 +97,15 @@ async def told(valkey: str) -> dict[str, list[str]]:
     async def run(number: int, name: str) -> tuple[str, list[str]]:
         case, script, virtual, speed = plans[name]
         await asyncio.sleep(number * BEGIN_EVERY_S)
-        live = await simulate_live(case["recipe"], script, speed, RedisSettings(url=valkey, prefix=name))
-        return name, list(differences(script, virtual, live.as_json(), LATE_S * speed))
+        found: list[str] = []
+        # A machine that is too busy to tell instants apart can at a lower speed; a fault shows at any.
+        for slower in (speed, speed / 2, speed / 4):
+            store = RedisSettings(url=valkey, prefix=f"{name}-{slower}")
+            live = await simulate_live(case["recipe"], script, slower, store)
+            found = list(differences(script, virtual, live.as_json(), LATE_S * slower))
+            if not found:
+                break
+        return name, found
 
     plans = {}
     for name, case in CASES.items():
