@@ -2,12 +2,15 @@
 
 from edge.config.load import load_settings
 from edge.config.sections import (
+    EQUIPMENT,
     SECTIONS,
+    EquipmentSettings,
     GatewaySettings,
     LoggingSettings,
     MqttEquipmentSettings,
     MqttSettings,
     NorthboundSettings,
+    OpcuaEquipmentSettings,
     OpcuaSettings,
     RedisSettings,
     RetentionSettings,
@@ -16,12 +19,15 @@ from edge.config.sections import (
 )
 
 __all__ = [
+    "EQUIPMENT",
     "SECTIONS",
+    "EquipmentSettings",
     "GatewaySettings",
     "LoggingSettings",
     "MqttEquipmentSettings",
     "MqttSettings",
     "NorthboundSettings",
+    "OpcuaEquipmentSettings",
     "OpcuaSettings",
     "RedisSettings",
     "RetentionSettings",

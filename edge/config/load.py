@@ -5,7 +5,6 @@ Later sources win, key by key: the given file, `conf.d/*.toml` beside it, then t
 """
 
 import difflib
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from edge.config import value
-from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, MqttEquipmentSettings, RpcSettings, Settings
+from edge.config.sections import (
+    EQUIPMENT,
+    NAME,
+    NAME_EXPECTED,
+    SECTIONS,
+    OpcuaEquipmentSettings,
+    RpcSettings,
+    Settings,
+)
 from edge.errors import SettingsError
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
@@ -34,7 +41,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
-    draft.read_password_files(_main(path, environ).parent, environ)
+    draft.read_password_files(environ)
     settings = draft.build()
     problems = [*draft.problems, *_contradictions(settings)]
     if problems:
@@ -44,22 +51,10 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
 
 def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
     """Names the files to read, the main one first; one that was asked for has to exist."""
-    main = _main(path, environ)
+    main = path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
     if path and not path.exists():
         problems.append(f"{path}: there is no such file")
     return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
-
-
-def _main(path: Path | None, environ: Mapping[str, str]) -> Path:
-    return path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
-
-
-def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
-    """Finds the file of a password: systemd's credential, or for root, who is not the service, what that is made of."""
-    if credentials := environ.get("CREDENTIALS_DIRECTORY"):
-        return Path(credentials, name)
-    source = directory / "passwords" / name.removeprefix("password_")
-    return source if name.startswith("password_") and os.access(source, os.R_OK) else Path(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +125,13 @@ class _Draft:
             meant = f"EDGE_{section}__{key}".upper()
             self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
 
-    def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
-        """Takes passwords from their files; a missing file shows when its section is built.
-
-        `directory` is that of the settings.
-        """
+    def read_password_files(self, environ: Mapping[str, str]) -> None:
+        """Takes passwords from their files; a missing file shows when its section is built."""
         for section in ("redis", "mqtt"):
             given = self._given.get(section, {})
             match given.get("password_file"):
                 case _Given(origin=origin, written=str(name)) if name:
-                    file = _credential(name, directory, environ)
+                    file = Path(environ.get("CREDENTIALS_DIRECTORY", ""), name)
                     given["password_file"] = _Given(origin, str(file))
                     if "password" in given:
                         both = f"give this or {section}.password, not both"
@@ -154,10 +146,21 @@ class _Draft:
         southbound = {
             name.removeprefix("southbound."): section
             for name in self._given
-            if name.startswith("southbound.") and (section := self._section(name, MqttEquipmentSettings))
+            if name.startswith("southbound.") and (section := self._equipment_section(name))
         }
         plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name != "southbound"}
         return Settings(**plain, southbound=southbound)
+
+    def _equipment_section(self, name: str) -> Any:
+        """Makes the section of a piece of equipment, whose keys depend on its kind."""
+        kind = self._given[name].get("kind")
+        if kind is None:
+            return self._section(name, SECTIONS["southbound"])
+        cls = EQUIPMENT.get(kind.written) if isinstance(kind.written, str) else None
+        if cls is None:
+            self._tell(f"{kind.origin}: {name}.kind", [f"expected one of {', '.join(EQUIPMENT)}, got {kind.written!r}"])
+            return None
+        return self._section(name, cls)
 
     def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:
         """Makes one section, with the default where a value is wrong; None where a required one is."""
@@ -195,12 +198,23 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name, equipment in settings.southbound.items():
         if not re.match(NAME, name):
             yield f"southbound.{name}: expected {NAME_EXPECTED}"
-        if not (equipment.url or mqtt.url):
+        if isinstance(equipment, OpcuaEquipmentSettings):
+            yield from _opcua_equipment_contradictions(f"southbound.{name}", equipment)
+        elif not (equipment.url or mqtt.url):
             yield f"southbound.{name}.url: needed, because mqtt.url is empty"
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
                 yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
     yield from _rpc_contradictions(settings.rpc)
+
+
+def _opcua_equipment_contradictions(name: str, equipment: OpcuaEquipmentSettings) -> Iterator[str]:
+    files = {"cert_file": equipment.cert_file, "key_file": equipment.key_file, "trusted": equipment.trusted}
+    if equipment.security == "encrypted":
+        missing = [key for key, file in files.items() if not file]
+        yield from (f"{name}.{key}: needed, because {name}.security is encrypted" for key in missing)
+    elif any(files.values()):
+        yield f"{name}.security: certificates are given, but none does not use them; expected encrypted"
 
 
 def _rpc_contradictions(rpc: RpcSettings) -> Iterator[str]:

@@ -5,6 +5,7 @@ A key's annotation carries what people have to know of it: its meaning (`descrip
 `secret`.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -88,7 +89,7 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
 
 
 class MqttEquipmentSettings(Struct, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: one piece of equipment and the actions it takes."""
+    """`[southbound.<name>]`: one piece of equipment that speaks MQTT, and the actions it takes."""
 
     kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
     type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
@@ -96,6 +97,33 @@ class MqttEquipmentSettings(Struct, frozen=True, kw_only=True):
         "app/equipment"
     )
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes that of `[mqtt]`.")] = ""
+
+
+class OpcuaEquipmentSettings(Struct, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: one piece of equipment that is an OPC UA server, and the actions it takes."""
+
+    kind: Annotated[Literal["vision"], Meta(description="How it is spoken to: `vision` is OPC 40100-1.")]
+    type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
+    url: Annotated[str, Meta(description="Its server.", extra={"schemes": ("opc.tcp",)})]
+    security: Annotated[
+        Literal["encrypted", "none"],
+        Meta(
+            description="`encrypted` takes the strongest policy a server offers; `none` is for a network of ours alone."
+        ),
+    ] = "encrypted"
+    cert_file: Annotated[_File, Meta(description="Our certificate, for `encrypted`.")] = ""
+    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+    trusted: Annotated[
+        str, Meta(description="Directory of the certificates of servers that we trust.", extra={"must_be": "directory"})
+    ] = ""
+    username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
+    password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+
+
+EquipmentSettings = MqttEquipmentSettings | OpcuaEquipmentSettings
+
+EQUIPMENT: dict[str, type[EquipmentSettings]] = {"mqtt": MqttEquipmentSettings, "vision": OpcuaEquipmentSettings}
+"""The keys of `[southbound.<name>]` for each `kind`; without one, it is the first."""
 
 
 class OpcuaSettings(Struct, frozen=True, kw_only=True):
@@ -202,7 +230,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     redis: RedisSettings = RedisSettings()
     mqtt: MqttSettings = MqttSettings()
     northbound: NorthboundSettings = NorthboundSettings()
-    southbound: dict[str, MqttEquipmentSettings] = msgspec.field(default_factory=dict)
+    southbound: Mapping[str, EquipmentSettings] = msgspec.field(default_factory=dict)
     opcua: OpcuaSettings = OpcuaSettings()
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
@@ -220,4 +248,4 @@ SECTIONS: dict[str, type[Struct]] = {
     "retention": RetentionSettings,
     "logging": LoggingSettings,
 }
-"""Every section with its keys; those of `southbound` are the keys of each `[southbound.<name>]`."""
+"""Every section with its keys; those of `southbound` are the keys of a `[southbound.<name>]` that names no kind."""

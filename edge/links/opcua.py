@@ -1,19 +1,25 @@
-"""One OPC UA client session: find a node by its browse path, read its value in plain Python."""
+"""One OPC UA client session: find nodes, read values, call methods and take events, all in plain Python."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from asyncua import Client, ua
+from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
 
+from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
+from edge.links.opcua_security import secure
 from edge.links.opcua_structure import Structures
 
 _REQUEST_SECONDS = 4.0
 # How long the server keeps a session whose client is gone.
 _SESSION_SECONDS = 60
+_KEEP_ALIVE_SECONDS = 2.0
+_PUBLISHING_MS = 50
+_EVENTS_AT_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +30,43 @@ class Node:
     path: str
 
 
-@asynccontextmanager
-async def open_client(url: str, *, request_timeout: float = _REQUEST_SECONDS) -> AsyncIterator["Session"]:
-    """Open a session without security, as an anonymous user; close it at the end of the block.
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type of an information model, by what is the same at every server: its namespace and number."""
 
-    No answer takes longer than `request_timeout` seconds. Raises Unavailable when the server is not there or does
-    not take us.
+    namespace_uri: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventField:
+    """A field of an event by its BrowseName, and the event type that defines it."""
+
+    defined_by: TypeName
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    id: ua.NodeId
+    arguments: Sequence[ua.Argument]
+
+
+@asynccontextmanager
+async def open_client(
+    url: str, *, settings: OpcuaEquipmentSettings | None = None, request_timeout: float = _REQUEST_SECONDS
+) -> AsyncIterator["Session"]:
+    """Open a session and close it at the end of the block; without settings, without security and anonymous.
+
+    No answer takes longer than `request_timeout` seconds. Raises Unavailable when the server is not there, does not
+    take us or is not trusted, SettingsError when a certificate of ours cannot be read.
     """
-    client = Client(url, timeout=request_timeout)
+    client = Client(url, timeout=request_timeout, watchdog_intervall=_KEEP_ALIVE_SECONDS)
     client.session_timeout = _SESSION_SECONDS * 1000
     with _sorted_errors(url):
         try:
+            if settings is not None:
+                await secure(client, settings)
             await client.connect()
         except asyncio.CancelledError:
             client.disconnect_socket()
@@ -53,6 +85,9 @@ class Session:
         self.url = url
         self._client = client
         self._structures = Structures(client)
+        self._namespaces: list[str] = []
+        self._methods: dict[tuple[str, str], _Method] = {}
+        self._bases: dict[ua.NodeId, tuple[ua.NodeId, ...]] = {}
 
     async def find(self, *names: str) -> Node:
         """Go down from Objects by browse names, whatever their namespaces.
@@ -79,6 +114,139 @@ class Session:
         """
         with _sorted_errors(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
+
+    async def children(self, node: Node) -> dict[str, Node]:
+        """Give the nodes below a node by the names in their BrowseNames, methods included."""
+        with _sorted_errors(self.url):
+            found = await self._client.get_node(node.id).get_children_descriptions()
+            return {
+                each.BrowseName.Name: Node(each.NodeId.to_string(), f"{node.path}/{each.BrowseName.to_string()}")
+                for each in found
+            }
+
+    async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
+        """Give the objects below Objects that are of a type or of one derived from it, at most so many levels down."""
+        with _sorted_errors(self.url):
+            wanted = await self._type_id(of)
+            found: dict[str, Node] = {}
+            level = [(ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects")]
+            for _ in range(depth):
+                below = []
+                for node_id, path in level:
+                    for child in await self._client.get_node(node_id).get_children_descriptions(
+                        nodeclassmask=ua.NodeClass.Object
+                    ):
+                        if child.NodeId == ua.NodeId(ua.ObjectIds.Server):
+                            continue
+                        there = f"{path}/{child.BrowseName.to_string()}"
+                        if wanted in await self._type_and_bases(child.TypeDefinition):
+                            found.setdefault(child.NodeId.to_string(), Node(child.NodeId.to_string(), there))
+                        else:
+                            below.append((child.NodeId, there))
+                level = below
+            return list(found.values())
+
+    async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
+        """Call a method of an object and give its output arguments.
+
+        Arguments are plain Python, as `read` gives it; those left out, and None, are the defaults of their types.
+        Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails.
+        """
+        with _sorted_errors(self.url):
+            method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
+            request = ua.CallMethodRequest(ObjectId=ua.NodeId.from_string(owner.id), MethodId=method.id)
+            given = (*arguments, *(None for _ in method.arguments[len(arguments) :]))
+            request.InputArguments = [
+                await self._structures.variant(each.DataType, value, is_array=each.ValueRank >= 1)
+                for each, value in zip(method.arguments, given, strict=True)
+            ]
+            (result,) = await self._client.uaclient.call([request])
+            if result.StatusCode.is_bad():
+                raise Refused("method_failed", f"{name}: {result.StatusCode.name}")
+            outputs: list[Any] = await self._structures.plain(result.OutputArguments or [])
+            return outputs
+
+    async def _find_method(self, owner: Node, name: str) -> _Method:
+        node = (await self.children(owner)).get(name)
+        if node is None:
+            raise Refused("unknown_node", f"{owner.path} has no method {name}")
+        inputs = (await self.children(node)).get("InputArguments")
+        arguments = await self._client.get_node(inputs.id).read_value() if inputs else []
+        found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), arguments or [])
+        return found
+
+    @asynccontextmanager
+    async def watch(
+        self, source: Node | None, fields: Sequence[EventField], values: Mapping[str, Node]
+    ) -> AsyncIterator[AsyncIterator[Mapping[str, Any]]]:
+        """Take the events of a node (of the Server without one), and the changes of some variables, in their order.
+
+        An event has its `fields` by their names, None where it does not have one; `EventType` tells the NodeId of its
+        type. A change has the name of the variable alone. What is given raises Unavailable when the connection is lost.
+        """
+        with _sorted_errors(self.url):
+            # A queue that overflows costs the connection: what is missed is asked for after the next one.
+            subscription = await self._client.create_subscription(
+                _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
+            )
+            async with subscription:
+                names = {}
+                for name, node in values.items():
+                    await subscription.subscribe_data_change(self._client.get_node(node.id))
+                    names[node.id] = name
+                await subscription.subscribe_events(
+                    source.id if source else ua.ObjectIds.Server,
+                    evfilter=await self._event_filter(fields),
+                    queuesize=_EVENTS_AT_MOST,
+                )
+                yield self._happenings(subscription, names)
+
+    async def _happenings(
+        self, subscription: Subscription, names: Mapping[str, str]
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        async for each in subscription:
+            match each:
+                case OpcEvent(event=event):
+                    yield await self._structures.plain(event.get_event_props_as_fields_dict())
+                case DataChangeEvent(node=node, value=value):
+                    yield {names[node.nodeid.to_string()]: await self._structures.plain(value)}
+                case _:
+                    break
+        raise Unavailable(f"the connection to the OPC UA server {self.url} is lost")
+
+    async def is_a(self, type_id: str, of: TypeName) -> bool:
+        """Tell whether a type, by its NodeId in text form, is the named one or derived from it."""
+        with _sorted_errors(self.url):
+            return await self._type_id(of) in await self._type_and_bases(ua.NodeId.from_string(type_id))
+
+    async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
+        # asyncua makes clauses that name BaseEventType for every field, which strict servers refuse
+        # (github.com/FreeOpcUa/opcua-asyncio/issues/1968): each names the type that defines it.
+        clauses = [_clause(ua.NodeId(ua.ObjectIds.BaseEventType), ua.QualifiedName("EventType"))]
+        for field in fields:
+            type_id = await self._type_id(field.defined_by)
+            clauses.append(_clause(type_id, ua.QualifiedName(field.name, type_id.NamespaceIndex)))
+        return ua.EventFilter(SelectClauses=clauses)
+
+    async def _type_id(self, name: TypeName) -> ua.NodeId:
+        if not self._namespaces:
+            self._namespaces = await self._client.get_namespace_array()
+        if name.namespace_uri not in self._namespaces:
+            raise Refused("unknown_node", f"{self.url} does not know the namespace {name.namespace_uri}")
+        return ua.NodeId(name.number, self._namespaces.index(name.namespace_uri))
+
+    async def _type_and_bases(self, type_id: ua.NodeId) -> tuple[ua.NodeId, ...]:
+        type_id = ua.NodeId(type_id.Identifier, type_id.NamespaceIndex)
+        if type_id not in self._bases:
+            node = self._client.get_node(type_id)
+            parents = await node.get_references(ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
+            above = await self._type_and_bases(parents[0].NodeId) if parents else ()
+            self._bases[type_id] = (type_id, *above)
+        return self._bases[type_id]
+
+
+def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOperand:
+    return ua.SimpleAttributeOperand(TypeDefinitionId=type_id, BrowsePath=[name], AttributeId=ua.AttributeIds.Value)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Decodes the values of an OPC UA server into plain Python, structures by the definitions that the server gives.
+"""Turns values of an OPC UA server into plain Python and back, structures by the definitions that the server gives.
 
 asyncua can decode structures too, with classes it makes of the definitions, but it keeps those for the whole process
 under their namespace *index*: two servers with different indexes would read each other's structures
@@ -7,20 +7,19 @@ under their namespace *index*: two servers with different indexes would read eac
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from asyncua import Client, ua
+from asyncua import Client, Server, ua
 from asyncua.common.utils import Buffer
-from asyncua.ua.ua_binary import Primitives, struct_from_binary, unpack_uatype
+from asyncua.ua.ua_binary import Primitives, pack_uatype, struct_from_binary, struct_to_binary, unpack_uatype
 
 from edge.errors import Refused
-
-Read = Callable[[Buffer], Any]
 
 _HIGHEST_BUILTIN = 25
 # Abstract types, and what a value of them is on the wire (OPC 10000-6, 5.1.2 and 5.2.4).
@@ -34,14 +33,24 @@ _ON_THE_WIRE = {
 _BASE_STRUCTURES = {
     data_type: each
     for each in vars(ua).values()
-    if dataclasses.is_dataclass(each) and (data_type := getattr(each, "data_type", None)) is not None
+    if isinstance(each, type)
+    and dataclasses.is_dataclass(each)
+    and (data_type := getattr(each, "data_type", None)) is not None
 }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Codec:
+    """How a value of one type is read, and how it is written; None is written as the type's default."""
+
+    read: Callable[[Buffer], Any]
+    write: Callable[[Any], bytes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Field:
     name: str
-    read: Read
+    codec: _Codec
     optional: bool
 
 
@@ -58,18 +67,36 @@ class _Structure:
         values: dict[str, Any] = {}
         for field in self.fields:
             if not field.optional or present & 1:
-                values[field.name] = field.read(data)
+                values[field.name] = field.codec.read(data)
             present >>= field.optional
         return values
 
+    def write(self, value: Mapping[str, Any] | None) -> bytes:
+        """Write a structure from its fields by name. Raises Refused(`unwritable`) for a field it does not have."""
+        given = value or {}
+        if unknown := given.keys() - {field.name for field in self.fields}:
+            raise Refused("unwritable", f"a structure has no field {', '.join(sorted(unknown))}")
+        optional = [field.name for field in self.fields if field.optional]
+        mask = sum(1 << bit for bit, name in enumerate(optional) if given.get(name) is not None)
+        parts = [Primitives.UInt32.pack(mask)] if self.has_mask else []
+        for field in self.fields:
+            content = given.get(field.name)
+            if content is not None or not field.optional:
+                parts.append(field.codec.write(content))
+        return b"".join(parts)
+
 
 class Structures:
-    """Knows how the structures of one server are encoded, from the first time it meets each."""
+    """Knows how the structures of one server are encoded, from the first time it meets each.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._types: dict[ua.NodeId, Read] = {}
-        self._encodings: dict[ua.NodeId, Read] = {}
+    `nodes` is where its nodes are found: a client that is connected, or the server itself.
+    """
+
+    def __init__(self, nodes: Client | Server) -> None:
+        self._nodes = nodes
+        self._types: dict[ua.NodeId, _Codec] = {}
+        self._encodings: dict[ua.NodeId, _Codec] = {}
+        self._encoding_ids: dict[ua.NodeId, ua.NodeId] = {}
         self._learning = asyncio.Lock()
 
     async def plain(self, value: Any) -> Any:
@@ -109,36 +136,64 @@ class Structures:
             case _:
                 return value
 
+    async def variant(self, data_type: ua.NodeId, value: Any, *, is_array: bool = False) -> ua.Variant:
+        """Give plain Python in the types of OPC UA: the inverse of `plain`, for a data type of the server.
+
+        An absent value, or field, is the default of its type. Raises Refused(`unwritable`) for a value that cannot be
+        one of the data type, Refused(`unreadable`) for a type that the server does not define.
+        """
+        if is_array:
+            each = [await self.variant(data_type, one) for one in value or ()]
+            if data_type == ua.NodeId(ua.ObjectIds.BaseDataType):
+                return ua.Variant(each, ua.VariantType.Variant, is_array=True)
+            kinds = {one.VariantType for one in each} or {(await self.variant(data_type, None)).VariantType}
+            return ua.Variant([one.Value for one in each], kinds.pop(), is_array=True)
+        if isinstance(value, ua.Variant):
+            return value
+        async with self._learning:
+            codec = await self._known(data_type)
+            encoding = await self._encoding_id(data_type)
+        try:
+            body = codec.write(value)
+        except (ua.UaError, ValueError, TypeError, AttributeError, struct.error) as error:
+            raise Refused("unwritable", f"{value!r} is no {data_type.to_string()}: {error}") from error
+        if encoding is not None:
+            return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
+        return _variant_of(codec.read(Buffer(body)), await self._builtin(data_type))
+
     async def _structure(self, value: ua.ExtensionObject) -> Any:
         if value.Body is None:
             return None
-        read = await self._encoding(value.TypeId)
+        codec = await self._encoding(value.TypeId)
         try:
-            decoded = read(Buffer(value.Body))
+            decoded = codec.read(Buffer(value.Body))
         except (ua.UaError, ValueError) as error:
             message = f"a structure with encoding {value.TypeId.to_string()} is not as defined: {error}"
             raise Refused("unreadable", message) from error
         return await self.plain(decoded)
 
-    async def _encoding(self, encoding: ua.NodeId) -> Read:
-        """Give what reads a structure of that encoding, learning its type from the server when it is new."""
+    async def _encoding(self, encoding: ua.NodeId) -> _Codec:
+        """Give the codec of a structure of that encoding, learning its type from the server when it is new."""
         async with self._learning:
             if encoding not in self._encodings:
-                node = self._client.get_node(encoding)
+                node = self._nodes.get_node(encoding)
                 types = await node.get_references(ua.ObjectIds.HasEncoding, ua.BrowseDirection.Inverse)
                 if not types:
                     raise Refused("unreadable", f"the server does not say what {encoding.to_string()} encodes")
-                known = dict(self._types)
-                try:
-                    self._encodings[encoding] = await self._type(types[0].NodeId)
-                except BaseException:
-                    # What was learned by half must not be taken for the whole next time.
-                    self._types = known
-                    raise
+                self._encodings[encoding] = await self._known(types[0].NodeId)
             return self._encodings[encoding]
 
-    async def _type(self, type_id: ua.NodeId) -> Read:
-        """Give what reads one value of a data type, learning it from the server when it is new."""
+    async def _known(self, type_id: ua.NodeId) -> _Codec:
+        known = dict(self._types)
+        try:
+            return await self._type(type_id)
+        except BaseException:
+            # What was learned by half must not be taken for the whole next time.
+            self._types = known
+            raise
+
+    async def _type(self, type_id: ua.NodeId) -> _Codec:
+        """Give the codec of a data type, learning it from the server when it is new."""
         if type_id not in self._types:
             if (known := _base_type(type_id)) is not None:
                 self._types[type_id] = known
@@ -147,39 +202,134 @@ class Structures:
         return self._types[type_id]
 
     async def _learn(self, type_id: ua.NodeId) -> None:
-        node = self._client.get_node(type_id)
-        attribute = await node.read_attribute(ua.AttributeIds.DataTypeDefinition, raise_on_bad_status=False)
-        definition = attribute.Value.Value if attribute.Value else None
-        if not isinstance(definition, ua.StructureDefinition):
+        definition = await self._definition(type_id)
+        if definition is None:
             # An enumeration, or another name for what it is derived from: on the wire it is that.
-            (parent,) = await node.get_references(ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
-            if parent.NodeId == ua.NodeId(ua.ObjectIds.Structure):
-                raise Refused("unreadable", f"the server does not define the structure {type_id.to_string()}")
-            self._types[type_id] = await self._type(parent.NodeId)
+            self._types[type_id] = await self._type(await self._parent(type_id))
             return
-        with_options = definition.StructureType is ua.StructureType.StructureWithOptionalFields
-        if not with_options and definition.StructureType is not ua.StructureType.Structure:
-            what = f"{type_id.to_string()} is a {definition.StructureType.name}"
+        kind = definition.StructureType
+        if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
+            what = f"{type_id.to_string()} is a {kind.name}"
             raise Refused("unreadable", f"{what}: only structures with fixed or optional fields can be read")
-        structure = _Structure(with_options)
-        self._types[type_id] = structure.read
+        structure = _Structure(kind is ua.StructureType.StructureWithOptionalFields)
+        self._types[type_id] = _Codec(structure.read, structure.write)
         for field in definition.Fields:
-            read = await self._type(field.DataType)
+            codec = await self._type(field.DataType)
             if field.ValueRank > 1:
                 raise Refused("unreadable", f"{type_id.to_string()}.{field.Name} has more than one dimension")
-            read = partial(_array, read) if field.ValueRank == 1 else read
-            structure.fields.append(_Field(field.Name, read, with_options and field.IsOptional))
+            if kind is ua.StructureType.StructureWithSubtypedValues and field.IsOptional:
+                codec = _subtyped(codec, await self._encoding_id(field.DataType))
+            if field.ValueRank == 1:
+                codec = _Codec(partial(_read_array, codec), partial(_write_array, codec))
+            structure.fields.append(_Field(field.Name, codec, structure.has_mask and field.IsOptional))
+
+    async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
+        """Give the definition of a structure; None for what is none. Raises Refused when there should be one."""
+        node = self._nodes.get_node(type_id)
+        attribute = await node.read_attribute(ua.AttributeIds.DataTypeDefinition, raise_on_bad_status=False)
+        definition = attribute.Value.Value if attribute.Value else None
+        if isinstance(definition, ua.StructureDefinition):
+            return definition
+        if await self._parent(type_id) == ua.NodeId(ua.ObjectIds.Structure):
+            raise Refused("unreadable", f"the server does not define the structure {type_id.to_string()}")
+        return None
+
+    async def _parent(self, type_id: ua.NodeId) -> ua.NodeId:
+        node = self._nodes.get_node(type_id)
+        parents = await node.get_references(ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
+        if not parents:
+            raise Refused("unreadable", f"the server does not say what {type_id.to_string()} is derived from")
+        return parents[0].NodeId
+
+    async def _builtin(self, type_id: ua.NodeId) -> ua.VariantType:
+        while (
+            type_id.NamespaceIndex != 0 or _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier) > _HIGHEST_BUILTIN
+        ):
+            type_id = await self._parent(type_id)
+        return ua.VariantType(_ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier))
+
+    async def _encoding_id(self, type_id: ua.NodeId) -> ua.NodeId | None:
+        """Give the binary encoding of a structure; None for what is none."""
+        if type_id not in self._encoding_ids:
+            references = await self._nodes.get_node(type_id).get_references(
+                ua.ObjectIds.HasEncoding, ua.BrowseDirection.Forward
+            )
+            binary = [each.NodeId for each in references if each.BrowseName.Name == "Default Binary"]
+            self._encoding_ids[type_id] = binary[0] if binary else None
+        return self._encoding_ids[type_id]
 
 
-def _base_type(type_id: ua.NodeId) -> Read | None:
-    """Give what reads a type of the base namespace, whose index and structures are the same in every server."""
+def _base_type(type_id: ua.NodeId) -> _Codec | None:
+    """Give the codec of a type of the base namespace, whose index and structures are the same in every server."""
     if type_id.NamespaceIndex != 0:
         return None
     if type_id in _BASE_STRUCTURES:
-        return partial(struct_from_binary, _BASE_STRUCTURES[type_id])
+        cls = _BASE_STRUCTURES[type_id]
+        return _Codec(partial(struct_from_binary, cls), partial(_write_base_structure, cls))
     kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
-    return partial(unpack_uatype, ua.VariantType(kind)) if kind <= _HIGHEST_BUILTIN else None
+    if kind > _HIGHEST_BUILTIN:
+        return None
+    kind = ua.VariantType(kind)
+    return _Codec(partial(unpack_uatype, kind), partial(_write_builtin, kind))
 
 
-def _array(read: Read, data: Buffer) -> list[Any]:
-    return [read(data) for _ in range(max(Primitives.Int32.unpack(data), 0))]
+def _write_base_structure(cls: type, value: Any) -> bytes:
+    written: bytes = struct_to_binary(value if isinstance(value, cls) else cls(**(value or {})))
+    return written
+
+
+def _write_builtin(kind: ua.VariantType, value: Any) -> bytes:
+    written: bytes = pack_uatype(kind, _builtin_value(kind, value))
+    return written
+
+
+def _builtin_value(kind: ua.VariantType, value: Any) -> Any:
+    """Give plain Python as asyncua wants it."""
+    match kind, value:
+        case ua.VariantType.Variant, ua.Variant():
+            return value
+        case ua.VariantType.Variant, _:
+            return ua.Variant(value)
+        case ua.VariantType.ExtensionObject, None:
+            return ua.ExtensionObject()
+        case ((ua.VariantType.String | ua.VariantType.ByteString | ua.VariantType.XmlElement), None):
+            return None
+        case _, None:
+            return ua.get_default_value(kind)
+        case ua.VariantType.LocalizedText, str():
+            return ua.LocalizedText(value)
+        case ua.VariantType.QualifiedName, str():
+            return ua.QualifiedName(value)
+        case ((ua.VariantType.NodeId | ua.VariantType.ExpandedNodeId), str()):
+            return ua.NodeId.from_string(value)
+        case ua.VariantType.Guid, str():
+            return UUID(value)
+        case _:
+            return value
+
+
+def _variant_of(value: Any, kind: ua.VariantType) -> ua.Variant:
+    return value if kind is ua.VariantType.Variant else ua.Variant(value, kind)
+
+
+def _subtyped(codec: _Codec, encoding: ua.NodeId | None) -> _Codec:
+    """Give the codec of a field that allows subtypes: it says itself what it holds (OPC 10000-6, 5.2.7.5)."""
+    if encoding is None:
+        return _Codec(partial(unpack_uatype, ua.VariantType.Variant), partial(_write_builtin, ua.VariantType.Variant))
+
+    def write(value: Any) -> bytes:
+        held = value.Value if isinstance(value, ua.Variant) else value
+        if not isinstance(held, ua.ExtensionObject):
+            held = ua.ExtensionObject(TypeId=encoding, Body=codec.write(held))
+        return _write_builtin(ua.VariantType.ExtensionObject, held)
+
+    return _Codec(partial(unpack_uatype, ua.VariantType.ExtensionObject), write)
+
+
+def _read_array(codec: _Codec, data: Buffer) -> list[Any]:
+    return [codec.read(data) for _ in range(max(Primitives.Int32.unpack(data), 0))]
+
+
+def _write_array(codec: _Codec, values: Any) -> bytes:
+    length: bytes = Primitives.Int32.pack(-1 if values is None else len(values))
+    return length + b"".join([codec.write(value) for value in values or ()])

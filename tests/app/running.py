@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, OpcuaSettings, RedisSettings, Settings
 
 WRENCH_TYPES = ("com.example.station.position.v1", "com.example.station.tighten.v1")
@@ -130,7 +132,7 @@ def written(settings: Settings, directory: Path) -> Path:
         },
     }
     for name, each in settings.southbound.items():
-        sections[f"southbound.{name}"] = {"type_ids": each.type_ids, "topic_prefix": each.topic_prefix, "url": each.url}
+        sections[f"southbound.{name}"] = msgspec.structs.asdict(each)
     lines = []
     for section, keys in sections.items():
         lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]

@@ -125,7 +125,19 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ("[southbound.tool]", "southbound.tool.type_ids: missing, expected a list with at least one entry"),
         (
             "[southbound.tool]\ntype_ids = ['a']\nkind = 'fax'",
-            "southbound.tool.kind: expected one of mqtt, got 'fax'",
+            "southbound.tool.kind: expected one of mqtt, vision, got 'fax'",
+        ),
+        (
+            "[southbound.eye]\ntype_ids = ['a']\nkind = 'vision'",
+            "southbound.eye.url: missing, expected a URL that begins with opc.tcp:",
+        ),
+        (
+            "[southbound.eye]\ntype_ids = ['a']\nkind = 'vision'\nurl = 'opc.tcp://eye:4840'",
+            "southbound.eye.cert_file: needed, because southbound.eye.security is encrypted",
+        ),
+        (
+            "southbound.eye = {type_ids=['a'], kind='vision', url='opc.tcp://eye', security='none', trusted='/'}",
+            "southbound.eye.security: certificates are given, but none does not use them; expected encrypted",
         ),
         ("[southbound.'a/b']\ntype_ids = ['a']", "southbound.a/b: expected a name without blanks"),
         (

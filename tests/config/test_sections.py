@@ -2,14 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
 
-from edge.config import SECTIONS, MqttEquipmentSettings, Settings, value
+from edge.config import EQUIPMENT, SECTIONS, MqttEquipmentSettings, Settings, value
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+
+
+TABLES = SECTIONS | {f"southbound, kind {kind}": cls for kind, cls in EQUIPMENT.items()}
+
+
+def expected_kinds(section: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Gives the kinds that the keys of a piece of equipment are for."""
+    return get_args(get_type_hints(section)["kind"])
 
 
 def rows(section: type[msgspec.Struct]) -> list[str]:
@@ -22,16 +30,16 @@ def rows(section: type[msgspec.Struct]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("section", TABLES)
 def test_the_reference_page_tells_every_key(section: str) -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    missing = [row for row in rows(SECTIONS[section]) if row not in lines]
+    missing = [row for row in rows(TABLES[section]) if row not in lines]
     assert not missing, f"in {PAGE.name}, section [{section}], these rows belong:\n" + "\n".join(missing)
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("section", TABLES)
 def test_defaults_are_values_that_could_be_given(section: str) -> None:
-    cls = SECTIONS[section]
+    cls = TABLES[section]
     hints = get_type_hints(cls, include_extras=True)
     for field in msgspec.structs.fields(cls):
         if not field.required:
@@ -41,7 +49,8 @@ def test_defaults_are_values_that_could_be_given(section: str) -> None:
 
 def test_the_table_of_sections_is_the_settings() -> None:
     assert list(SECTIONS) == [field.name for field in msgspec.structs.fields(Settings)]
-    assert SECTIONS["southbound"] is MqttEquipmentSettings
+    assert SECTIONS["southbound"] is next(iter(EQUIPMENT.values())) is MqttEquipmentSettings
+    assert [each for kind, cls in EQUIPMENT.items() for each in expected_kinds(cls) if each == kind] == list(EQUIPMENT)
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -1,0 +1,81 @@
+"""How a client session is secured: the strongest policy that the server offers, with certificates both sides trust."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from asyncua import Client, ua
+from asyncua.crypto import security_policies
+from asyncua.crypto.uacrypto import CertProperties
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from edge.config import OpcuaEquipmentSettings
+from edge.errors import SettingsError, Unavailable
+
+# The strongest first (OPC 10000-7); what is older is broken and not listed.
+_POLICIES = (
+    security_policies.SecurityPolicyAes256Sha256RsaPss,
+    security_policies.SecurityPolicyAes128Sha256RsaOaep,
+    security_policies.SecurityPolicyBasic256Sha256,
+)
+_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
+
+
+async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
+    """Have a client that is not yet connected encrypt, and accept the server only if we trust it.
+
+    Raises Unavailable when the server offers nothing that we take or is not trusted, SettingsError when a file of ours
+    cannot be read.
+    """
+    if settings.username:
+        client.set_user(settings.username)
+        client.set_password(settings.password)
+    if settings.security == "none":
+        return
+    own = _read(Path(settings.cert_file))
+    names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    # A server compares the URI of the certificate with the one we tell (OPC 10000-4, 6.1.3).
+    client.application_uri = next(iter(names.get_values_for_type(x509.UniformResourceIdentifier)), "")
+    endpoints = await client.connect_and_get_server_endpoints()
+    for policy in _POLICIES:
+        for endpoint in endpoints:
+            if (
+                endpoint.SecurityPolicyUri == policy.URI
+                and endpoint.SecurityMode is ua.MessageSecurityMode.SignAndEncrypt
+            ):
+                _check_trust(endpoint.ServerCertificate, Path(settings.trusted), settings.url)
+                await client.set_security(
+                    policy,
+                    CertProperties(own.public_bytes(Encoding.DER), "der"),
+                    CertProperties(settings.key_file, "pem"),
+                    server_certificate=CertProperties(endpoint.ServerCertificate, "der"),
+                )
+                return
+    raise Unavailable(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
+
+
+def _check_trust(der: bytes, trusted: Path, url: str) -> None:
+    certificate = x509.load_der_x509_certificate(der)
+    if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
+        raise Unavailable(f"the certificate of the OPC UA server {url} has expired or is not valid yet")
+    if certificate not in _certificates(trusted):
+        name = certificate.subject.rfc4514_string()
+        raise Unavailable(
+            f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, lay its certificate into {trusted}."
+        )
+
+
+def _certificates(directory: Path) -> Iterator[x509.Certificate]:
+    for path in sorted(directory.glob("*")):
+        if path.suffix.lower() in _SUFFIXES:
+            yield _read(path)
+
+
+def _read(path: Path) -> x509.Certificate:
+    try:
+        content = path.read_bytes()
+        is_pem = b"-----BEGIN" in content
+        return x509.load_pem_x509_certificate(content) if is_pem else x509.load_der_x509_certificate(content)
+    except (OSError, ValueError) as error:
+        raise SettingsError([f"{path}: not a certificate that we can read: {error}"]) from error

@@ -1,0 +1,63 @@
+"""A session is encrypted, and only with a server we trust: against the gateway's own server."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from edge.config import OpcuaEquipmentSettings
+from edge.errors import SettingsError, Unavailable
+from edge.links.opcua import open_client
+from edge.uaserver.certificates import OwnCertificate, renew
+from edge.uaserver.trust import lay
+from tests.uaserver.running import SETTINGS, served
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> OwnCertificate:
+    made = renew(tmp_path / "own", "urn:test:client", ["127.0.0.1"])
+    (tmp_path / "key.pem").write_bytes(made.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "cert.pem").write_bytes(made.certificate.public_bytes(Encoding.PEM))
+    (tmp_path / "trusted").mkdir()
+    return made
+
+
+def settings(url: str, directory: Path) -> OpcuaEquipmentSettings:
+    return OpcuaEquipmentSettings(
+        kind="vision",
+        type_ids=("a",),
+        url=url,
+        cert_file=str(directory / "cert.pem"),
+        key_file=str(directory / "key.pem"),
+        trusted=str(directory / "trusted"),
+    )
+
+
+async def test_who_trusts_each_other_speaks_encrypted(tmp_path: Path, own: OwnCertificate) -> None:
+    pki, clients = tmp_path / "pki", tmp_path / "clients"
+    lay(own.certificate, clients)
+    strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(pki), trusted=str(clients))
+    async with served(strict) as server:
+        (certificate,) = pki.glob("*.der")
+        lay(x509.load_der_x509_certificate(certificate.read_bytes()), tmp_path / "trusted")
+        async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)) as session:
+            assert (await session.find("Machines")).path.endswith(":Machines")
+
+
+@pytest.mark.usefixtures("own")
+async def test_a_server_that_we_do_not_know_is_not_trusted(tmp_path: Path) -> None:
+    strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
+    async with served(strict) as server:
+        with pytest.raises(Unavailable, match="is not trusted"):
+            async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)):
+                pass
+
+
+@pytest.mark.usefixtures("own")
+async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text("not a certificate")
+    with pytest.raises(SettingsError, match=r"cert\.pem: not a certificate"):
+        async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
+            pass
