@@ -10,7 +10,7 @@ from edge.app.charts import show_charts
 from edge.app.feed import show_jobs, show_work_masters
 from edge.app.health import Health
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
-from edge.config import MqttSettings, Settings
+from edge.config import EquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
 from edge.errors import SettingsError
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
@@ -103,12 +103,29 @@ async def _open_equipment(
 ) -> Mapping[str, Equipment]:
     opened = []
     for name, section in settings.southbound.items():
-        if not (section.url or settings.mqtt.url):
-            raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
-        session = health.sessions[name] = await _open_session(stack, settings, name, section.url)
-        equipment = await open_equipment(name, section, session, answers, settings.gateway.scopes, _source(settings))
+        equipment = await _open_one(stack, settings, name, section, answers, health)
         opened.append((equipment, section.type_ids))
     return routes_of(opened)
+
+
+async def _open_one(
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    name: str,
+    section: EquipmentSettings,
+    answers: Answers,
+    health: Health,
+) -> Equipment:
+    scopes = settings.gateway.scopes
+    if isinstance(section, OpcuaEquipmentSettings):
+        # As for the server: asyncua is imported only where it is used.
+        from edge.southbound.vision import open_vision  # noqa: PLC0415
+
+        return await stack.enter_async_context(open_vision(name, section, answers, scopes))
+    if not (section.url or settings.mqtt.url):
+        raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
+    session = health.sessions[name] = await _open_session(stack, settings, name, section.url)
+    return await open_equipment(name, section, session, answers, scopes, _source(settings))
 
 
 async def _open_opcua(

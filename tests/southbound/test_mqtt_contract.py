@@ -12,6 +12,8 @@ from edge.model.cloudevent import CloudEvent, new_id
 from edge.southbound.mqtt import open_equipment
 from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener, RecordingStation
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 class MqttDevice:
     """A device that remembers what it was told as long as it lives, and asks the broker to remember nothing."""

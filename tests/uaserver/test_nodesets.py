@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from edge.errors import SettingsError
 from edge.uaserver import nodesets
-from edge.uaserver.nodesets import NODESETS
+from edge.uaserver.nodesets import NODESETS, SIMULATED
 from tests.uaserver.running import MACHINES, SETTINGS, served
 
 
@@ -23,7 +23,7 @@ def prepared(nodeset_package: Path, tmp_path_factory: pytest.TempPathFactory) ->
     directory = tmp_path_factory.mktemp("nodesets")
     answer = CliRunner().invoke(nodesets.main, ["prepare", str(nodeset_package), str(directory)])
     assert answer.exit_code == 0, answer.output
-    assert answer.output.count("prepared ") == len(NODESETS)
+    assert answer.output.count("prepared ") == len(NODESETS) + len(SIMULATED)
     return directory
 
 
@@ -56,6 +56,7 @@ def test_every_missing_or_foreign_file_is_named(nodeset_package: Path, tmp_path:
     assert f"{NODESETS[1].file} is missing" in answer.output
     assert f"{NODESETS[2].file} is not the file of {nodesets.PACKAGE}" in answer.output
     assert NODESETS[3].file not in answer.output
+    assert all(f"{file} is missing" in answer.output for file in SIMULATED)
     assert "npm pack" in answer.output
     assert not (tmp_path / "prepared").exists()
 

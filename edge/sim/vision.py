@@ -1,0 +1,227 @@
+"""A simulated Machine Vision camera (OPC 40100-1): takes one job after the other, and can be made to fail."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from enum import Enum, IntEnum
+from typing import Any
+
+from asyncua import Node, ua
+
+from edge.links.background import beside
+from edge.sim.opcua_device import OpcuaDevice, open_device
+
+NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
+NODESETS = ("Opc.Ua.MachineVision.NodeSet2.xml",)
+WORK_SECONDS = 0.2
+
+_SYSTEM_TYPE = 1003
+_RESULT_READY = 1024
+_RESULT, _RESULT_ID, _JOB_ID, _RECIPE_ID = 3006, 3021, 3016, 3013
+_ERROR = ua.Variant(1, ua.VariantType.Int32)
+_NO_ERROR = ua.Variant(0, ua.VariantType.Int32)
+
+
+class Fault(Enum):
+    """What goes wrong with the next job."""
+
+    NONE = "none"
+    REFUSED = "refused"
+    """StartSingleJob answers with an error."""
+    SILENT = "silent"
+    """The job never ends."""
+    FAILED = "failed"
+    """The result has the state Failed."""
+    ERROR_STATE = "error-state"
+    """The state machine goes to Error instead of giving a result."""
+
+
+class _ResultState(IntEnum):
+    COMPLETED = 1
+    FAILED = 4
+
+
+@asynccontextmanager
+async def open_vision(
+    name: str = "camera", *, port: int = 0, delay: float | None = WORK_SECONDS, content: Sequence[Any] = (True,)
+) -> AsyncIterator["VisionCamera"]:
+    """Serve a camera that ends each job after `delay` seconds, or by hand without one; `content` is what it finds."""
+    async with open_device(name, NODESETS, port) as device:
+        index = await device.server.get_namespace_index(NAMESPACE_URI)
+        system = await device.server.nodes.objects.add_object(
+            device.index, name, objecttype=ua.NodeId(_SYSTEM_TYPE, index)
+        )
+        camera = VisionCamera(device, index, system, delay, content)
+        await camera.begin()
+        async with beside(camera.run(), f"vision {name}"):
+            yield camera
+
+
+class VisionCamera:
+    """What the camera has seen: `begun` and `stopped` jobs by their MeasId, in order; `fault` is what goes wrong."""
+
+    def __init__(
+        self, device: OpcuaDevice, index: int, system: Node, delay: float | None, content: Sequence[Any]
+    ) -> None:
+        self.device = device
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self.recipes: list[str] = []
+        self.fault = Fault.NONE
+        self._index = index
+        self._system = system
+        self._delay = delay
+        self._content = content
+        self._numbers = itertools.count(1)
+        self._job: dict[str, Any] | None = None
+        self._results: list[dict[str, Any]] = []
+        self._started: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def begin(self) -> None:
+        """Link the methods, and be Preoperational."""
+        machine, automatic = await self._machines()
+        await self.device.link(machine, {"Reset": self._reset, "SelectModeAutomatic": self._select_automatic})
+        await self.device.link(
+            automatic, {"StartSingleJob": self._start_single_job, "Stop": self._stop, "Abort": self._stop}
+        )
+        recipes = await self._system.get_child(f"{self._index}:RecipeManagement")
+        await self.device.link(recipes, {"PrepareRecipe": self._prepare_recipe})
+        results = await self._system.get_child(f"{self._index}:ResultManagement")
+        await self.device.link(
+            results, {"GetResultById": self._get_result_by_id, "GetResultListFiltered": self._get_result_list}
+        )
+        await self._show("Preoperational", None)
+
+    async def run(self) -> None:
+        """End each job when its time has come."""
+        while True:
+            job = await self._started.get()
+            if self._delay is None or self.fault is Fault.SILENT:
+                continue
+            await asyncio.sleep(self._delay)
+            if job is not self._job:
+                continue
+            match self.fault:
+                case Fault.ERROR_STATE:
+                    await self.break_down()
+                case Fault.FAILED:
+                    await self.end_job(_ResultState.FAILED)
+                case _:
+                    await self.end_job()
+
+    async def end_job(self, state: int = _ResultState.COMPLETED) -> None:
+        """Give the result of the job at hand."""
+        job, self._job = self._job, None
+        if job is None:
+            return
+        self._results.append(
+            {
+                "ResultId": {"Id": f"R{next(self._numbers)}"},
+                "IsPartial": False,
+                "IsSimulated": True,
+                "ResultState": int(state),
+                **job,
+                "CreationTime": datetime.now(UTC).replace(tzinfo=None),
+                "ResultContent": [ua.Variant(each) for each in self._content],
+            }
+        )
+        await self._show("Operational", "Ready")
+        await self.tell_result()
+
+    async def tell_result(self) -> None:
+        """Tell the last result, again if it was told before."""
+        data_type = self.device.server.get_node(ua.NodeId(_RESULT, self._index))
+        definition = await data_type.read_data_type_definition()
+        given = {name: value for name, value in self._results[-1].items() if name != "ResultContent"}
+        fields = {
+            field.Name: await self.device.structures.variant(field.DataType, given[field.Name])
+            for field in definition.Fields
+            if field.Name in given
+        }
+        content = ua.Variant(self._results[-1]["ResultContent"], ua.VariantType.Variant, is_array=True)
+        await self.device.tell(ua.NodeId(_RESULT_READY, self._index), fields | {"ResultContent": content})
+
+    async def break_down(self) -> None:
+        """Go to the state Error; the job at hand is lost."""
+        self._job = None
+        await self._show("Error", None)
+
+    async def forget(self) -> None:
+        """Be as after a power cut."""
+        self._job = None
+        self._results.clear()
+        await self._show("Preoperational", None)
+
+    async def _reset(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        await self.forget()
+        return [_NO_ERROR]
+
+    async def _select_automatic(self, _: ua.NodeId) -> list[ua.Variant]:
+        if await self._state() != "Preoperational":
+            return [_ERROR]
+        await self._show("Operational", "Initialized")
+        return [_NO_ERROR]
+
+    async def _prepare_recipe(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        external, _internal = await self.device.plain(arguments)
+        if await self._state() != "Operational":
+            return [await self._id(_RECIPE_ID, None), ua.Variant(Value=False), _ERROR]
+        self.recipes.append(external["Id"])
+        await self._show("Operational", "Ready")
+        return [await self._id(_RECIPE_ID, external["Id"]), ua.Variant(Value=True), _NO_ERROR]
+
+    async def _start_single_job(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        meas_id, part_id, recipe_id, *_others = await self.device.plain(arguments)
+        _, automatic = await self._machines()
+        if await _text(automatic) != "Ready" or self.fault is Fault.REFUSED:
+            return [await self._id(_JOB_ID, None), _ERROR]
+        job_id = f"V{next(self._numbers)}"
+        self._job = {"JobId": {"Id": job_id}, "MeasId": meas_id, "PartId": part_id, "ExternalRecipeId": recipe_id}
+        self.begun.append(meas_id["Id"])
+        await self._show("Operational", "SingleExecution")
+        self._started.put_nowait(self._job)
+        return [await self._id(_JOB_ID, job_id), _NO_ERROR]
+
+    async def _stop(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        job, self._job = self._job, None
+        if job is None:
+            return [_ERROR]
+        self.stopped.append(job["MeasId"]["Id"])
+        await self._show("Operational", "Ready")
+        return [_NO_ERROR]
+
+    async def _get_result_by_id(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        result_id, _timeout = await self.device.plain(arguments)
+        found = [each for each in self._results if each["ResultId"] == result_id]
+        result = await self.device.structures.variant(ua.NodeId(_RESULT, self._index), found[0] if found else None)
+        return [ua.Variant(0, ua.VariantType.UInt32), result, _NO_ERROR if found else _ERROR]
+
+    async def _get_result_list(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _state, meas_id, *_others = await self.device.plain(arguments)
+        found = [each for each in self._results if each["MeasId"]["Id"] == meas_id["Id"]]
+        results = await self.device.structures.variant(ua.NodeId(_RESULT, self._index), found, is_array=True)
+        count, handle = ua.Variant(len(found), ua.VariantType.UInt32), ua.Variant(0, ua.VariantType.UInt32)
+        return [ua.Variant(Value=True), count, handle, results, _NO_ERROR]
+
+    async def _id(self, data_type: int, text: str | None) -> ua.Variant:
+        return await self.device.structures.variant(ua.NodeId(data_type, self._index), {"Id": text})
+
+    async def _machines(self) -> tuple[Node, Node]:
+        machine = await self._system.get_child(f"{self._index}:VisionStateMachine")
+        return machine, await machine.get_child(f"{self._index}:AutomaticModeStateMachine")
+
+    async def _state(self) -> str:
+        return await _text((await self._machines())[0])
+
+    async def _show(self, state: str, mode: str | None) -> None:
+        for machine, text in zip(await self._machines(), (state, mode), strict=True):
+            current = await machine.get_child("0:CurrentState")
+            await current.write_value(ua.LocalizedText(text, "en"))
+
+
+async def _text(machine: Node) -> str:
+    current = await machine.get_child("0:CurrentState")
+    value = await current.read_value()
+    return value.Text or ""

@@ -1,0 +1,23 @@
+"""A simulated OPC UA device can be unplugged, and says what it lacks."""
+
+import pytest
+
+from edge.errors import SettingsError, Unavailable
+from edge.links.opcua import open_client
+from edge.sim.opcua_device import open_device
+
+
+async def test_an_unplugged_device_cannot_be_reached_until_it_is_plugged_in_again() -> None:
+    async with open_device("device", ()) as device:
+        async with device.unplugged():
+            with pytest.raises(Unavailable):
+                async with open_client(device.url):
+                    pass
+        async with open_client(device.url) as session:
+            assert (await session.find("Server")).path == "/0:Objects/0:Server"
+
+
+async def test_a_node_set_that_was_not_prepared_is_named() -> None:
+    with pytest.raises(SettingsError, match="Nowhere"):
+        async with open_device("device", ("Nowhere.xml",)):
+            pass

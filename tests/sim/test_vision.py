@@ -1,0 +1,80 @@
+"""The simulated camera as any OPC UA client sees it, and its faults."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from edge.links.opcua import Node, Session, TypeName, open_client
+from edge.sim.vision import NAMESPACE_URI, Fault, VisionCamera, open_vision
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def camera() -> AsyncIterator[VisionCamera]:
+    async with open_vision(delay=0.0) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(camera: VisionCamera) -> AsyncIterator[Session]:
+    async with open_client(camera.device.url) as opened:
+        yield opened
+
+
+async def machine(session: Session) -> Node:
+    (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
+    return (await session.children(system))["VisionStateMachine"]
+
+
+async def state(session: Session) -> str:
+    text: str = await session.read((await session.children(await machine(session)))["CurrentState"])
+    return text
+
+
+async def started(camera: VisionCamera, session: Session, fault: Fault) -> list[object]:
+    """Start a job from the beginning; give what StartSingleJob answers."""
+    await camera.forget()
+    camera.fault = fault
+    at = await machine(session)
+    assert await session.call(at, "SelectModeAutomatic") == [0]
+    (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
+    recipes = (await session.children(system))["RecipeManagement"]
+    prepared = await session.call(recipes, "PrepareRecipe", {"Id": "P1"})
+    assert prepared == [{"Id": "P1"}, True, 0]
+    automatic = (await session.children(at))["AutomaticModeStateMachine"]
+    return await session.call(automatic, "StartSingleJob", {"Id": "M1"}, {"Id": "SN-7"}, {"Id": "P1"})
+
+
+async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera, session: Session) -> None:
+    job, error = await started(camera, session, Fault.NONE)
+    assert error == 0
+    (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
+    results = (await session.children(system))["ResultManagement"]
+    nothing = (None,) * 7
+    while True:
+        _, count, _, found, _ = await session.call(
+            results, "GetResultListFiltered", 0, {"Id": "M1"}, *nothing, 1, 0, 1000
+        )
+        if count:
+            break
+    (result,) = found
+    assert (result["JobId"], result["PartId"], result["ResultState"]) == (job, {"Id": "SN-7"}, 1)
+    _, same, _ = await session.call(results, "GetResultById", result["ResultId"], 1000)
+    assert same == result
+    assert result["ResultContent"] == [True]
+
+
+async def test_a_job_may_be_refused(camera: VisionCamera, session: Session) -> None:
+    _, error = await started(camera, session, Fault.REFUSED)
+    assert error == 1
+
+
+async def test_a_job_may_break_the_camera(camera: VisionCamera, session: Session) -> None:
+    await started(camera, session, Fault.ERROR_STATE)
+    while await state(session) != "Error":
+        pass
+    assert await session.call(await machine(session), "SelectModeAutomatic") == [1]
+    assert await session.call(await machine(session), "Reset", 0, "") == [0]
+    assert await state(session) == "Preoperational"

@@ -1,0 +1,121 @@
+"""Commands to a device behind an OPC UA server wait for their turn and for its connection."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from edge.config import OpcuaEquipmentSettings
+from edge.errors import Refused, Unavailable
+from edge.links.opcua import Session
+from edge.sim.opcua_device import OpcuaDevice, open_device
+from edge.southbound.opcua import Device, Happening, OpcuaEquipment, open_opcua_equipment
+from edge.station.equipment import Command, EquipmentAnswer
+from tests.conftest import WaitUntil
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Scripted:
+    """A device that does what a test tells it, command by command."""
+
+    def __init__(self) -> None:
+        self.begun: list[Command] = []
+        self.stopped: list[Command] = []
+        self.outcomes: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def take(self, happening: Happening) -> None:
+        """Nothing happens here."""
+
+    async def perform(self, command: Command) -> Any:
+        self.begun.append(command)
+        outcome = await self.outcomes.get()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def stop(self, command: Command) -> None:
+        self.stopped.append(command)
+
+    @asynccontextmanager
+    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        async with session.watch(None, (), {}) as happenings:
+            yield self, happenings
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[OpcuaDevice]:
+    async with open_device("device", ()) as running:
+        yield running
+
+
+@asynccontextmanager
+async def equipped(server: OpcuaDevice, station: RecordingStation, device: Scripted) -> AsyncIterator[OpcuaEquipment]:
+    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=server.url, security="none")
+    async with open_opcua_equipment("device", settings, station, SCOPES, device.opening) as equipment:
+        yield equipment
+
+
+async def test_nothing_is_taken_in_without_a_connection(server: OpcuaDevice) -> None:
+    async with server.unplugged(), equipped(server, RecordingStation(), Scripted()) as equipment:
+        for call in (equipment.send, equipment.stop):
+            with pytest.raises(Unavailable, match="is not connected"):
+                await call(WORK)
+
+
+async def test_commands_are_done_one_after_the_other(server: OpcuaDevice, wait_until: WaitUntil) -> None:
+    station, device = RecordingStation(), Scripted()
+    async with equipped(server, station, device) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await equipment.send(WORK)
+        await equipment.send(NEXT)
+        await wait_until(lambda: device.begun)
+        device.outcomes.put_nowait({"torque": 85.2})
+        await wait_until(lambda: len(device.begun) == 2)
+        device.outcomes.put_nowait(Refused("device", "the spindle is jammed"))
+        await wait_until(lambda: len(station.answers) == 2)
+    assert station.answers == [
+        EquipmentAnswer(WORK.command_id, {"torque": 85.2}),
+        EquipmentAnswer(NEXT.command_id, error="the spindle is jammed"),
+    ]
+
+
+async def test_a_command_that_waits_can_be_taken_back(server: OpcuaDevice, wait_until: WaitUntil) -> None:
+    device = Scripted()
+    async with equipped(server, RecordingStation(), device) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await equipment.send(WORK)
+        await equipment.send(NEXT)
+        await wait_until(lambda: device.begun)
+        await equipment.stop(NEXT)
+        await equipment.stop(WORK)
+    assert (device.begun, device.stopped) == ([WORK], [WORK])
+
+
+async def test_what_the_station_still_waits_for_is_taken_up_at_the_start(
+    server: OpcuaDevice, wait_until: WaitUntil
+) -> None:
+    station, device = RecordingStation(), Scripted()
+    station.unanswered = [WORK]
+    async with equipped(server, station, device):
+        device.outcomes.put_nowait({})
+        await wait_until(lambda: station.answers)
+    assert device.begun == [WORK]
+
+
+async def test_a_command_that_met_a_lost_connection_is_done_on_the_next(
+    server: OpcuaDevice, wait_until: WaitUntil
+) -> None:
+    station, device = RecordingStation(), Scripted()
+    async with equipped(server, station, device) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await equipment.send(WORK)
+        station.unanswered = [WORK]
+        device.outcomes.put_nowait(Unavailable("the connection is lost"))
+        device.outcomes.put_nowait({})
+        await wait_until(lambda: station.answers)
+    assert device.begun == [WORK, WORK]

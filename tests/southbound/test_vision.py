@@ -1,0 +1,143 @@
+"""A Machine Vision camera keeps the contract and brings what it found, whatever goes wrong with it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from edge.config import OpcuaEquipmentSettings
+from edge.sim.vision import Fault, VisionCamera
+from edge.sim.vision import open_vision as open_camera
+from edge.southbound.vision import open_vision
+from edge.station.equipment import EquipmentAnswer
+from tests.conftest import WaitUntil
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class ByHand:
+    """The simulated camera in the hands of a test."""
+
+    def __init__(self, camera: VisionCamera) -> None:
+        self.camera = camera
+
+    @property
+    def begun(self) -> list[str]:
+        return self.camera.begun
+
+    @property
+    def stopped(self) -> list[str]:
+        return self.camera.stopped
+
+    async def finish(self) -> None:
+        await self.camera.end_job()
+
+    async def fail(self, reason: str) -> None:
+        await self.camera.break_down()
+
+    async def say_again(self) -> None:
+        await self.camera.tell_result()
+
+    @asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        async with self.cut_off():
+            await self.camera.forget()
+            yield
+
+    @asynccontextmanager
+    async def cut_off(self) -> AsyncIterator[None]:
+        async with self.camera.device.unplugged():
+            yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def camera() -> AsyncIterator[VisionCamera]:
+    async with open_camera(delay=None, content=(True, 3)) as running:
+        yield running
+
+
+@pytest.fixture
+def opener(camera: VisionCamera, wait_until: WaitUntil) -> Opener:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Bench]:
+        await camera.forget()
+        camera.begun.clear()
+        camera.stopped.clear()
+        camera.fault = Fault.NONE
+        settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
+        station = RecordingStation()
+        async with open_vision("camera", settings, station, SCOPES) as equipment:
+            await wait_until(lambda: equipment.connected)
+            yield Bench(equipment, station, ByHand(camera))
+
+    return opened
+
+
+class TestVisionContract(Contract):
+    failure = "the camera went into the state Error"
+
+
+async def test_a_result_is_plain_json(opener: Opener, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(replace(WORK, parameters={"recipe_id": "P1", "part_id": "SN-7"}))
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    data = bench.station.answers[0].data
+    assert {name: data[name] for name in ("result_state", "part_id", "recipe_id", "meas_id", "content")} == {
+        "result_state": "Completed",
+        "part_id": "SN-7",
+        "recipe_id": "P1",
+        "meas_id": WORK.command_id,
+        "content": [True, 3],
+    }
+    assert msgspec.json.encode(data)
+
+
+async def test_a_camera_in_error_is_reset_first(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        await camera.break_down()
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].error is None
+
+
+async def test_a_job_that_the_camera_refuses_fails(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        camera.fault = Fault.REFUSED
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers == [EquipmentAnswer(WORK.command_id, error="StartSingleJob: the camera says error 1")]
+
+
+async def test_a_result_that_failed_fails_the_command(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await camera.end_job(4)
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].error == "the result has the state Failed"
+
+
+async def test_a_gateway_that_was_started_anew_finds_the_result(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+    await camera.end_job()
+    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
+    station = RecordingStation()
+    station.unanswered = [WORK]
+    async with open_vision("camera", settings, station, SCOPES):
+        await wait_until(lambda: station.answers)
+    assert station.answers[0].data["meas_id"] == WORK.command_id
+    assert len(camera.begun) == 1
