@@ -1,7 +1,7 @@
 """Examines the store: whether it answers, keeps what it is given, has room, and how fast it is."""
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from edge.config import RedisSettings
@@ -9,6 +9,7 @@ from edge.errors import EdgeError
 from edge.store.client import Store, open_store
 from edge.store.fitness import Memory
 from edge.store.runs import active_jobs
+from edge.store.snapshot import present
 from edge.upkeep.finding import Finding, failing, ok, warning
 
 _PINGS = 20
@@ -29,9 +30,16 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[Finding]:
         told: Mapping[str, Any] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(told)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
+        yield _gateways(await present(store))
         yield await _durability(store, told)
         yield _room(Memory(int(told["used_memory"]), int(told["maxmemory"])))
         yield await _speed(store)
+
+
+def _gateways(there: Sequence[str]) -> Finding:
+    if there:
+        return ok("gateway", f"at work: {', '.join(there)}")
+    return warning("gateway", "none works on this store", "Start it: systemctl start microdcs-edge")
 
 
 def _server(told: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.store.client import open_store
 from edge.upkeep.finding import Finding, Level
 from edge.upkeep.store_check import examine_store
 from tests.store.servers import own_server
@@ -22,8 +23,13 @@ async def on(directory: Path, *options: str, durability: str = "any") -> dict[st
 
 
 async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
-    found = await on(tmp_path, "--maxmemory", "64mb")
-    assert [each.level for each in found.values()] == [Level.OK] * 4
+    async with own_server(tmp_path, "--maxmemory", "64mb") as server:
+        settings = RedisSettings(url=server.url)
+        async with open_store(settings, "edge") as store:
+            await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
+        found = await examined(settings)
+    assert [each.level for each in found.values()] == [Level.OK] * 5
+    assert found["gateway"].found == "at work: edge"
     assert found["store"].found.startswith("Valkey 9")
     assert "appendfsync always" in found["store durability"].found
     assert "of 64 MiB" in found["store memory"].found
@@ -35,6 +41,7 @@ async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
         (("--appendonly", "no"), "store durability", "does not write down each change"),
         (("--appendfsync", "no"), "store durability", "leaves it to the system"),
         ((), "store memory", "without a limit"),
+        ((), "gateway", "none works on this store"),
     ],
 )
 async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
