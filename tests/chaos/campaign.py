@@ -125,11 +125,13 @@ class Life:
         return "gateway"
 
     async def strike(self) -> None:
-        """Kill it now."""
-        if self._gateway and not self._dead.is_set():
+        """Kill it now; again if it was just being started."""
+        while self._gateway:
             with contextlib.suppress(ProcessLookupError):
                 self._gateway.send(signal.SIGKILL)
-        await self._dead.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._dead.wait(), 0.5)
+                return
 
     async def stop(self) -> None:
         """End it in order."""
