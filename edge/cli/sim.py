@@ -14,7 +14,7 @@ _prefix = click.option("--prefix", default="app/equipment", show_default=True, h
 def sim() -> None:
     """Run simulated equipment against a broker.
 
-    It works until it is told to stop, by Ctrl-C or SIGTERM.
+    It works until it is told to stop, by Ctrl-C or SIGTERM. The camera `vision` needs no broker.
     """
 
 
@@ -64,6 +64,32 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
             open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
         ):
             await _until_stopped(f"camera {name} offers results on {device.topic}/events")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim vision --port 4850 --fault error-state")
+@click.option("--name", default="camera", show_default=True, help="The BrowseName of its vision system.")
+@click.option("--port", default=4850, show_default=True, help="Where it listens, on this host only.")
+@click.option("--delay", default=0.2, show_default=True, help="How long a job takes, in seconds.")
+@click.option(
+    "--fault",
+    type=click.Choice(["none", "refused", "silent", "failed", "error-state"]),
+    default="none",
+    show_default=True,
+    help="What goes wrong with every job.",
+)
+def vision(name: str, port: int, delay: float, fault: str) -> None:
+    """Run a Machine Vision camera (OPC 40100-1), an OPC UA server without security.
+
+    It takes one job after the other, and ends each after a delay with a result whose content is true.
+    """
+    from edge.sim.vision import Fault, open_vision
+
+    async def run() -> None:
+        async with open_vision(name, port=port, delay=delay) as camera:
+            camera.fault = Fault(fault)
+            await _until_stopped(f"vision {name} takes jobs at {camera.device.url}")
 
     asyncio.run(run())
 

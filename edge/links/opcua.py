@@ -17,7 +17,9 @@ from edge.links.opcua_structure import Structures
 _REQUEST_SECONDS = 4.0
 # How long the server keeps a session whose client is gone.
 _SESSION_SECONDS = 60
-_KEEP_ALIVE_SECONDS = 2.0
+# Many servers serve a connection one request after the other: a method that takes its time must not look like death.
+# The end of a connection shows at once anyway; this is for a network that has gone silent.
+_KEEP_ALIVE_SECONDS = 10.0
 _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
 

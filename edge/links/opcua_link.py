@@ -10,6 +10,8 @@ from edge.errors import Refused, Unavailable
 from edge.links.backoff import delay
 from edge.links.opcua import Session, open_client
 
+# A device may take that long for one method.
+REQUEST_SECONDS = 30.0
 RECONNECT_SECONDS = (0.1, 5.0)
 # A connection that lasted this long was a good one: the next attempt starts with the shortest delay again.
 STABLE_SECONDS = 5.0
@@ -30,11 +32,11 @@ async def keep_connected(settings: OpcuaEquipmentSettings, work: Callable[[Sessi
     while True:
         began = loop.time()
         try:
-            async with open_client(settings.url, settings=settings) as session:
+            async with open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS) as session:
                 await work(session)
         except (Unavailable, Refused) as error:
             if error.message != last:
-                _log.warning("OPC UA server not served by, trying on", url=settings.url, reason=error.message)
+                _log.warning("OPC UA equipment not connected, trying on", url=settings.url, reason=error.message)
             last = error.message
         attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
         await asyncio.sleep(delay(attempt, *RECONNECT_SECONDS))

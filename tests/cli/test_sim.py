@@ -22,12 +22,20 @@ START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
 async def test_a_simulator_says_when_it_is_ready_and_ends_when_told(
     broker: LocalBroker, unique: str, device: str, ready: str
 ) -> None:
-    arguments = (device, "--url", broker.url, "--name", "d", "--prefix", unique)
+    await runs(ready.format(unique), device, "--url", broker.url, "--name", "d", "--prefix", unique)
+
+
+async def test_a_camera_over_opc_ua_says_where_it_is() -> None:
+    await runs("vision eye takes jobs at opc.tcp://127.0.0.1:", "vision", "--name", "eye", "--port", "0")
+
+
+async def runs(ready: str, *arguments: str) -> None:
+    """Start a simulator, wait until it says that it is ready, and end it."""
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", START, *arguments, stdout=PIPE)
     assert process.stdout is not None
     try:
         async with asyncio.timeout(20):
-            while ready.format(unique) not in (line := (await process.stdout.readline()).decode()):
+            while ready not in (line := (await process.stdout.readline()).decode()):
                 assert line, "it ended before it was ready"
             process.send_signal(signal.SIGTERM)
             await process.stdout.read()
