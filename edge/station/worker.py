@@ -1,6 +1,7 @@
 """Takes work off the streams and performs it, many jobs side by side; what is done is acknowledged by its commit."""
 
 import asyncio
+import contextlib
 from typing import assert_never
 
 import structlog
@@ -19,6 +20,8 @@ logger = structlog.get_logger(__name__)
 
 _AT_A_TIME = 100
 _STORE_RETRY_S = 1.0
+_BEAT_S = 5.0
+"""How often a worker that has its hands full tells that it goes on."""
 
 
 class Worker:
@@ -76,7 +79,11 @@ class Worker:
             tasks.create_task(self._do(asked), name=f"work {asked.entry_id} of {asked.scope}")
             while len(self._in_hand) >= _AT_A_TIME:
                 self._room.clear()
-                await self._room.wait()
+                # While the store is away nothing in hand gets done: who waits for that does not hang.
+                self._store.heartbeat.beat()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_BEAT_S):
+                        await self._room.wait()
 
     async def _do(self, asked: Work | Unreadable) -> None:
         tries = 1

@@ -8,9 +8,13 @@ from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.job_state import Cause, JobState, SubState
 from edge.sfc.signal import Phase
+from edge.station import worker
 from edge.station.equipment import Command
-from edge.store import jobs, runs
+from edge.station.start import Starter
+from edge.station.worker import Worker
+from edge.store import heartbeat, jobs, runs
 from edge.store.client import open_store
+from edge.store.work import Work
 from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,
@@ -242,3 +246,28 @@ async def test_a_command_is_sent_that_a_visitor_of_the_store_asked_for_since_we_
         await plant.answer(tool.commands[0])
         await visitor.ask(Cause.RESUME, "J1")
         await until_true(lambda: tool.told() == ["a", "b"])
+
+
+class StuckStarter(Starter):
+    """A starter that comes to no end, as while the store is away."""
+
+    stuck = False
+
+    async def start(self, asked: Work) -> None:
+        self.stuck = True
+        await asyncio.Event().wait()
+
+
+async def test_a_worker_with_its_hands_full_is_not_taken_for_one_that_hangs(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_AT_A_TIME", 1)
+    monkeypatch.setattr(worker, "_BEAT_S", 0.01)
+    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
+    plant.store.heartbeat.expect(["worker"])
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    starter = StuckStarter(plant.store, plant.runs, plant.dispatch)
+    async with beside(Worker(plant.store, (SCOPE,), plant.runs, starter).run(), "worker"):
+        await until_true(lambda: starter.stuck)
+        await asyncio.sleep(0.4)
+        assert plant.store.heartbeat.silent() == []
