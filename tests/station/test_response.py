@@ -1,5 +1,7 @@
 """The response of a job says what became of it and of each of its actions."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -64,7 +66,7 @@ async def test_results_of_any_shape_become_data_and_are_read_back(plant: Plant, 
     assert data["text"].value == 'say "hi"'
 
 
-async def response_to(plant: Plant, tool: FakeEquipment, result: object, **fields: object) -> JobResponse:
+async def response_to(plant: Plant, tool: FakeEquipment, result: object, **fields: Any) -> JobResponse:
     """Give the response of a job of one action that was answered with a result."""
     await plant.teach("measuring", linear(action("a", "one", **fields)))
     async with plant.at_work():
