@@ -5,6 +5,7 @@ Later sources win, key by key: the given file, `conf.d/*.toml` beside it, then t
 """
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +42,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
-    draft.read_password_files(environ)
+    draft.read_password_files(_main(path, environ).parent, environ)
     settings = draft.build()
     problems = [*draft.problems, *_contradictions(settings)]
     if problems:
@@ -51,10 +52,22 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
 
 def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
     """Names the files to read, the main one first; one that was asked for has to exist."""
-    main = path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
+    main = _main(path, environ)
     if path and not path.exists():
         problems.append(f"{path}: there is no such file")
     return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
+
+
+def _main(path: Path | None, environ: Mapping[str, str]) -> Path:
+    return path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
+
+
+def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
+    """Finds the file of a password: systemd's credential, or for root, who is not the service, what that is made of."""
+    if credentials := environ.get("CREDENTIALS_DIRECTORY"):
+        return Path(credentials, name)
+    source = directory / "passwords" / name.removeprefix("password_")
+    return source if name.startswith("password_") and os.access(source, os.R_OK) else Path(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +138,16 @@ class _Draft:
             meant = f"EDGE_{section}__{key}".upper()
             self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
 
-    def read_password_files(self, environ: Mapping[str, str]) -> None:
-        """Takes passwords from their files; a missing file shows when its section is built."""
+    def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
+        """Takes passwords from their files; a missing file shows when its section is built.
+
+        `directory` is that of the settings.
+        """
         for section in ("redis", "mqtt"):
             given = self._given.get(section, {})
             match given.get("password_file"):
                 case _Given(origin=origin, written=str(name)) if name:
-                    file = Path(environ.get("CREDENTIALS_DIRECTORY", ""), name)
+                    file = _credential(name, directory, environ)
                     given["password_file"] = _Given(origin, str(file))
                     if "password" in given:
                         both = f"give this or {section}.password, not both"
