@@ -77,13 +77,14 @@ async def test_after_a_restart_events_come_again_although_the_indexes_changed(wa
     assert tools == ["/0:Objects/3:Tool", "/0:Objects/2:Tool"]
 
 
-async def test_work_that_cannot_be_done_is_tried_again(wait_until: WaitUntil) -> None:
+@pytest.mark.parametrize("failure", [Refused("unknown_node", "it is not ready yet"), KeyError("JobId")])
+async def test_work_that_cannot_be_done_is_tried_again(wait_until: WaitUntil, failure: Exception) -> None:
     port = free_port()
     tried: list[str] = []
 
     async def work(session: Session) -> None:
         tried.append(session.url)
-        raise Refused("unknown_node", "it is not ready yet")
+        raise failure
 
     async with vendor(port, (NAMESPACE_URI,)), beside(keep_connected(settings(port), work), "link"):
         await wait_until(lambda: len(tried) > 1)
