@@ -31,10 +31,10 @@ VARIABLES: dict[str, object] = {
     "gateway_repository_key": str(FOLDER / "shared/repo/microdcs-edge.asc"),
     "gateway_settings": {
         "gateway": {"name": "station-1", "scopes": ["left", "right"]},
-        "mqtt": {"username": "edge", "password": PASSWORD},
+        "mqtt": {"username": "edge", "password_file": "password_mqtt"},
         "southbound": {"wrench": {"type_ids": ["com.example.station.tighten.v1"]}},
     },
-    "gateway_passwords": {"other": PASSWORD},
+    "gateway_passwords": {"mqtt": PASSWORD},
     "gateway_users": [{"name": "alice", "role": "operator", "password": "correct horse battery"}],
     "gateway_broker_users": [{"name": "edge", "password": PASSWORD}],
     "gateway_redis_maxmemory": "128mb",
@@ -139,13 +139,13 @@ async def test_board_firewall_and_backup_are_set_up(machine: Machine) -> None:
 
 
 async def test_passwords_are_for_root_and_the_gateway_only(machine: Machine) -> None:
-    assert await machine.run("stat -c '%a %U' /etc/microdcs-edge/passwords/other") == "600 root"
+    assert await machine.run("stat -c '%a %U' /etc/microdcs-edge/passwords/mqtt") == "600 root"
     assert await machine.run("stat -c '%a %U %G' /etc/microdcs-edge/conf.d/50-site.toml") == "640 root microdcs-edge"
 
 
 async def test_the_user_may_log_in(machine: Machine) -> None:
-    listed = json.loads(await machine.run("edge opcua list --json"))
-    assert listed["users"] == [{"name": "alice", "role": "operator"}]
+    assert (await machine.run("cat /etc/microdcs-edge/opcua-users")).startswith("alice:operator:")
+    assert await machine.run("stat -c '%a %G' /etc/microdcs-edge/opcua-users") == "640 microdcs-edge"
 
 
 async def test_the_second_time_nothing_changes(machine: Machine) -> None:
