@@ -14,6 +14,7 @@ from edge.station.runs import Clock, Progress
 from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.commit import Commit
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
@@ -71,12 +72,14 @@ class Publisher:
                 await asyncio.sleep(_RETRY_S)
 
     async def _publish(self, change: Change) -> None:
-        async with self._retained.alone:
-            job, response = await look_up(self._store, change)
+        async with self._retained.alone():
+            found = await look_up(self._store, change)
             # A broker that came back without what it had must hear that before it hears of this change.
             await self._retained.check()
-            await self._tell(change, job, response)
-            noted = await self._retained.put(change.scope, change.job_order_id, job, response)
+            noted = Commit()
+            if found:
+                await self._tell(change, *found)
+                noted = await self._retained.put(change.scope, change.job_order_id, *found)
             await changes.save_cursor(self._store, change, noted)
         self._retained.note(change)
 
@@ -87,7 +90,8 @@ class Publisher:
     async def _retell(self, scope: str, position: str) -> None:
         """Tell again what was told after a position, under the same ids: the broker may have lost some of it."""
         async for change in changes.between(self._store, scope, position, await self._position(scope)):
-            await self._tell(change, *await look_up(self._store, change))
+            if found := await look_up(self._store, change):
+                await self._tell(change, *found)
 
     async def _position(self, scope: str) -> str:
         return (await changes.cursors(self._store, [scope]))[scope]

@@ -6,7 +6,8 @@ It may have lost status events too: the index says up to which change they were 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -35,6 +36,8 @@ INDEX_EVERY_S = 0.05
 _INDEX_BYTES_PER_S = 2_000_000
 """An index of very many jobs is published less often, or it would be all that the line carries."""
 _RETRY_S = 1.0
+_BEAT_S = 5.0
+"""How often who waits for the other tells that he goes on."""
 _POSITION = "position"
 """The CloudEvents extension of an index that names the last change which was told before it."""
 _NOTHING = (0, BEGINNING)
@@ -57,8 +60,7 @@ class Retained:
         clock: Clock,
         retell: Retell,
     ) -> None:
-        self.alone = asyncio.Lock()
-        """Held from reading a job to publishing it, so that nobody publishes later what they have read before."""
+        self._lock = asyncio.Lock()
         self._store = store
         self._session = session
         self._source = source
@@ -73,6 +75,23 @@ class Retained:
         self._checked = 0
         self._awake = asyncio.Event()
         session.watchers.append(self._watch)
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Hold from reading a job to publishing it, so that nobody publishes later what they have read before."""
+        while not await self._is_held():
+            # A broker that is told very much again keeps the other waiting for long: that one does not hang.
+            self._store.heartbeat.beat()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    async def _is_held(self) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_BEAT_S):
+                return await self._lock.acquire()
+        return False
 
     def forget(self) -> None:
         """Let go of what is known: another instance may have published since."""
@@ -94,7 +113,7 @@ class Retained:
     async def put(self, scope: str, job_order_id: str, job: Job | None, response: JobResponse | None) -> Commit:
         """Publish the topics of a job, or empty them; give what is to be noted of that in the store.
 
-        The caller holds `alone`. Raises Unavailable when the broker is gone.
+        The caller is `alone`. Raises Unavailable when the broker is gone.
         """
         order_topic, result_topic = (
             each(job_order_id) for each in (self._topics[scope].order, self._topics[scope].result)
@@ -125,7 +144,7 @@ class Retained:
             try:
                 await self._sleep()
                 self._awake.clear()
-                async with self.alone:
+                async with self.alone():
                     await self.check()
                 for scope in tuple(self._lost):
                     await self._renew(scope)
@@ -150,7 +169,7 @@ class Retained:
     async def check(self) -> None:
         """Find out, once on each connection and before anything else is published there, what the broker has lost.
 
-        The caller holds `alone`. Raises Unavailable when the broker or the store is gone.
+        The caller is `alone`. Raises Unavailable when the broker or the store is gone.
         """
         connection = self._session.connections
         if connection == self._checked:
@@ -175,12 +194,21 @@ class Retained:
     async def _renew(self, scope: str) -> None:
         known = await changes.shown_jobs(self._store, scope)
         for job_id in dict.fromkeys((*await jobs.list_ids(self._store, scope), *known)):
-            async with self.alone:
-                job = await jobs.load(self._store, job_id)
-                response = await jobs.load_response(self._store, job) if job else None
-                await self._store.commit(await self.put(scope, job_id, job, response))
+            try:
+                await self._put_again(scope, job_id)
+            except Unavailable:
+                raise
+            except Exception:
+                # One job that nobody can read must not keep the topics of the others from coming back.
+                logger.exception("topics of a job are not published again", scope=scope, job=job_id)
         await self._load(scope)
         self._lost.discard(scope)
+
+    async def _put_again(self, scope: str, job_id: str) -> None:
+        async with self.alone():
+            job = await jobs.load(self._store, job_id)
+            response = await jobs.load_response(self._store, job) if job else None
+            await self._store.commit(await self.put(scope, job_id, job, response))
 
     async def _publish_index(self, scope: str) -> int:
         """Publish the index of a scope; give its size in bytes."""

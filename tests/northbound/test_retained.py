@@ -1,5 +1,6 @@
 """A MES that was away reads everything from the retained topics, whatever the broker has been through."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,11 +14,13 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
 from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
+from edge.northbound import retained
+from edge.northbound.retained import Retained
 from edge.sim.broker import LocalBroker, open_broker
-from edge.store import changes
+from edge.store import changes, heartbeat
 from edge.store.client import Store
 from tests.conftest import WaitUntil
-from tests.northbound.calling import SCOPE
+from tests.northbound.calling import SCOPE, now_ms
 from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order
 
 
@@ -266,3 +269,29 @@ async def test_something_that_is_no_index_is_written_over(bench: Bench, payload:
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
         await wait_until(lambda: index_of(bench) == {"J1"})
+
+
+async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(
+    bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retained, "_BEAT_S", 0.01)
+    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
+    store.heartbeat.expect(["publish changes"])
+
+    async def nothing_to_tell(_scope: str, _position: str) -> None: ...
+
+    topics = Retained(store, bench.session, "urn:edge", {SCOPE: bench.topics}, LIFETIME_S, now_ms, nothing_to_tell)
+    had_its_turn = asyncio.Event()
+
+    async def publish() -> None:
+        store.heartbeat.beat()
+        async with topics.alone():
+            had_its_turn.set()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        async with topics.alone():
+            tasks.create_task(publish(), name="publish changes")
+            await asyncio.sleep(0.4)
+            assert store.heartbeat.silent() == []
+            assert not had_its_turn.is_set()
+        await had_its_turn.wait()
