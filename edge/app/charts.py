@@ -44,12 +44,23 @@ async def show_charts(store: "Store", runs: Runs, server: "UaServer", scopes: Co
     while True:
         try:
             for job_id in await active_jobs(store):
-                if held := await runs.held(job_id):
+                if held := await _readable(runs, job_id):
                     show(held)
             return
         except Unavailable as error:
             logger.warning("OPC UA charts wait for the store", reason=error.message)
             await asyncio.sleep(_RETRY_S)
+
+
+async def _readable(runs: Runs, job_id: str) -> Held | None:
+    try:
+        return await runs.held(job_id)
+    except Unavailable:
+        raise
+    except Exception:
+        # One run that nobody can read must not keep the charts of the others from being shown.
+        logger.exception("run cannot be shown", job=job_id)
+        return None
 
 
 def picture(held: Held, now: int) -> ChartPicture:

@@ -55,6 +55,20 @@ async def show_work_masters(store: Store, server: "UaServer", scope: str) -> Non
 
 
 async def _show(store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str) -> Job | None:
+    """Show a job as it is now, and give it; None when it is gone or cannot be read, and then stays as it is shown."""
+    try:
+        return await _show_readable(store, server, shown, scope, job_id)
+    except Unavailable:
+        raise
+    except Exception:
+        # One job that nobody can read must not take the lists of all others with it.
+        logger.exception("job cannot be shown", scope=scope, job=job_id)
+        return None
+
+
+async def _show_readable(
+    store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str
+) -> Job | None:
     job = await jobs.load(store, job_id)
     if job is None:
         server.hide(scope, job_id)

@@ -1,7 +1,9 @@
 """The events that tell what happens: each transition of a job's state, and the progress of running recipes."""
 
 import msgspec
+import structlog
 
+from edge.errors import Unavailable
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
@@ -13,11 +15,23 @@ from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
 
+logger = structlog.get_logger(__name__)
 
-async def look_up(store: Store, change: Change) -> tuple[Job | None, JobResponse | None]:
-    """Give the job of a change as it is now, and its response with the state right after the change."""
-    job = await jobs.load(store, change.job_order_id)
-    response = await jobs.load_response(store, job) if job else None
+
+async def look_up(store: Store, change: Change) -> tuple[Job | None, JobResponse | None] | None:
+    """Give the job of a change as it is now, and its response with the state right after the change.
+
+    None: the job cannot be read, so that nothing can be told of the change. Raises Unavailable when the store is gone.
+    """
+    try:
+        job = await jobs.load(store, change.job_order_id)
+        response = await jobs.load_response(store, job) if job else None
+    except Unavailable:
+        raise
+    except Exception:
+        # One job that nobody can read must not keep the MES from hearing of the others.
+        logger.exception("change cannot be told", job=change.job_order_id, position=change.position)
+        return None
     if response:
         response = msgspec.structs.replace(response, job_state=state_entries(change.status))
     return job, response

@@ -85,5 +85,7 @@ class _Teller:
                 await asyncio.sleep(_RETRY_S)
 
     async def _tell(self, change: changes.Change) -> None:
-        if self._server.clients and (event := status_event(self._source, change, *await look_up(self._store, change))):
+        if not self._server.clients or (found := await look_up(self._store, change)) is None:
+            return
+        if event := status_event(self._source, change, *found):
             self._server.notify("cloudevent", to_map(event), "events")

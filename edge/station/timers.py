@@ -70,7 +70,13 @@ class Timers:
                 await self._earlier.wait()
 
     async def _serve_due(self) -> None:
-        await self._start_due()
+        try:
+            await self._start_due()
+        except Unavailable:
+            raise
+        except Exception:
+            # A defect in one job must not keep the others from their start: each is served by itself.
+            logger.exception("jobs cannot take their turn together")
         while job_ids := await runs.due(self._store, self._runs.clock(), _BATCH):
             for job_id in job_ids:
                 try:

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+import structlog
+
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import MOST_BLOCKED_MS, Store
 from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
-from edge.store.stream import entries
+from edge.store.stream import Entry, entries
+
+logger = structlog.get_logger(__name__)
 
 STREAM_LENGTH = 5000
 _BATCH = 100
@@ -143,7 +147,8 @@ async def between(store: Store, scope: str, after: str, last: str) -> AsyncItera
             return
         for entry in entries(raw):
             after = entry.entry_id
-            yield _change(entry.entry_id, entry.fields)
+            if change := _readable(entry):
+                yield change
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:
@@ -160,7 +165,17 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
             scope = scope_of[stream]
             for entry in entries(raw[0]):
                 cursors[scope] = entry.entry_id
-                yield _change(entry.entry_id, entry.fields)
+                if change := _readable(entry):
+                    yield change
+
+
+def _readable(entry: Entry) -> Change | None:
+    """Read a change; None when nobody can: it is logged and passed over, those behind it are not."""
+    try:
+        return _change(entry.entry_id, entry.fields)
+    except (KeyError, ValueError) as error:
+        logger.error("change cannot be read", position=entry.entry_id, fields=entry.fields, reason=repr(error))  # noqa: TRY400
+        return None
 
 
 def _change(position: str, fields: Mapping[str, str]) -> Change:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
+import structlog
 
 from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
@@ -15,6 +16,8 @@ from edge.store.client import Store
 from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
 from edge.store.keys import Keys
 from edge.store.version import Document
+
+logger = structlog.get_logger(__name__)
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
 RESPONSE_DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
@@ -249,11 +252,11 @@ async def list_ids(store: Store, scope: str) -> Sequence[str]:
 
 
 async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
-    """Read those of some jobs that are allowed to start."""
+    """Read those of some jobs that are allowed to start; one that cannot be read is logged and left out."""
     states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids]) if job_ids else []
     allowed = JobState.ALLOWED_TO_START
-    loaded = [await load(store, each) for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
-    return [job for job in loaded if job and job.status.state is allowed]
+    ids = [each for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
+    return [job for job in await _load_readable(store, ids) if job.status.state is allowed]
 
 
 async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
@@ -262,8 +265,18 @@ async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
 
 
 async def load_all(store: Store, scope: str) -> list[Job]:
-    """Read all jobs of a scope, the highest priority first."""
-    ids = await list_ids(store, scope)
-    found = await store.read([("HGETALL", store.keys.joborder(each)) for each in ids]) if ids else []
-    # One that was removed in between has gone.
-    return [_job(fields) for fields in found if fields]
+    """Read all jobs of a scope, the highest priority first; one that cannot be read is logged and left out."""
+    return await _load_readable(store, await list_ids(store, scope))
+
+
+async def _load_readable(store: Store, job_ids: Sequence[str]) -> list[Job]:
+    found = await store.read([("HGETALL", store.keys.joborder(each)) for each in job_ids]) if job_ids else []
+    loaded = []
+    for job_id, stored in zip(job_ids, found, strict=True):
+        try:
+            # One that was removed in between has gone.
+            loaded += [_job(stored)] if stored else []
+        except Exception:
+            # One document that nobody can read must not hide the others.
+            logger.exception("job cannot be read", job=job_id)
+    return loaded

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+import structlog
 
 from edge.model.isa95 import WorkMaster
 from edge.model.station import Allowed, ResourceKind
@@ -11,6 +12,8 @@ from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.version import Document
+
+logger = structlog.get_logger(__name__)
 
 _SCOPE = "scope:"
 """Begins the name of the field of a work master that says that a scope lists it."""
@@ -104,7 +107,14 @@ def _work_master(stored: Mapping[str, str]) -> WorkMaster | None:
 
 
 async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
-    """Read the work masters of a scope."""
-    ids = await store.execute("SMEMBERS", store.keys.workmaster_list(scope))
-    found = await store.read([("HGETALL", store.keys.workmaster(each)) for each in sorted(ids)])
-    return [master for stored in found if (master := _work_master(stored))]
+    """Read the work masters of a scope; one that cannot be read is logged and left out."""
+    ids = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)))
+    found = await store.read([("HGETALL", store.keys.workmaster(each)) for each in ids])
+    loaded = []
+    for work_master_id, stored in zip(ids, found, strict=True):
+        try:
+            loaded += [master] if (master := _work_master(stored)) else []
+        except Exception:
+            # One document that nobody can read must not hide the others.
+            logger.exception("work master cannot be read", work_master=work_master_id)
+    return loaded

@@ -106,3 +106,17 @@ async def test_a_failed_run_says_why_in_its_last_picture(
         drawn = picture(ended, clock())
         assert (drawn.state, "no torque" in drawn.error) == ("failed", True)
         assert drawn.actions["a@one"].error
+
+
+async def test_a_run_that_nobody_can_read_hides_no_other(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock) as first, first.at_work():
+        await first.teach("linear", LINEAR)
+        for job_id in ("J1", "J2"):
+            await first.order(Cause.STORE_AND_START, order(job_id))
+        await wait_until(lambda: tool.told() == ["a", "a"])
+        await first.store.execute("HSET", first.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
+    screen = Screen()
+    async with instance(redis, {TIGHTEN: tool}, clock) as second, showing(second, screen):
+        await wait_until(lambda: screen.shown.keys() == {(SCOPE, "J2")})

@@ -113,3 +113,13 @@ async def test_a_store_that_was_away_is_shown_as_it_came_back(
             await desk.call(Cause.STORE, "J2")
             expected = {"J2"} if loses else {"J1", "J2"}
             await wait_until(lambda: screen.jobs.keys() == expected)
+
+
+async def test_a_job_that_nobody_can_read_hides_no_other(store: Store, wait_until: WaitUntil) -> None:
+    desk, screen = Desk(store), Screen()
+    await desk.configure()
+    await desk.call(Cause.STORE, "J1")
+    await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
+    async with showing(store, screen):
+        await desk.call(Cause.STORE, "J2")
+        await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})

@@ -43,8 +43,15 @@ async def test_the_response_has_the_state_right_after_the_change(store: Store) -
         async for stored in changes.follow(store, begin):
             if stored.status.state is JobState.RUNNING:
                 break
-    job, response = await look_up(store, change(Cause.STOP))
+    found = await look_up(store, change(Cause.STOP))
+    assert found
+    job, response = found
     assert job
     assert job.job_id == "J1"
     assert response
     assert response.job_state == state_entries(ENDED)
+
+
+async def test_of_a_job_that_nobody_can_read_nothing_is_told(store: Store) -> None:
+    await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
+    assert await look_up(store, change(Cause.STOP)) is None

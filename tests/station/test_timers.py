@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -351,3 +352,16 @@ async def test_two_hundred_deadlines_at_one_instant_all_fire(plant: Plant, tool:
 
 async def _none_open(plant: Plant) -> bool:
     return await jobs.count_open(plant.store, SCOPE) == 0
+
+
+async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    at = datetime.fromtimestamp(NOW / 1000 + 60, UTC)
+    for job_id in ("J1", "J2"):
+        await plant.order(Cause.STORE_AND_START, order(job_id, start_time=at))
+    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
+    clock.now += 60_000
+    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+        await plant.until_state("J2", JobState.ENDED)

@@ -105,3 +105,14 @@ async def test_storing_and_removing_a_job_are_no_events(store: Store) -> None:
     for cause in (Cause.STORE, Cause.CLEAR):
         commit = changes.tell_receiver(store.keys, SCOPE, "J1", cause, JobStatus(JobState.ENDED), NOW)
         assert commit.operations == ()
+
+
+async def test_a_change_that_nobody_can_read_is_passed_over_and_those_behind_it_are_told(store: Store) -> None:
+    await note(store, ["J1"])
+    stream = store.keys.joborder_changes(SCOPE)
+    await store.execute("XADD", stream, "*", "change_type", "Dance", "job_order_id", "J2")
+    await note(store, ["J3"])
+    assert [change.job_order_id for change in await told(store, 2, {SCOPE: "0-0"})] == ["J1", "J3"]
+    newest = (await changes.latest(store, [SCOPE]))[SCOPE]
+    between = [change.job_order_id async for change in changes.between(store, SCOPE, "0-0", newest)]
+    assert between == ["J1", "J3"]

@@ -152,3 +152,11 @@ async def test_a_job_that_was_changed_meanwhile_is_not_removed(store: Store) -> 
     await save(store, job(), moved(job()))
     assert isinstance(await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)), Stale)
     assert await jobs.load(store, "J1") is not None
+
+
+async def test_a_job_that_nobody_can_read_hides_no_other(store: Store) -> None:
+    for job_id in ("J1", "J2"):
+        await save(store, None, moved(job(job_id), status=JobStatus(JobState.ALLOWED_TO_START)))
+    await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
+    assert [each.job_id for each in await jobs.load_all(store, SCOPE)] == ["J2"]
+    assert [each.job_id for each in await jobs.load_allowed(store, ["J1", "J2"])] == ["J2"]
