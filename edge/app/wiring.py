@@ -16,7 +16,7 @@ from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
 from edge.northbound.calls import Calls
 from edge.northbound.inbox import Inbox
-from edge.northbound.publisher import Publisher
+from edge.northbound.publisher import Publisher, publishing
 from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
 from edge.southbound.mqtt import open_equipment
@@ -39,8 +39,8 @@ from edge.store.client import Store, open_store
 _CONNECT_WITHIN_S = 5.0
 """How long a start waits for a broker; who starts us (systemd) tries again."""
 
-_CRITICAL = ("worker", "timers", "publish changes", "OPC UA lists")
-"""Tasks without which the gateway is none: systemd restarts one in which they hang."""
+_CRITICAL = ("worker", "timers", "OPC UA lists")
+"""With the publishers the tasks without which the gateway is none: systemd restarts one in which they hang."""
 
 
 def now_ms() -> int:
@@ -57,7 +57,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         store = await enter(open_store(settings.redis, settings.gateway.name))
-        store.heartbeat.expect(_CRITICAL)
+        store.heartbeat.expect((*_CRITICAL, *(publishing([scope]) for scope in settings.gateway.scopes)))
         health = Health(store)
         # Before any session is opened: a broker would throw out that of another gateway of our name.
         instance = await enter(open_instance(store, settings.gateway.scopes))

@@ -1,6 +1,7 @@
 """Tells the MES what becomes of its jobs: follows their changes to status events and retained topics."""
 
 import asyncio
+from collections.abc import Iterable
 
 import structlog
 
@@ -23,6 +24,11 @@ _RETRY_S = 1.0
 _PROGRESS_WAITING = 1000
 
 
+def publishing(scopes: Iterable[str]) -> str:
+    """Name the task that publishes the changes of these scopes: others go on where one hangs."""
+    return f"publish changes of {', '.join(scopes)}"
+
+
 class Publisher:
     """Follows the change streams. What it sent last is in the store: after a restart it goes on from there."""
 
@@ -43,7 +49,7 @@ class Publisher:
         """
         self._retained.forget()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._publish_changes(), name="publish changes")
+            tasks.create_task(self._publish_changes(), name=publishing(self._topics))
             tasks.create_task(self._retained.run(), name="keep retained topics")
 
     def watch(self, progress: Progress) -> None:

@@ -1,5 +1,6 @@
 """The MES hears of every change of a job, in order, across restarts of ours and of the broker."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,11 +16,11 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, WorkMaster
 from edge.model.job_state import Cause
-from edge.northbound.publisher import Publisher
+from edge.northbound.publisher import Publisher, publishing
 from edge.northbound.topics import Topics
 from edge.sim.broker import LocalBroker, open_broker
 from edge.station.jobs import JobCall, JobService
-from edge.store import changes
+from edge.store import changes, heartbeat
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, now_ms, opened_station
@@ -241,18 +242,34 @@ async def test_what_happens_while_the_broker_is_gone_is_told_when_it_is_back(
 async def test_one_that_publishes_again_after_another_did_tells_nothing_twice_and_an_index_of_all(
     bench: Bench, store: Store, wait_until: WaitUntil
 ) -> None:
-    async def is_whole() -> bool:
+    async def is_whole(newest: str) -> bool:
+        told_all = await changes.cursors(store, [SCOPE]) == await changes.latest(store, [SCOPE])
         index = bench.heard.retained.get(bench.topics.state_index)
-        return index is not None and await changes.cursors(store, [SCOPE]) == await changes.latest(store, [SCOPE])
+        return told_all and index is not None and newest in str(index.data)
 
     first, second = bench.publisher(), bench.publisher()
     for number, publisher in enumerate((first, second, first)):
         async with beside(publisher.run(), "publisher"):
             await bench.store_and_abort(f"J{number}")
             await wait_until(lambda: bench.heard.states(f"J{number}"))  # noqa: B023
-            while not await is_whole():
+            while not await is_whole(f"J{number}"):
                 pass
     assert [bench.heard.states(f"J{number}") for number in range(3)] == [[["Aborted"]]] * 3
     told = [bench.heard.retained[bench.topics.state_index].data]
     assert "J0" in str(told)
     assert "J1" in str(told)
+
+
+async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
+) -> None:
+    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
+    beats = bench.station.store.heartbeat
+    beats.expect([publishing([SCOPE]), publishing(["station-2"])])
+
+    async def hang() -> None:
+        beats.beat()
+        await asyncio.Event().wait()
+
+    async with bench.publishing(), beside(hang(), publishing(["station-2"])):
+        await wait_until(lambda: publishing(["station-2"]) in beats.silent())
