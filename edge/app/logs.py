@@ -109,4 +109,5 @@ def journal_entry(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
             message = "\n".join((message, *traceback.format_exception(error)))
     fields = {re.sub(r"[^A-Z0-9]", "_", key.upper()).lstrip("_"): str(value) for key, value in told.items()}
     priority = next(priority for least, priority in _SYSLOG_PRIORITY if record.levelno >= least)
-    return message, fields | {"PRIORITY": str(priority), "LOGGER": record.name}
+    ours = {"PRIORITY": str(priority), "LOGGER": record.name, "SYSLOG_IDENTIFIER": "microdcs-edge"}
+    return message, fields | ours

@@ -123,7 +123,8 @@ def test_a_record_of_ours_is_in_the_journal_with_its_fields() -> None:
     }
     message, fields = journal_entry(record(told, level=logging.WARNING))
     assert message == "work is tried again (job=J1, job-order=7)"
-    assert fields == {"JOB": "J1", "JOB_ORDER": "7", "PRIORITY": "4", "LOGGER": "edge.station.worker"}
+    ours = {"PRIORITY": "4", "LOGGER": "edge.station.worker", "SYSLOG_IDENTIFIER": "microdcs-edge"}
+    assert fields == {"JOB": "J1", "JOB_ORDER": "7", **ours}
 
 
 def test_a_record_of_a_library_is_in_the_journal_in_its_words() -> None:

@@ -225,6 +225,17 @@ async def test_an_opc_ua_client_outside_runs_a_job(machine: Machine, plant: Plan
         await until(ended)
 
 
+async def test_its_status_tells_jobs_and_health(machine: Machine, plant: Plant) -> None:
+    await start_job(plant, "J-STATUS")
+
+    async def told() -> bool:
+        return (await shown(machine, "StatusText")).startswith("1 job at work; store ")
+
+    await until(told)
+    await finish_job(plant, "J-STATUS")
+    assert "ready" in await machine.run("journalctl --identifier microdcs-edge --output cat")
+
+
 async def test_killed_it_comes_back(machine: Machine) -> None:
     before = await process(machine)
     await machine.run(f"kill -KILL {before}")

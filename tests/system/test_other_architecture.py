@@ -1,0 +1,88 @@
+"""The package for the other architecture installs and runs, where this machine can run its programs (qemu-user)."""
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.conftest import ROOT, SUITE
+
+HANDLER = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not HANDLER.exists(), reason="qemu-user is not set up here: apt install qemu-user-static"),
+]
+
+
+@pytest.fixture(scope="module")
+def root(repository: Path) -> Iterator[Path]:
+    """A root of that architecture with the package, installed as `apt` does without running services."""
+    made = subprocess.run(
+        [ROOT / ".ci/root", "boot", SUITE, "arm64"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+    root = repository.parent / "root-arm64"
+    root.mkdir()
+    subprocess.run(["tar", "--extract", f"--directory={root}", f"--file={ROOT / made}"], check=True)
+    (package,) = (ROOT / "dist").glob(f"*deb{ {'bookworm': 12, 'trixie': 13}[SUITE] }u*_arm64.deb")
+    shutil.copy(package, root / "opt/microdcs-edge.deb")
+    inside(root, "apt-get", "install", "--yes", "/opt/microdcs-edge.deb")
+    yield root
+    shutil.rmtree(root)
+
+
+def inside(root: Path, *command: str) -> str:
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(
+        ["chroot", root, *command], env=environment, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+def test_it_tells_its_version(root: Path) -> None:
+    assert "microdcs-edge" in inside(root, "edge", "--version")
+
+
+def test_it_gets_ready_and_stops(root: Path) -> None:
+    socket = root / "opt/redis.sock"
+    store = subprocess.Popen(
+        [
+            "chroot",
+            root,
+            "redis-server",
+            "--port",
+            "0",
+            "--unixsocket",
+            "/opt/redis.sock",
+            "--appendonly",
+            "yes",
+            "--dir",
+            "/opt",
+        ],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        environment = {
+            "PATH": "/usr/bin",
+            "EDGE_REDIS__URL": "unix:///opt/redis.sock",
+            "EDGE_MQTT__URL": "",
+            "EDGE_OPCUA__ENDPOINT": "opc.tcp://127.0.0.1:0",
+            "EDGE_LOGGING__FORMAT": "json",
+        }
+        gateway = subprocess.Popen(["chroot", root, "edge", "run"], env=environment, stderr=subprocess.PIPE, text=True)
+        assert gateway.stderr
+        for line in gateway.stderr:
+            if '"ready"' in line:
+                gateway.send_signal(signal.SIGTERM)
+        assert gateway.wait(60) == 0
+    finally:
+        store.terminate()
+        store.wait()
