@@ -20,6 +20,7 @@ from edge.station.runs import NoRun, Runs
 from edge.store import dedupe, jobs, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
+from edge.store.refused import SetAside, set_aside
 
 logger = structlog.get_logger(__name__)
 
@@ -56,7 +57,7 @@ class Answers:
             given = await dedupe.answer_given(self._store, event.source, event.event_id)
             if given is not None:
                 return msgspec.json.decode(given, type=Task | None)
-            job_id = await self._addressee(event)
+            job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
                 logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
                 return None
@@ -75,6 +76,10 @@ class Answers:
                     # The same event came in twice at a time: look again, its answer is given now.
                     continue
 
+    async def set_aside(self, message: SetAside) -> None:
+        """Keep a message that cannot be taken, for a person to look at, and count it."""
+        await self._store.commit(set_aside(self._store.keys, message))
+
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         """Give the commands of these types that wait for an answer, as the store has them."""
         found: list[Command] = []
@@ -84,12 +89,12 @@ class Answers:
                 found += (each for each in _unanswered(held) if each.type_id in type_ids)
         return found
 
-    async def _addressee(self, event: EquipmentEvent) -> str | None:
+    async def _addressee(self, event: EquipmentEvent, declined: Collection[str]) -> str | None:
         if event.job_id:
             return event.job_id
         if event.correlation_id:
             return await jobs.find_by_correlation(self._store, event.correlation_id)
-        return await runs.longest_waiting(self._store, event.scope, event.type_id)
+        return await runs.longest_waiting(self._store, event.scope, event.type_id, declined)
 
     async def _keep(self, job_id: str, event: EquipmentEvent) -> bool:
         """Keep an event for the job it names, which has yet to start; False when it has no use for it."""

@@ -80,7 +80,8 @@ class GivingUp:
             logger.exception("job cannot be ended in order", job=job_id)
             job = await self._read(job_id)
         while job is not None and not has_ended(job.status):
-            if isinstance(await self._store.commit(join((self._end(job, reason), also))), Committed):
+            waits = await runs.plan_to_wait_no_more(self._store, job.scope, job_id)
+            if isinstance(await self._store.commit(join((self._end(job, reason), waits, also))), Committed):
                 return
             job = await self._read(job_id)
         await self._store.commit(also)

@@ -62,13 +62,30 @@ class Starter:
                 await self._store.commit(done)
                 return
             try:
-                job = await jobs.load(self._store, job_id)
+                job = await self._read(asked.scope, job_id)
                 if job and job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= self._runs.clock():
                     finished = await self._start(job, done)
                 else:
                     seen.add(job_id)
             finally:
                 self._in_hand.discard(job_id)
+
+    async def _read(self, scope: str, job_id: str) -> Job | None:
+        """Read the job whose turn it is; one that nobody can read leaves the queue, so that those behind it go on."""
+        for tries in range(1, MOST_TRIES + 1):
+            try:
+                return await jobs.load(self._store, job_id)
+            except Unavailable:
+                raise
+            except Exception as error:
+                # The work in hand may have been caused by another job, which must not be failed for this one.
+                logger.exception("job cannot be read", job=job_id)
+                if tries == MOST_TRIES:
+                    left = await jobs.plan_to_leave_queue(self._store, scope, job_id)
+                    await self._store.commit(join((self._letter(scope, job_id, _reason(error)), left)))
+                else:
+                    await asyncio.sleep(delay_s(tries))
+        return None
 
     async def _choose(self, asked: Work, seen: set[str]) -> str | None:
         """Take in hand the first in the queue of starts that no other entry has in hand here."""
@@ -101,10 +118,12 @@ class Starter:
         return False
 
     async def _give_up(self, job: Job, error: Exception, done: Commit) -> bool:
-        reason = f"its start met a defect of this software: {type(error).__name__}"
-        letter = Letter(LetterKind.START, job.scope, job.job_id, reason, self._runs.clock())
-        added = dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)
-        return await self._fail(job, reason, join((done, added)))
+        reason = _reason(error)
+        return await self._fail(job, reason, join((done, self._letter(job.scope, job.job_id, reason))))
+
+    def _letter(self, scope: str, job_id: str, reason: str) -> Commit:
+        letter = Letter(LetterKind.START, scope, job_id, reason, self._runs.clock())
+        return dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)
 
     async def _recipe_of(self, job: Job) -> Net | _NoRecipe:
         if not job.order.work_master_id:
@@ -136,6 +155,10 @@ class Starter:
         failed = msgspec.structs.replace(job, error=reason)
         commit = end_without_run(self._runs.terms, job, failed, Cause.FAIL, self._runs.clock())
         return isinstance(await self._store.commit(join((commit, done))), Committed)
+
+
+def _reason(error: Exception) -> str:
+    return f"its start met a defect of this software: {type(error).__name__}"
 
 
 def let_start(keys: Keys, job: Job, now: int) -> Commit:

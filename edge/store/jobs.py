@@ -161,6 +161,13 @@ async def first_to_start(store: Store, scope: str, many: int) -> list[str]:
     return [member[_ID_AT:] for member in members]
 
 
+async def plan_to_leave_queue(store: Store, scope: str, job_id: str) -> Commit:
+    """Take a job that cannot be read out of the queue of starts."""
+    key = store.keys.joborder_startable(scope)
+    members = await store.execute("ZRANGE", key, 0, -1)
+    return join(operation("ZREM", key, member) for member in members if member[_ID_AT:] == job_id)
+
+
 def _tell_responder(keys: Keys, job: Job, change: ResponseChange, now: int) -> Commit:
     if not has_response(job.status):
         return Commit()

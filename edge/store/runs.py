@@ -4,7 +4,8 @@ Beside the fields of the run stands an outbox for each instance that decided abo
 surely sent. They are written by the decision that asks for them, and taken off by the next one or by `sent`.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -198,10 +199,27 @@ async def active_jobs(store: Store) -> list[str]:
     return sorted(jobs)
 
 
-async def longest_waiting(store: Store, scope: str, type_id: str) -> str | None:
-    """Give the job that has waited longest for an event of a type; None when nobody waits."""
-    jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, 0)
-    return str(jobs[0]) if jobs else None
+async def longest_waiting(store: Store, scope: str, type_id: str, besides: Collection[str] = ()) -> str | None:
+    """Give the job that has waited longest for an event of a type, besides some; None when no other waits."""
+    jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, len(besides))
+    return next((job_id for job_id in jobs if job_id not in besides), None)
+
+
+async def plan_to_wait_no_more(store: Store, scope: str, job_id: str) -> Commit:
+    """Take a job off all indexes of those that wait for an event, whatever its run says, which may be unreadable."""
+    found: list[str] = []
+    cursor = "0"
+    pattern = store.keys.sfc_waits(_literally(scope), "*")
+    while True:
+        cursor, names = await store.execute("SCAN", cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "zset")
+        found += names
+        if str(cursor) == "0":
+            return join(operation("ZREM", key, job_id) for key in sorted(set(found)))
+
+
+def _literally(text: str) -> str:
+    """Write text so that a pattern of Redis means just it."""
+    return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)
 
 
 async def due(store: Store, now: int, limit: int) -> list[str]:

@@ -359,3 +359,12 @@ async def test_an_event_that_names_an_aborted_or_unknown_job_is_discarded(plant:
     assert await plant.happens(job_id="J1") is None
     assert await plant.happens(job_id="J2") is None
     assert (await plant.job("J1")).early == ()
+
+
+async def test_one_that_waits_no_more_and_is_listed_yet_takes_no_event_from_the_next(plant: Plant) -> None:
+    await plant.teach("scanning", SCANNING)
+    await started(plant, "J1", master="scanning")
+    await plant.store.execute("ZADD", plant.store.keys.sfc_waits(SCOPE, "scan.v1"), 1, "gone", 2, "gone too")
+    task = await plant.happens()
+    assert task
+    assert task.job_id == "J1"

@@ -6,16 +6,19 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.station.retry import MOST_TRIES
-from edge.store import dead_letters, runs
+from edge.store import dead_letters, runs, work
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.work import WorkKind
 from tests.station.plant import (
     NOW,
     SCOPE,
     FakeEquipment,
     Plant,
+    linear,
     next_work,
     obliging,
     order,
+    pull,
     until,
     until_all_is_acknowledged,
     until_true,
@@ -152,3 +155,39 @@ async def test_a_command_that_cannot_be_sent_is_set_aside_after_as_many_tries_as
         "type_id": "tighten.v1",
     }
     assert len(tried) == MOST_TRIES
+
+
+async def test_a_job_that_nobody_can_read_fails_no_other_at_the_head_of_the_queue_of_starts(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
+    # The entry that it caused has served another: those of others meet it at the head of the queue.
+    entry = await next_work(plant)
+    await plant.store.commit(work.acknowledge(plant.store.keys, SCOPE, [entry.entry_id]))
+    async with plant.at_work():
+        for job_id in ("J2", "J3", "J4"):
+            await plant.order(Cause.STORE_AND_START, order(job_id))
+        for job_id in ("J2", "J3", "J4"):
+            await plant.until_state(job_id, JobState.ENDED)
+        await until_all_is_acknowledged(plant)
+    found = await the_letter(plant)
+    assert (found.kind, found.job_id) == (LetterKind.START, "J1")
+    assert await plant.store.execute("ZCARD", plant.store.keys.joborder_startable(SCOPE)) == 0
+
+
+async def test_a_job_that_was_given_up_while_it_waited_takes_no_event_from_those_that_wait(plant: Plant) -> None:
+    await plant.teach("waiting", linear(pull("scan", "one")))
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "waiting"))
+        await plant.until_state("J1", JobState.RUNNING)
+        await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", "{", "outbox:", "{")
+        plant.runs.forget("J1")
+        await plant.store.commit(work.add(plant.store.keys, SCOPE, WorkKind.SEND, "J1"))
+        await plant.until_state("J1", JobState.ABORTED)
+        await plant.order(Cause.STORE_AND_START, order("J2", "waiting"))
+        await plant.until_state("J2", JobState.RUNNING)
+        task = await plant.happens()
+    assert task
+    assert task.job_id == "J2"
