@@ -17,6 +17,7 @@ from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
 
+from edge.store.refused import SetAside
 _log = structlog.get_logger(__name__)
 
 
@@ -30,9 +31,9 @@ async def open_equipment(
     """
     outstanding = partial(station.outstanding, scopes, settings.type_ids)
     equipment = MqttEquipment(name, f"{settings.topic_prefix}/{name}", session, station, outstanding, source)
-    await session.subscribe(equipment.answers_topic, equipment.take_answer)
+    await session.subscribe(equipment.answers_topic, equipment.take_answer, on_poison=equipment.fail_command)
     for topic in equipment.event_topics:
-        await session.subscribe(topic, equipment.take_event)
+        await session.subscribe(topic, equipment.take_event, on_poison=equipment.refuse_event)
     await session.subscribe(equipment.presence_topic, equipment.take_presence)
     return equipment
 
@@ -79,10 +80,21 @@ class MqttEquipment:
             answer = _answer_of(to_event(message))
         except Refused as refusal:
             await self._refuse(message, refusal)
+            await self._fail_command(message, f"its answer cannot be read: {refusal.message}")
             return
         await self._station.answer(answer)
 
     async def take_event(self, message: Message) -> None:
+    async def fail_command(self, message: Message, error: Exception) -> None:
+        """Fail the command whose answer met a defect of ours: nobody would answer it any more."""
+        refusal = _defect("the answer", error)
+        await self._fail_command(message, refusal.message)
+        await self._refuse(message, refusal)
+
+    async def refuse_event(self, message: Message, error: Exception) -> None:
+        """Tell of an event that met a defect of ours."""
+        await self._refuse(message, _defect("the event", error))
+
         """Take a message from the events or the data topic; where it asks for work, answer with it."""
         try:
             event = to_event(_without_correlation_data(message) if message.response_topic else message)
@@ -138,12 +150,20 @@ class MqttEquipment:
         )
         if task is None:
             message = f"no job in scope {request.subject!r} waits for {request.type}"
+    async def _fail_command(self, message: Message, error: str) -> None:
+        """Fail the command that a message names, if it names one: the data are lost, the job must not wait for them."""
+        if command_id := message.user_properties.get("causationid"):
+            await self._station.answer(EquipmentAnswer(command_id, error=error))
+
             return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
         data = {"job_id": task.job_id, "action": task.action, "parameters": task.parameters}
         return msgspec.structs.replace(answer, data=data)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
-        """Tell the sender, the log and the counters; the message is acknowledged after that."""
+        """Set a message aside, tell its sender, the log and the counters; it is acknowledged after that."""
+        request = message.user_properties
+        told = request.get("type", ""), request.get("id", "")
+        await self._station.set_aside(SetAside(message.topic, *told, refusal.kind, refusal.message, message.payload))
         self.counts[refusal.kind] += 1
         _log.warning(
             "equipment message refused",
@@ -152,7 +172,6 @@ class MqttEquipment:
             kind=refusal.kind,
             reason=refusal.message,
         )
-        request = message.user_properties
         answer = CloudEvent(
             id=str(uuid.uuid4()),
             source=self._source,
@@ -162,6 +181,10 @@ class MqttEquipment:
             causationid=request.get("id"),
             mdcserrorkind=refusal.kind,
             mdcserrormessage=refusal.message,
+def _defect(what: str, error: Exception) -> Refused:
+    return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
+
+
         )
         await self._session.answer(message, answer)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from edge.sfc.signal import Phase
+from edge.store.refused import SetAside
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,9 @@ class Station(Protocol):
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         """Take an event; give the work it was used for, or None when nobody waited for it."""
+
+    async def set_aside(self, message: SetAside) -> None:
+        """Keep a message that cannot be taken, for a person to look at, and count it."""
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
         """Give the commands of these types that wait for an answer in these scopes, each as it was first sent."""

@@ -11,6 +11,7 @@ import pytest_asyncio
 from edge.errors import Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
+from edge.store.refused import SetAside
 from tests.conftest import WaitUntil
 
 TYPE_ID = "com.example.station.work.v1"
@@ -36,7 +37,8 @@ class RecordingStation:
         self.answers: list[EquipmentAnswer] = []
         self.events: list[EquipmentEvent] = []
         self.task: Task | None = None
-        self.failures: list[Unavailable] = []
+        self.failures: list[Exception] = []
+        self.refused: list[SetAside] = []
         self.unanswered: list[Command] = []
 
     async def answer(self, answer: EquipmentAnswer) -> None:
@@ -47,6 +49,9 @@ class RecordingStation:
     async def event(self, event: EquipmentEvent) -> Task | None:
         self.events.append(event)
         return self.task
+
+    async def set_aside(self, message: SetAside) -> None:
+        self.refused.append(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
         if self.failures:

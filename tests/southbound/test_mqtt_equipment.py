@@ -233,9 +233,31 @@ async def test_an_unreadable_message_is_answered_counted_and_passed_by(
     assert bench.received[0].user_properties["mdcserrorkind"] == "unreadable"
     assert bench.received[0].user_properties["mdcserrormessage"]
     assert bench.equipment.counts == {"unreadable": 1}
+    assert [each.payload for each in bench.station.refused] == [payload]
     await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
     await wait_until(lambda: bench.station.answers)
     assert bench.station.events == []
+
+
+async def test_a_command_whose_answer_cannot_be_read_fails_rather_than_wait_for_ever(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
+    await bench.device.publish(f"{bench.topic}/answers", b"{", user_properties=_tightened())
+    await wait_until(lambda: bench.station.answers)
+    (answer,) = bench.station.answers
+    assert answer.command_id == COMMAND.command_id
+    assert (answer.error or "").startswith("its answer cannot be read: ")
+
+
+async def test_a_command_whose_answer_meets_a_defect_of_ours_fails_rather_than_wait_for_ever(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
+    bench.station.failures = [KeyError("a slip of ours")]
+    await bench.device.publish(f"{bench.topic}/answers", b"{}", user_properties=_tightened())
+    await wait_until(lambda: bench.station.refused)
+    error = "the answer met a defect of this software: KeyError"
+    assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, error=error)]
+    assert [(each.kind, each.payload) for each in bench.station.refused] == [("internal", b"{}")]
 
 
 async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Bench, wait_until: WaitUntil) -> None:
