@@ -16,8 +16,8 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
-
 from edge.store.refused import SetAside
+
 _log = structlog.get_logger(__name__)
 
 
@@ -79,12 +79,11 @@ class MqttEquipment:
         try:
             answer = _answer_of(to_event(message))
         except Refused as refusal:
-            await self._refuse(message, refusal)
             await self._fail_command(message, f"its answer cannot be read: {refusal.message}")
+            await self._refuse(message, refusal)
             return
         await self._station.answer(answer)
 
-    async def take_event(self, message: Message) -> None:
     async def fail_command(self, message: Message, error: Exception) -> None:
         """Fail the command whose answer met a defect of ours: nobody would answer it any more."""
         refusal = _defect("the answer", error)
@@ -95,6 +94,7 @@ class MqttEquipment:
         """Tell of an event that met a defect of ours."""
         await self._refuse(message, _defect("the event", error))
 
+    async def take_event(self, message: Message) -> None:
         """Take a message from the events or the data topic; where it asks for work, answer with it."""
         try:
             event = to_event(_without_correlation_data(message) if message.response_topic else message)
@@ -150,14 +150,14 @@ class MqttEquipment:
         )
         if task is None:
             message = f"no job in scope {request.subject!r} waits for {request.type}"
+            return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
+        data = {"job_id": task.job_id, "action": task.action, "parameters": task.parameters}
+        return msgspec.structs.replace(answer, data=data)
+
     async def _fail_command(self, message: Message, error: str) -> None:
         """Fail the command that a message names, if it names one: the data are lost, the job must not wait for them."""
         if command_id := message.user_properties.get("causationid"):
             await self._station.answer(EquipmentAnswer(command_id, error=error))
-
-            return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
-        data = {"job_id": task.job_id, "action": task.action, "parameters": task.parameters}
-        return msgspec.structs.replace(answer, data=data)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
         """Set a message aside, tell its sender, the log and the counters; it is acknowledged after that."""
@@ -181,12 +181,12 @@ class MqttEquipment:
             causationid=request.get("id"),
             mdcserrorkind=refusal.kind,
             mdcserrormessage=refusal.message,
-def _defect(what: str, error: Exception) -> Refused:
-    return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
-
-
         )
         await self._session.answer(message, answer)
+
+
+def _defect(what: str, error: Exception) -> Refused:
+    return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
 
 
 def _answer_of(event: CloudEvent) -> EquipmentAnswer:
