@@ -112,7 +112,9 @@ class MqttEquipment:
                 again = await self._outstanding()
                 _log.info("equipment is online", equipment=self.name, outstanding=len(again))
                 for command in again:
-                    await self.send(command)
+                    # One that was stopped meanwhile must not start after its stop.
+                    if await self._station.is_outstanding(command.command_id):
+                        await self.send(command)
                 self.present = True
             case b"offline":
                 _log.warning("equipment is offline", equipment=self.name)

@@ -11,7 +11,7 @@ from edge.model.job_state import JobState
 from edge.model.station import RESERVED_ID_STARTS
 from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import ActionState, KeptEvent
+from edge.sfc.run import ActionState, KeptEvent, is_outstanding
 from edge.sfc.signal import Answer, Event, Ignored, Phase
 from edge.station.decision import Decision, Held, NotAllowed
 from edge.station.dispatch import command_of
@@ -88,6 +88,12 @@ class Answers:
             if held and held.job.scope in scopes:
                 found += (each for each in _unanswered(held) if each.type_id in type_ids)
         return found
+
+    async def is_outstanding(self, command_id: str) -> bool:
+        """Tell whether a command still waits for an answer, as the store has it."""
+        key = parse_command_id(command_id)
+        held = await self._runs.load(key.job_id) if key else None
+        return held is not None and is_outstanding(held.stored.run, command_id)
 
     async def _addressee(self, event: EquipmentEvent, declined: Collection[str]) -> str | None:
         if event.job_id:

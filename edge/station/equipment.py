@@ -75,6 +75,9 @@ class Station(Protocol):
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
         """Give the commands of these types that wait for an answer in these scopes, each as it was first sent."""
 
+    async def is_outstanding(self, command_id: str) -> bool:
+        """Tell whether a command still waits for an answer."""
+
 
 class Equipment(Protocol):
     """One piece of equipment behind its protocol. Both calls raise Unavailable when it cannot be reached now."""

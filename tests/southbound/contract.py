@@ -40,6 +40,7 @@ class RecordingStation:
         self.failures: list[Exception] = []
         self.refused: list[SetAside] = []
         self.unanswered: list[Command] = []
+        self.stopped_meanwhile: set[str] = set()
 
     async def answer(self, answer: EquipmentAnswer) -> None:
         if self.failures:
@@ -57,6 +58,9 @@ class RecordingStation:
         if self.failures:
             raise self.failures.pop()
         return [each for each in self.unanswered if each.scope in scopes and each.type_id in type_ids]
+
+    async def is_outstanding(self, command_id: str) -> bool:
+        return command_id not in self.stopped_meanwhile
 
     def said(self) -> dict[str, Any]:
         """Give the data, or the error, that each command was answered with first."""

@@ -270,6 +270,17 @@ async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Be
     assert bench.received[0] == bench.received[1]
 
 
+async def test_a_command_that_was_stopped_meanwhile_is_not_sent_again_after_its_stop(
+    bench: Bench, wait_until: WaitUntil
+) -> None:
+    other = replace(COMMAND, command_id="J2:tighten:1")
+    bench.station.unanswered = [COMMAND, other]
+    bench.station.stopped_meanwhile = {COMMAND.command_id}
+    await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
+    await wait_until(lambda: bench.received)
+    assert [each.user_properties["id"] for each in bench.received] == [other.command_id]
+
+
 async def test_what_is_sent_again_waits_for_the_store(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.unanswered = [COMMAND]
     bench.station.failures = [Unavailable("the store is away")]

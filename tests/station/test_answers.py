@@ -336,6 +336,9 @@ async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plan
     found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
     assert sorted(each.command_id for each in found) == sorted(each.command_id for each in open_ones)
     assert answered not in found
+    each_by_itself = [await plant.answers.is_outstanding(each.command_id) for each in tool.commands]
+    assert each_by_itself == [each is not answered for each in tool.commands]
+    assert not await plant.answers.is_outstanding("nobody's")
 
 
 async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> None:
