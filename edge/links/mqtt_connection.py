@@ -44,6 +44,8 @@ _FORBIDDEN = re.compile(
 _NEVER = frozenset({0x87, 0x90, 0x99})
 _LONGEST_STRING = 65_535
 _LENGTH_BYTES = 2
+# Type and length of a PUBLISH packet at the most, the length of its topic, and its id.
+_FIXED_BYTES = 1 + 4 + 2 + 2
 
 
 class SocketLike(Protocol):
@@ -133,6 +135,10 @@ class Connection:
         self._paho = client._client  # noqa: SLF001
         self._paho.manual_ack_set(on=True)
         self._paho.on_publish = self._on_puback
+        # What a CONNACK says of the broker's limits is heard here only; aiomqtt hears it afterwards, as ever.
+        self._largest_packet = math.inf
+        self._heard_connack: Any = self._paho.on_connect
+        self._paho.on_connect = self._on_connack
         self._loop = asyncio.get_running_loop()
         self._paho.on_socket_register_write = self._on_register_write
 
@@ -140,10 +146,17 @@ class Connection:
         """Publish and return after the PUBACK.
 
         Text in the properties loses its control characters. Raises Unavailable when no PUBACK comes or the broker
-        cannot take it now, PublishRefused when it never will, Refused(`topic`) for a topic that MQTT does not allow.
+        cannot take it now, PublishRefused when it never will, Refused(`topic`) for a topic that MQTT does not allow,
+        Refused(`too_large`) for a packet larger than the broker takes: it would end the connection, again and again.
         """
         _check_topic(message.topic)
-        info = self._paho.publish(message.topic, message.payload, qos, message.retain, _publish_properties(message))
+        properties = _publish_properties(message)
+        packed: bytes = properties.pack()  # type: ignore[no-untyped-call]
+        size = _FIXED_BYTES + len(message.topic.encode()) + len(packed) + len(message.payload)
+        if size > self._largest_packet:
+            problem = f"{size} bytes to {message.topic!r} are more than the MQTT broker takes: {self._largest_packet}"
+            raise Refused("too_large", problem, "Raise the broker's max_packet_size.")
+        info = self._paho.publish(message.topic, message.payload, qos, message.retain, properties)
         if info.rc != MQTT_ERR_SUCCESS:
             raise self._unavailable(f"cannot publish to {message.topic!r}: {error_string(info.rc)}")
         if qos == 0:
@@ -219,6 +232,10 @@ class Connection:
         for puback in self._pubacks.values():
             if not puback.done():
                 puback.set_exception(self._unavailable("is gone"))
+
+    def _on_connack(self, client: object, userdata: object, flags: object, reason: object, properties: object) -> None:
+        self._largest_packet = getattr(properties, "MaximumPacketSize", math.inf)
+        self._heard_connack(client, userdata, flags, reason, properties)
 
     def _on_puback(
         self, _client: object, _userdata: object, packet_id: int, reason: ReasonCode, _properties: object

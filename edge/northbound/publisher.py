@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Session, to_message
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import look_up, progress_event, status_event
@@ -91,7 +91,11 @@ class Publisher:
 
     async def _tell(self, change: Change, job: Job | None, response: JobResponse | None) -> None:
         if event := status_event(self._source, change, job, response):
-            await self._session.send(to_message(event, self._topics[change.scope].events))
+            try:
+                await self._session.send(to_message(event, self._topics[change.scope].events))
+            except Refused as refusal:
+                # To try it for ever would keep all other changes from being told.
+                logger.error("change cannot be told", job=change.job_order_id, reason=refusal.message)  # noqa: TRY400
 
     async def _retell(self, scope: str, position: str) -> None:
         """Tell again what was told after a position, under the same ids: the broker may have lost some of it."""
@@ -110,5 +114,5 @@ class Publisher:
             try:
                 # It may be missed, so nobody waits for the broker to confirm it.
                 await self._session.send(to_message(progress_event(self._source, progress), topic), qos=0)
-            except Unavailable as error:
+            except (Unavailable, Refused) as error:
                 logger.debug("progress dropped", job=progress.job.job_id, reason=error.message)

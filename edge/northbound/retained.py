@@ -248,7 +248,11 @@ class Retained:
             data=data,
         )
         message = to_message(event, topic, retain=True)
-        await self._session.send(message)
+        try:
+            await self._session.send(message)
+        except Refused as refusal:
+            # The broker never takes it: the others must not wait for it.
+            logger.error("not retained", topic=topic, reason=refusal.message)  # noqa: TRY400  it says all there is
         return len(message.payload)
 
 

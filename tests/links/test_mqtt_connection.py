@@ -66,6 +66,14 @@ async def test_what_the_broker_refuses_is_an_error(tmp_path: Path, unique: str) 
             await connection.publish(Message("forbidden/a"), 1)
 
 
+async def test_a_packet_larger_than_the_broker_takes_is_refused_and_does_not_end_the_connection(unique: str) -> None:
+    async with open_broker("max_packet_size 1000") as broker, connect(_local(broker, unique)) as connection:
+        for too_many in (1000, 100_000):
+            with pytest.raises(Refused, match="more than the MQTT broker takes: 1000"):
+                await connection.publish(Message(unique, bytes(too_many)), 1)
+        await connection.publish(Message(unique, bytes(900), content_type="application/json"), 1)
+
+
 async def test_a_wrong_password_is_told_in_the_words_of_the_broker(tmp_path: Path, unique: str) -> None:
     passwords = tmp_path / "passwords"
     passwords.write_text("")

@@ -14,7 +14,7 @@ from edge.links.background import beside
 from edge.links.mqtt import Message, Session, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
-from edge.model.isa95 import IdCall, JobOrder, OrderCall, WorkMaster
+from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
 from edge.model.job_state import Cause
 from edge.northbound.publisher import Publisher, publishing
 from edge.northbound.topics import Topics
@@ -273,3 +273,21 @@ async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_go
 
     async with bench.publishing(), beside(hang(), publishing(["station-2"])):
         await wait_until(lambda: publishing(["station-2"]) in beats.silent())
+
+
+async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_being_told(
+    store: Store, unique: str, wait_until: WaitUntil
+) -> None:
+    async with (
+        open_broker("max_packet_size 4000") as broker,
+        opened_bench(store, MqttSettings(url=broker.url), unique) as bench,
+        bench.publishing(),
+    ):
+        large = order("large")
+        described = msgspec.structs.replace(large.job_order, description=(LocalizedText(text="x" * 8000),))
+        await bench.call(Cause.STORE, msgspec.structs.replace(large, job_order=described))
+        await bench.call(Cause.ABORT, IdCall(job_order_id="large"))
+        await bench.store_and_abort("small")
+        await wait_until(lambda: bench.heard.states("small"))
+        await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
+    assert bench.heard.states("large") == []
