@@ -68,10 +68,11 @@ class Answers:
                 case Ignored(reason=reason):
                     logger.info("event ignored", job=job_id, type=event.type_id, reason=reason)
                     declined.add(job_id)
+                case NoRun() if await self._keep(job_id, event) or await self._has_begun(job_id):
+                    continue
                 case NoRun() | NotAllowed():
-                    if not await self._keep(job_id, event):
-                        logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
-                        declined.add(job_id)
+                    logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
+                    declined.add(job_id)
                 case Stale():
                     # The same event came in twice at a time: look again, its answer is given now.
                     continue
@@ -117,6 +118,10 @@ class Answers:
         # Kept, or somebody was faster: either way the next look at the event tells.
         await self._store.commit(join(parts))
         return True
+
+    async def _has_begun(self, job_id: str) -> bool:
+        """Tell whether a job that had no run a moment ago has begun one."""
+        return await self._runs.load(job_id) is not None
 
     def _mark(self, event: EquipmentEvent, decision: Decision | None) -> Commit:
         answer = msgspec.json.encode(_task(decision) if decision else None).decode()

@@ -1,6 +1,7 @@
 """Answers and events find the run they belong to, once, at whichever instance they arrive."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -8,10 +9,16 @@ from edge.config import RedisSettings
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
 from edge.sfc.run import ActionState
-from edge.station.equipment import EquipmentAnswer, Task
+from edge.sfc.signal import Ignored, Signal
+from edge.station.answers import Answers
+from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
+from edge.station.runs import NoRun, Runs
 from edge.store import jobs, runs
+from edge.store.commit import Commit, Stale
 from tests.station.plant import (
     DEDUPE_MS,
+    KEEP_ENDED_MS,
     SCOPE,
     TIGHTEN,
     Clock,
@@ -371,3 +378,32 @@ async def test_one_that_waits_no_more_and_is_listed_yet_takes_no_event_from_the_
     task = await plant.happens()
     assert task
     assert task.job_id == "J1"
+
+
+class StartsAfterTheLook(Runs):
+    """Has a job start right after it was found not to run."""
+
+    start: Callable[[], Awaitable[None]]
+
+    async def signal(
+        self,
+        job_id: str,
+        signal: Signal,
+        asked: Asked | None = None,
+        also: Callable[[Decision], Commit] = lambda _: Commit(),
+    ) -> Decision | Ignored | NotAllowed | NoRun | Stale:
+        found = await super().signal(job_id, signal, asked, also)
+        if isinstance(found, NoRun):
+            await self.start()
+        return found
+
+
+async def test_an_event_that_names_a_job_which_starts_at_that_moment_is_taken(plant: Plant) -> None:
+    await plant.teach("scanning", SCANNING)
+    await plant.order(Cause.STORE_AND_START, order("J1", "scanning"))
+    late = StartsAfterTheLook(plant.store, plant.runs.clock, KEEP_ENDED_MS)
+    late.start = plant.drive
+    event = EquipmentEvent("scanner", "1", "scan.v1", SCOPE, None, "J1")
+    task = await Answers(plant.store, late, DEDUPE_MS).event(event)
+    assert task
+    assert (task.job_id, await scanned(plant, "J1")) == ("J1", ["s"])
