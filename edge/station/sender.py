@@ -105,6 +105,10 @@ class Sender:
             await self._giving_up.command(job_id, self._runs.scope_of(job_id), outgoing, error)
         except Unavailable:
             return False
+        except Exception:
+            # What cannot even be given up must not stop the others.
+            logger.exception("command cannot be set aside", job=job_id, command=outgoing.command_id)
+            return False
         return True
 
     async def _take_up(self) -> None:
@@ -132,14 +136,19 @@ class Sender:
     async def _settle_doubts(self) -> None:
         """Look what became of commits whose reply was lost, and send what they ask for."""
         while True:
-            job_id = await self._runs.in_doubt.get()
-            # A server that did not answer in time may carry out the commit yet.
+            doubtful = {await self._runs.in_doubt.get()}
+            while not self._runs.in_doubt.empty():
+                doubtful.add(self._runs.in_doubt.get_nowait())
+            # A server that did not answer in time may carry out the commits yet.
             await asyncio.sleep(_STORE_RETRY_S)
             try:
-                await self._look_at(job_id)
+                for job_id in tuple(doubtful):
+                    await self._look_at(job_id)
+                    doubtful.remove(job_id)
             except Unavailable as error:
-                logger.warning("a commit in doubt waits for the store", job=job_id, reason=error.message)
-                self._runs.in_doubt.put_nowait(job_id)
+                logger.warning("commits in doubt wait for the store", reason=error.message)
+                for job_id in doubtful:
+                    self._runs.in_doubt.put_nowait(job_id)
 
     async def _tidy_up(self) -> None:
         """Take off what no later commit did; a moment after, so that a busy job needs no trip for it."""

@@ -107,6 +107,10 @@ class Worker:
         except Unavailable as error:
             logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
+        except Exception:
+            # What cannot even be given up must not stop the others.
+            logger.exception("work cannot be set aside", scope=asked.scope, entry=asked.entry_id)
+            return False
         return True
 
     async def _defect_in(self, asked: Work) -> Exception | None:

@@ -1,10 +1,11 @@
 """What meets a defect again and again is set aside, told, and fails its job; nothing else suffers."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command
+from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.retry import MOST_TRIES
 from edge.store import dead_letters, runs, work
 from edge.store.dead_letters import Letter, LetterKind
@@ -191,3 +192,25 @@ async def test_a_job_that_was_given_up_while_it_waited_takes_no_event_from_those
         task = await plant.happens()
     assert task
     assert task.job_id == "J2"
+
+
+async def test_what_cannot_even_be_set_aside_stops_no_other_job(plant: Plant, tool: FakeEquipment) -> None:
+    def reply(command: Command) -> EquipmentAnswer | None:
+        if command.job_id == "J1":
+            raise ZeroDivisionError
+        return obliging(command)
+
+    tool.replies = reply
+    letters_key = plant.store.keys.sfc_dead_letters()
+    await plant.store.execute("SET", letters_key, "something else")
+    with capture_logs() as logs:
+        async with plant.at_work():
+            await plant.order(Cause.STORE_AND_START, order("J1"))
+            await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", "action", "dance")
+            expected = {"work cannot be set aside", "command cannot be set aside"}
+            await until_true(lambda: expected <= {entry["event"] for entry in logs})
+            await plant.order(Cause.STORE_AND_START, order("J2"))
+            await plant.until_state("J2", JobState.ENDED)
+            await plant.store.execute("DEL", letters_key)
+            await plant.until_state("J1", JobState.ABORTED)
+            await until_all_is_acknowledged(plant)

@@ -1,10 +1,12 @@
 """Commands are sent until they are sent; a defect at one of them holds up no other and fails its own job only."""
 
+import asyncio
 import itertools
 import time
 
 from structlog.testing import capture_logs
 
+from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
@@ -16,6 +18,7 @@ from tests.station.plant import (
     FakeEquipment,
     Plant,
     action,
+    instance,
     obliging,
     order,
     until_all_is_acknowledged,
@@ -119,3 +122,18 @@ async def test_what_the_store_says_is_sent_meanwhile_is_left_out_without_a_defec
             await until_all_is_acknowledged(plant)
     assert tool.told(Phase.STOP) == ["a"]
     assert [each for each in logs if each["log_level"] == "error"] == []
+
+
+async def test_all_commits_in_doubt_are_looked_at_after_one_wait(
+    redis: RedisSettings, plant: Plant, tool: FakeEquipment
+) -> None:
+    async with plant.at_work(), instance(redis, {TIGHTEN: tool}, plant.runs.clock) as unheard:
+        for job_id in ("J1", "J2", "J3", "J4", "J5"):
+            await unheard.order(Cause.STORE_AND_START, order(job_id))
+        await until_true(lambda: tool.told() == ["a"] * 5)
+        for command in tuple(tool.commands):
+            # Decided under our name, and the reply that said so is lost.
+            await unheard.answer(command)
+            plant.runs.in_doubt.put_nowait(command.job_id)
+        async with asyncio.timeout(3):
+            await until_true(lambda: tool.told().count("b") == 5)
