@@ -10,7 +10,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
-from edge.model.job_state import has_response, is_transition, state_entries
+from edge.model.job_state import has_ended, has_response, is_transition, state_entries
 from edge.station.response import job_response
 from edge.store import changes, jobs, resources
 from edge.store.changes import Change
@@ -70,6 +70,9 @@ async def _show_readable(
     store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str
 ) -> Job | None:
     job = await jobs.load(store, job_id)
+    # Whoever carries out the decisions of a run shows its chart; its end may be the work of another instance.
+    if job is None or has_ended(job.status):
+        server.hide_run(scope, job_id)
     if job is None:
         server.hide(scope, job_id)
         shown.discard((scope, job_id))

@@ -33,6 +33,7 @@ class Screen:
         self.responses: dict[str, str] = {}
         self.masters: list[str] = []
         self.told: list[str] = []
+        self.charts: set[str] = set()
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
         job_id = entry.job_order.job_order_id
@@ -43,6 +44,9 @@ class Screen:
     def hide(self, scope: str, job_order_id: str) -> None:
         self.jobs.pop(job_order_id, None)
         self.responses.pop(job_order_id, None)
+
+    def hide_run(self, scope: str, job_order_id: str) -> None:
+        self.charts.discard(job_order_id)
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         self.masters = [each.id for each in work_masters]
@@ -123,3 +127,17 @@ async def test_a_job_that_nobody_can_read_hides_no_other(store: Store, wait_unti
     async with showing(store, screen):
         await desk.call(Cause.STORE, "J2")
         await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
+
+
+async def test_a_run_that_another_instance_has_ended_is_shown_no_more(store: Store, wait_until: WaitUntil) -> None:
+    desk, screen = Desk(store), Screen()
+    await desk.configure()
+    for job_id in ("J1", "J2", "J3"):
+        await desk.call(Cause.STORE, job_id)
+    screen.charts = {"J1", "J2", "J3"}
+    async with showing(store, screen):
+        await wait_until(lambda: screen.jobs.keys() == {"J1", "J2", "J3"})
+        await desk.call(Cause.ABORT, "J1")
+        await desk.call(Cause.CANCEL, "J2")
+        await wait_until(lambda: screen.jobs == {"J1": "Aborted", "J3": "NotAllowedToStart"})
+    assert screen.charts == {"J3"}
