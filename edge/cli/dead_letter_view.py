@@ -61,6 +61,8 @@ def _what(letter: Letter) -> str:
             return "start of a job"
         case LetterKind.DECISION:
             return "decision of a visitor"
+        case LetterKind.DEADLINE:
+            return "deadline of a job"
         case LetterKind.COMMAND:
             return f"command: {letter.details['phase']}"
         case LetterKind.UNREADABLE:

@@ -26,7 +26,7 @@ async def bring_back(store: Store, letter_id: str, letter: Letter, clock: Clock)
         match letter.kind:
             case LetterKind.COMMAND if letter.details["phase"] == Phase.STOP:
                 again = await _stop(store, letter)
-            case LetterKind.COMMAND | LetterKind.START | LetterKind.DECISION:
+            case LetterKind.COMMAND | LetterKind.START | LetterKind.DECISION | LetterKind.DEADLINE:
                 again = await _run(store, letter.job_id, clock())
             case LetterKind.UNREADABLE:
                 again = _enter(store, letter)

@@ -46,6 +46,21 @@ class GivingUp:
         logger.error("work is set aside", scope=entry.scope, reason=reason)
         await self._store.commit(join((self._add(letter), done)))
 
+    async def deadline(self, job_id: str, error: Exception) -> None:
+        """Give up a deadline: its job ends as aborted; one that has ended already is kept for another while."""
+        job, now = await self._read(job_id), self._runs.clock()
+        keys = self._store.keys
+        if job and has_ended(job.status):
+            await self._store.commit(runs.set_timer(keys, job_id, now + self._runs.terms.keep_ended_ms))
+            return
+        reason = f"its deadline met a defect of this software: {type(error).__name__}: {error}"
+        added = self._add(Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, reason, now))
+        logger.error("deadline is set aside", job=job_id, reason=reason)
+        if job is None:
+            await self._store.commit(join((runs.set_timer(keys, job_id, None), added)))
+            return
+        await self._fail(job_id, Abort(reason), Asked(Cause.ABORT), reason, added)
+
     async def command(self, job_id: str, scope: str, outgoing: Outgoing, error: Exception) -> None:
         """Give up a command: its job takes that as the answer. A stop has no answer: it is set aside only."""
         reason = f"cannot be sent: {type(error).__name__}: {error}"

@@ -9,6 +9,8 @@ from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Tick
 from edge.station.decision import Decision
+from edge.station.giving_up import GivingUp
+from edge.station.retry import MOST_TRIES
 from edge.station.runs import Progress, Runs
 from edge.station.start import let_start
 from edge.store import jobs, runs
@@ -38,6 +40,8 @@ class Timers:
         self._speed = speed
         self._earlier = asyncio.Event()
         self._until = 0
+        self._giving_up = GivingUp(active)
+        self._tries: dict[str, int] = {}
         active.watchers.append(self._watch)
 
     async def run(self) -> None:
@@ -83,11 +87,28 @@ class Timers:
                     await self._serve(job_id)
                 except Unavailable:
                     raise
-                except Exception:
+                except Exception as error:
                     # A defect in one job must not keep the others from their deadlines.
                     logger.exception("deadline failed", job=job_id)
-                    later = self._runs.clock() + _LOOK_AGAIN_MS
-                    await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
+                    await self._put_off(job_id, error)
+                else:
+                    self._tries.pop(job_id, None)
+
+    async def _put_off(self, job_id: str, error: Exception) -> None:
+        """Look again later at a deadline that met a defect; one that did so again and again is given up."""
+        self._tries[job_id] = self._tries.get(job_id, 0) + 1
+        try:
+            later = self._runs.clock() + _LOOK_AGAIN_MS
+            await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
+            if self._tries[job_id] >= MOST_TRIES:
+                await self._giving_up.deadline(job_id, error)
+                del self._tries[job_id]
+        except Unavailable:
+            raise
+        except Exception:
+            # What cannot even be put off or given up must not stop the others, nor be tried without a pause.
+            logger.exception("deadline cannot be set aside", job=job_id)
+            await asyncio.sleep(_RETRY_S)
 
     async def _start_due(self) -> None:
         """Let all jobs whose StartTime has come enter the queue of starts together: there Priority decides."""

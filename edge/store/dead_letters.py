@@ -15,10 +15,11 @@ STREAM_LENGTH = 1000
 
 
 class LetterKind(StrEnum):
-    """What was given up: the start of a job, what a visitor had decided, a command, or an entry nobody can read."""
+    """What was given up: a start, what a visitor had decided, a deadline, a command, or an entry nobody can read."""
 
     START = "start"
     DECISION = "decision"
+    DEADLINE = "deadline"
     COMMAND = "command"
     UNREADABLE = "unreadable"
 

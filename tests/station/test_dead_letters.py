@@ -32,7 +32,7 @@ async def set_aside(plant: Plant, letter: Letter) -> str:
     return list(await dead_letters.load_all(plant.store))[-1]
 
 
-@pytest.mark.parametrize("kind", [LetterKind.START, LetterKind.DECISION, LetterKind.COMMAND])
+@pytest.mark.parametrize("kind", [LetterKind.START, LetterKind.DECISION, LetterKind.DEADLINE, LetterKind.COMMAND])
 async def test_a_job_that_failed_runs_again_from_its_beginning_with_commands_of_its_own(
     plant: Plant, tool: FakeEquipment, clock: Clock, kind: LetterKind
 ) -> None:
