@@ -47,11 +47,12 @@ class ReadOnlyAttributes(AttributeService):
 class ServerCore(InternalServer):
     """asyncua's server core under the rules of this module; without `types` it makes namespace 0 itself."""
 
-    def __init__(self, types: TypeNodes | None, admission: Admission) -> None:
+    def __init__(self, types: TypeNodes | None, admission: Admission, activation_s: float) -> None:
         super().__init__()
         # Sessions are activated by `processor`, which knows the channel: asyncua's managers do not.
         self.user_manager = None
         self.admission = admission
+        self.activation_s = activation_s
         self._types = types
         self.attribute_service = ReadOnlyAttributes(self.aspace)
         self.allow_remote_admin = False

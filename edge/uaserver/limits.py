@@ -15,6 +15,9 @@ CONNECTIONS = 20
 SESSIONS = 50
 """More than connections: a session with subscriptions waits for its client to come back."""
 
+ACTIVATION_S = 30.0
+"""After this a session ends that was made and never activated, whatever else its client asks meanwhile."""
+
 SUBSCRIPTIONS = 200
 SUBSCRIPTIONS_OF_SESSION = 20
 MONITORED_ITEMS_OF_SESSION = 2000

@@ -19,7 +19,7 @@ import edge
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
-from edge.uaserver import certificates, nodesets, security, type_cache
+from edge.uaserver import certificates, limits, nodesets, security, type_cache
 from edge.uaserver.admission import Admission
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
@@ -114,8 +114,11 @@ async def open_server(
     machines: Sequence[MachineDescription],
     services: Services,
     tasks: asyncio.TaskGroup,
+    activation_s: float = limits.ACTIVATION_S,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the block is left; the server's own tasks run in `tasks`.
+
+    A session that its client has not activated `activation_s` seconds after it was made ends.
 
     Raises SettingsError when the node sets are not there, the endpoint cannot be or our certificate not be kept,
     Unavailable when the port is taken.
@@ -127,7 +130,7 @@ async def open_server(
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
-        iserver = ServerCore(types, Admission(settings))
+        iserver = ServerCore(types, Admission(settings), activation_s)
         server = Server(iserver=iserver)
         await server.init()
         if types is None:

@@ -3,6 +3,7 @@
 asyncua counts tokens and subscriptions up from a small number, and asks nobody whose they are.
 """
 
+import asyncio
 import math
 import secrets
 from collections.abc import Callable, Iterable, Sequence, Sized
@@ -35,6 +36,7 @@ class Session(InternalSession):
             internal_server, internal_server.aspace, internal_server.subscription_service, str(name), external=False
         )
         self.external = True
+        self._timeout_task: asyncio.Task[None] | None = None
         self.auth_token = ua.NodeId(secrets.token_bytes(32), 0, ua.NodeIdType.ByteString)
         self.iserver.register_external_session(self)
         self.processor: SessionProcessor | None = None
@@ -70,11 +72,16 @@ class Session(InternalSession):
             self.iserver.max_session_timeout_ms,
         )
         result = await super().create_session(params, sockname)
+        # asyncua ends it by the time-out its client wished for, which each GetEndpoints makes begin anew.
+        self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
         result.MaxRequestMessageSize = limits.MESSAGE_BYTES
         return result
 
     def activate(self, caller: Caller) -> ua.ActivateSessionResult:
         """Let the session belong to `caller` from now on."""
+        if not self.is_activated() and self._timeout_task is not None:
+            self._timeout_task.cancel()
+            self._timeout_task = None  # asyncua puts its own there, and ends either with the session
         anonymous = ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken())
         result = super().activate_session(anonymous, None)
         self.user = User(role=UserRole.User, name=caller.name)
@@ -84,6 +91,10 @@ class Session(InternalSession):
     async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
         """End it with its subscriptions: nobody else could ever take them over."""
         await super().close_session(delete_subs=True)
+
+    async def _end_unless_activated(self) -> None:
+        await asyncio.sleep(self.iserver.activation_s)
+        await self.close_session()
 
     # ------------------------------------------------------------------------------------------------- attributes
 

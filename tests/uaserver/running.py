@@ -15,6 +15,7 @@ from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter,
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.responses import Found
+from edge.uaserver import limits
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.roles import Role
@@ -73,6 +74,7 @@ async def served(
     machines: Sequence[MachineDescription] = MACHINES,
     station: Station | None = None,
     role: Role | None = None,
+    activation_s: float = limits.ACTIVATION_S,
 ) -> AsyncIterator[UaServer]:
     """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones.
 
@@ -88,7 +90,7 @@ async def served(
         services = Services(behind, behind)
         async with (
             asyncio.TaskGroup() as tasks,
-            open_server(settings, "edge", machines, services, tasks) as server,
+            open_server(settings, "edge", machines, services, tasks, activation_s) as server,
         ):
             opened.set_result(server)
             await enough.wait()

@@ -1,6 +1,7 @@
 """A request belongs to a session by its token and its channel, and a session to one client (S4, S9, S10)."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from asyncua.ua.ua_binary import Primitives, struct_to_binary
 from cryptography import x509
 
 from edge.config import OpcuaSettings
-from edge.uaserver import certificates
+from edge.uaserver import certificates, limits
 from edge.uaserver.processor import read_password
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import (
@@ -28,7 +29,7 @@ from tests.uaserver.clients import (
     serves,
     signature_of,
 )
-from tests.uaserver.running import SETTINGS
+from tests.uaserver.running import SETTINGS, served
 from tests.uaserver.wire import Wire, service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -169,6 +170,48 @@ class TestSessions:
             await client.create_session()
             with pytest.raises(ua.uaerrors.BadSessionNotActivated):
                 await serves(client)
+
+
+async def ended(client: Client) -> None:
+    """Ask what needs no session until the one of the client, which was never activated, has ended."""
+    async with asyncio.timeout(5):
+        while True:
+            await client.get_endpoints()
+            try:
+                await serves(client)
+            except ua.uaerrors.BadSessionNotActivated:
+                continue
+            except ua.uaerrors.BadSessionIdInvalid:
+                return
+
+
+class TestSessionsNeverActivated:
+    async def test_they_end_whatever_else_is_asked_meanwhile(self) -> None:
+        async with served(activation_s=0.2) as server, channel(Client(server.endpoint)) as client:
+            for _ in range(2):
+                client.session_timeout = 600_000
+                await client.create_session()
+                await ended(client)
+                with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                    await client.activate_session()
+
+    async def test_one_that_was_activated_stays(self) -> None:
+        async with (
+            served(activation_s=0.2) as server,
+            channel(Client(server.endpoint)) as idle,
+            Client(server.endpoint) as client,
+        ):
+            await idle.create_session()
+            await ended(idle)
+            assert await serves(client)
+
+    async def test_they_hold_no_places(self) -> None:
+        async with served() as server, contextlib.AsyncExitStack() as stack:
+            for _ in range(limits.SESSIONS + 5):
+                attacker = await stack.enter_async_context(channel(Client(server.endpoint)))
+                await attacker.create_session()
+            for _ in range(limits.CONNECTIONS):
+                assert await serves(await stack.enter_async_context(Client(server.endpoint)))
 
 
 class TestPasswords:
