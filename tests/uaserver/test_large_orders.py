@@ -1,0 +1,123 @@
+"""Whatever order the station takes, over MQTT too, can be read over OPC UA: none makes the lists unreadable (W13)."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from asyncua import Client, ua
+
+from edge.app.feed import show_jobs
+from edge.links.background import beside
+from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
+from edge.model.job_state import Cause
+from edge.model.station import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
+from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.runs import Runs
+from edge.station.settings import Operation, StationSettings
+from edge.store.client import Store
+from edge.uaserver.encoding import structure_of
+from tests.uaserver.running import Space, served
+
+SCOPE = "station-1"
+
+
+def order_with(*parameters: Parameter) -> JobOrder:
+    return JobOrder(
+        job_order_id="job-1",
+        work_master_id=(WorkMaster(id="rear-axle"),),
+        start_time=datetime(2026, 1, 2, tzinfo=UTC),
+        job_order_parameters=parameters,
+    )
+
+
+def nested(levels: int) -> Parameter:
+    parameter = Parameter(id="p", value=1)
+    for _ in range(levels - 1):
+        parameter = Parameter(id="p", subparameters=(parameter,))
+    return parameter
+
+
+def texts(size: int) -> JobOrder:
+    """An order of so many bytes of JSON, most of them texts."""
+    parts = [Parameter(id="p", value="x" * 40_000)] * (size // 40_000 - 1)
+    missing = size - len(msgspec.json.encode(order_with(*parts, Parameter(id="p", value=""))))
+    return order_with(*parts, Parameter(id="p", value="x" * missing))
+
+
+def json_of(levels: int) -> dict[str, object]:
+    """JSON that no type of OPC UA has, so many levels deep."""
+    value: dict[str, object] = {"a": [1, 10**30, None, 1.5]}
+    for _ in range(levels - 2):
+        value = {"a": value}
+    return value
+
+
+class Listener:
+    """Notes each list it is told."""
+
+    def __init__(self) -> None:
+        self.lists = asyncio.Queue[list[ua.ExtensionObject]]()
+
+    def datachange_notification(self, _node: object, value: list[ua.ExtensionObject], _data: object) -> None:
+        self.lists.put_nowait(value)
+
+
+async def store_over_mqtt(store: Store, order: JobOrder) -> CallAnswer:
+    """Give an order to the station as its MQTT side does."""
+    await StationSettings(store).apply(SCOPE, "workmaster", Operation.PUT, {"ID": "rear-axle"})
+    jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)
+    return await jobs.call(JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order), "/mes", "1"))
+
+
+async def told_and_read(store: Store, order: JobOrder) -> list[JobOrder]:
+    """Give an order that is stored over MQTT as a subscriber of the list and a reader of it get it."""
+    heard = Listener()
+    async with served() as server, Client(server.endpoint) as client:
+        node = await Space(client, await client.get_namespace_array()).job_order_list()
+        subscription = await client.create_subscription(50, heard)
+        await subscription.subscribe_data_change(node)
+        async with beside(show_jobs(store, server, (SCOPE,)), "feed"):
+            assert (await store_over_mqtt(store, order)).status is ReturnStatus.NO_ERROR
+            async with asyncio.timeout(5):
+                while not (told := await heard.lists.get()):
+                    pass
+        read = await node.read_value()
+    # The client has not loaded our types and leaves the bytes alone: we read them as strictly as arguments.
+    return [structure_of(JobOrderAndState, entry).job_order for entry in (*told, *read)]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        order_with(nested(MAX_NESTING)),
+        order_with(Parameter(id="p", value="x" * MAX_TEXT_LENGTH)),
+        order_with(Parameter(id="p", value="\N{NUT AND BOLT}" * 60_000)),
+        order_with(*(Parameter(id="p", value=n) for n in range(5000))),
+        texts(MAX_BYTES),
+    ],
+    ids=["deep", "a long text", "a text of many bytes", "many parameters", "largest"],
+)
+async def test_an_order_at_a_limit_is_told_and_read_as_it_was_stored(store: Store, order: JobOrder) -> None:
+    assert await told_and_read(store, order) == [order, order]
+
+
+async def test_json_that_no_type_of_opc_ua_has_is_told_and_read_as_its_text(store: Store) -> None:
+    value = json_of(MAX_NESTING - 3)
+    shown = order_with(Parameter(id="p", value=msgspec.json.encode(value).decode()))
+    assert await told_and_read(store, order_with(Parameter(id="p", value=value))) == [shown, shown]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        order_with(nested(MAX_NESTING + 1)),
+        order_with(Parameter(id="p", value="x" * (MAX_TEXT_LENGTH + 1))),
+        texts(MAX_BYTES + 1),
+    ],
+    ids=["too deep", "too long a text", "too large"],
+)
+async def test_an_order_beyond_a_limit_is_refused(store: Store, order: JobOrder) -> None:
+    answer = await store_over_mqtt(store, order)
+    assert answer.status is ReturnStatus.INVALID_REQUEST
+    assert len(answer.reasons) == 1
