@@ -10,7 +10,7 @@ from edge.app.charts import show_charts
 from edge.app.feed import show_jobs, show_work_masters
 from edge.app.health import Health
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
-from edge.config import EquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
+from edge.config import EquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings, broker_settings
 from edge.errors import SettingsError
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
@@ -124,7 +124,9 @@ async def _open_one(
         return await stack.enter_async_context(open_vision(name, section, answers, scopes))
     if not (section.url or settings.mqtt.url):
         raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
-    session = health.sessions[name] = await _open_session(stack, settings, name, section.url)
+    session = health.sessions[name] = await _open_session(
+        stack, settings, name, broker_settings(section, settings.mqtt)
+    )
     return await open_equipment(name, section, session, answers, scopes, _source(settings))
 
 
@@ -168,7 +170,7 @@ async def _open_northbound(
     calls: Calls,
     health: Health,
 ) -> None:
-    session = health.sessions["MES"] = await _open_session(stack, settings, "", "")
+    session = health.sessions["MES"] = await _open_session(stack, settings, "", settings.mqtt)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
     for scope, publishes in instance.publishes.items():
         own = {scope: topics[scope]}
@@ -180,11 +182,10 @@ async def _open_northbound(
     await Inbox(session, calls).open(topics)
 
 
-async def _open_session(stack: contextlib.AsyncExitStack, settings: Settings, name: str, url: str) -> Session:
+async def _open_session(stack: contextlib.AsyncExitStack, settings: Settings, name: str, mqtt: MqttSettings) -> Session:
     """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
     base = settings.mqtt.client_id or settings.gateway.name
     client_id = f"{base}-{name}" if name else base
-    mqtt = MqttSettings(url=url) if url and url != settings.mqtt.url else settings.mqtt
     return await stack.enter_async_context(open_session(mqtt, client_id, connect_timeout=_CONNECT_WITHIN_S))
 
 

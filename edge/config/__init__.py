@@ -16,6 +16,7 @@ from edge.config.sections import (
     RetentionSettings,
     RpcSettings,
     Settings,
+    broker_settings,
 )
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "RetentionSettings",
     "RpcSettings",
     "Settings",
+    "broker_settings",
     "load_settings",
 ]

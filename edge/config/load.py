@@ -23,6 +23,8 @@ from edge.config.sections import (
     NAME,
     NAME_EXPECTED,
     SECTIONS,
+    MqttEquipmentSettings,
+    MqttSettings,
     OpcuaEquipmentSettings,
     RpcSettings,
     Settings,
@@ -206,10 +208,7 @@ class _Draft:
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yields what is wrong only in the light of another key."""
     mqtt = settings.mqtt
-    if bool(mqtt.cert_file) != bool(mqtt.key_file):
-        yield "mqtt.cert_file, mqtt.key_file: the one needs the other"
-    if mqtt.url.startswith("mqtt:") and (mqtt.ca_file or mqtt.cert_file):
-        yield "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"
+    yield from _broker_contradictions("mqtt", mqtt)
     takers: dict[str, str] = {}
     for name, equipment in settings.southbound.items():
         if not re.match(NAME, name):
@@ -218,10 +217,22 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             yield from _opcua_equipment_contradictions(f"southbound.{name}", equipment)
         elif not (equipment.url or mqtt.url):
             yield f"southbound.{name}.url: needed, because mqtt.url is empty"
+        else:
+            yield from _broker_contradictions(f"southbound.{name}", equipment)
+            given = equipment.username, equipment.password, equipment.ca_file, equipment.cert_file
+            if any(given) and not equipment.url:
+                yield f"southbound.{name}.url: needed, because a user or certificates are given for it"
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
                 yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
     yield from _rpc_contradictions(settings.rpc)
+
+
+def _broker_contradictions(name: str, broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:
+    if bool(broker.cert_file) != bool(broker.key_file):
+        yield f"{name}.cert_file, {name}.key_file: the one needs the other"
+    if broker.url.startswith("mqtt:") and (broker.ca_file or broker.cert_file):
+        yield f"{name}.url: certificates are given, but mqtt: does not use them; expected mqtts:"
 
 
 def _opcua_equipment_contradictions(name: str, equipment: OpcuaEquipmentSettings) -> Iterator[str]:

@@ -96,7 +96,26 @@ class MqttEquipmentSettings(Struct, frozen=True, kw_only=True):
     topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
         "app/equipment"
     )
-    url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes that of `[mqtt]`.")] = ""
+    url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
+    username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
+    password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+    ca_file: Annotated[_File, Meta(description="Certificates to trust there; empty trusts the system's.")] = ""
+    cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
+    key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+
+
+def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttSettings:
+    """Give the broker of a piece of equipment, with the user and certificates that are meant for it."""
+    own = MqttSettings(
+        url=section.url,
+        username=section.username,
+        password=section.password,
+        ca_file=section.ca_file,
+        cert_file=section.cert_file,
+        key_file=section.key_file,
+    )
+    says_no_more = own == MqttSettings(url=mqtt.url)
+    return own if section.url and not says_no_more else mqtt
 
 
 class OpcuaEquipmentSettings(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from edge.config import MqttEquipmentSettings, MqttSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.links.mqtt_connection import Connection, broker_of, connect
 from edge.northbound.topics import Topics
 from edge.upkeep.finding import Finding, failing, ok
@@ -27,19 +27,18 @@ class Listener:
 
 def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[Listener]]]:
     """Name each broker that the settings lead to, with who listens there."""
-    at: dict[str, list[Listener]] = {}
+    at: dict[MqttSettings, list[Listener]] = {}
     if settings.mqtt.url:
         prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
-        at[settings.mqtt.url] = [Listener("MES", [Topics(prefix, scope).commands for scope in scopes])]
+        at[settings.mqtt] = [Listener("MES", [Topics(prefix, scope).commands for scope in scopes])]
     for name, section in settings.southbound.items():
         if not isinstance(section, MqttEquipmentSettings):
             continue
         topic = f"{section.topic_prefix}/{name}"
         heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
-        listeners = at.setdefault(section.url or settings.mqtt.url, [])
+        listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
         listeners.append(Listener(f"equipment {name}", heard, f"{topic}/presence"))
-    for url, listeners in at.items():
-        yield (settings.mqtt if url == settings.mqtt.url else MqttSettings(url=url)), listeners
+    yield from at.items()
 
 
 def address(settings: MqttSettings) -> str:

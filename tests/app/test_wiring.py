@@ -57,6 +57,22 @@ async def test_equipment_may_have_a_broker_of_its_own(redis: RedisSettings, mqtt
     assert f"{unique}/station-1/commands" not in log
 
 
+async def test_equipment_with_a_broker_of_its_own_logs_in_there_as_its_settings_say(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    passwords = tmp_path / "passwords"
+    passwords.write_text("cell:open sesame\n")
+    passwords.chmod(0o600)
+    await (await asyncio.create_subprocess_exec("mosquitto_passwd", "-U", str(passwords))).wait()
+    async with open_broker("allow_anonymous false", f"password_file {passwords}") as cell:
+        wrench = MqttEquipmentSettings(
+            type_ids=("tighten.v1",), topic_prefix=unique, url=cell.url, username="cell", password="open sesame"
+        )
+        settings = settings_of(redis, mqtt, unique, NO_OPCUA)
+        async with open_gateway(msgspec.structs.replace(settings, southbound={"wrench": wrench})) as summary:
+            assert "1 pieces of equipment" in summary
+
+
 @pytest.mark.parametrize(
     ("southbound", "problem"),
     [

@@ -145,6 +145,14 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
             "southbound.tool.url: needed, because mqtt.url is empty",
         ),
         (
+            "southbound.tool = {type_ids=['a'], username='cell'}",
+            "southbound.tool.url: needed, because a user or certificates are given for it",
+        ),
+        (
+            "southbound.tool = {type_ids=['a'], url='mqtt://cell', ca_file='/dev/null'}",
+            "southbound.tool.url: certificates are given, but mqtt: does not use them; expected mqtts:",
+        ),
+        (
             "southbound.one.type_ids = ['a']\nsouthbound.two.type_ids = ['b', 'a']",
             "southbound.two.type_ids: a is taken by southbound.one already",
         ),
