@@ -1,6 +1,7 @@
 """A file is one sentence, of a size one can read in one sitting, with a test at its side."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,9 @@ def test_what_is_tested_elsewhere_is_there_and_its_test_too(module: str) -> None
 def test_no_folder_or_module_is_a_drawer_for_the_rest() -> None:
     drawers = {"base", "common", "core", "helpers", "manager", "managers", "misc", "util", "utils"}
     assert [str(path) for path in modules() if drawers & {path.stem, *path.parts}] == []
+
+
+def test_the_page_for_developers_tells_every_call_of_make() -> None:
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "how-to" / "develop.md").read_text(encoding="utf-8")
+    assert [target for target in targets if target != "help" and f"| `make {target}` |" not in page] == []
