@@ -334,26 +334,6 @@ async def test_an_event_that_makes_its_step_wait_anew_gives_the_work_all_the_sam
     assert await plant.happens(event_id="e2") == Task("J1", "s", {})
 
 
-async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plant, tool: FakeEquipment) -> None:
-    await started(plant, "J1", "J2")
-    assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == tool.commands
-    await plant.answer(tool.commands[0])
-    await plant.drive()
-    answered, *open_ones = tool.commands
-    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
-    assert sorted(each.command_id for each in found) == sorted(each.command_id for each in open_ones)
-    assert answered not in found
-    each_by_itself = [await plant.answers.is_outstanding(each.command_id) for each in tool.commands]
-    assert each_by_itself == [each is not answered for each in tool.commands]
-    assert not await plant.answers.is_outstanding("nobody's")
-
-
-async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> None:
-    await started(plant, "J1")
-    assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
-    assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []
-
-
 async def test_an_event_that_names_a_job_before_it_starts_is_kept_for_it(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await plant.order(Cause.STORE_AND_START, order("J1", "scan"))

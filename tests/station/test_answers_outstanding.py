@@ -1,0 +1,24 @@
+"""Equipment that comes back is told which commands it has not answered."""
+
+from tests.station.plant import SCOPE, TIGHTEN, FakeEquipment, Plant
+from tests.station.test_answers import started
+
+
+async def test_what_is_outstanding_is_what_was_sent_and_not_answered(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1", "J2")
+    assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == tool.commands
+    await plant.answer(tool.commands[0])
+    await plant.drive()
+    answered, *open_ones = tool.commands
+    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert sorted(each.command_id for each in found) == sorted(each.command_id for each in open_ones)
+    assert answered not in found
+    each_by_itself = [await plant.answers.is_outstanding(each.command_id) for each in tool.commands]
+    assert each_by_itself == [each is not answered for each in tool.commands]
+    assert not await plant.answers.is_outstanding("nobody's")
+
+
+async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> None:
+    await started(plant, "J1")
+    assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
+    assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []
