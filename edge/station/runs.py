@@ -88,6 +88,7 @@ class Runs:
         keep_ended_ms: int,
         compiler: Compiler = compiled,
         keep_letters_ms: int = 30 * 86_400_000,
+        held_at_most: int = _HELD_AT_MOST,
     ) -> None:
         self.outgoing: asyncio.Queue[str] = asyncio.Queue()
         """The jobs of which something is to be sent."""
@@ -98,6 +99,7 @@ class Runs:
         self.compiled = compiler
         self.terms = Terms(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
         self.store = store
+        self._held_at_most = held_at_most
         self._held: dict[str, Held] = {}
         self._outboxes: dict[str, _Outbox] = {}
 
@@ -234,20 +236,30 @@ class Runs:
         self.forget(job_id)
         if held.job.ended_at is None:
             self._held[job_id] = held
-            if len(self._held) > _HELD_AT_MOST:
+            if len(self._held) > self._held_at_most:
                 del self._held[next(iter(self._held))]
         if self.terms.consumer != VISITOR:
             # What was sent while it was written, or read, stays sent.
             before = known.commands if known else {}
             older = known.stops() if known and known.run_id != stored.run.run_id else {}
             commands = older | {each: before.get(each, False) for each in stored.outbox}
+            # The one that changed last comes last.
+            self._outboxes.pop(job_id, None)
             self._outboxes[job_id] = _Outbox(held.job.scope, stored.run.run_id, stored.revision, commands)
             if any(not was_sent and each not in before for each, was_sent in commands.items()):
                 # What was known before is in somebody's hands: to wake them would cut short their wait for equipment.
                 self.outgoing.put_nowait(job_id)
             elif not commands and held.job.ended_at is not None:
                 del self._outboxes[job_id]
+            self._drop_an_old_outbox()
         return True
+
+    def _drop_an_old_outbox(self) -> None:
+        """Make room: a job of which nothing is left to us may have gone on, and ended, at another instance."""
+        if len(self._outboxes) > self._held_at_most:
+            empty = (job_id for job_id, known in self._outboxes.items() if not known.commands)
+            if (oldest := next(empty, None)) is not None:
+                del self._outboxes[oldest]
 
     def _keep_stops(self, job_id: str) -> None:
         """Forget what was to be sent of a run that is gone, but for its stops: equipment goes on until it is told."""

@@ -10,10 +10,11 @@ from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Answer, Ignored, Pause, Tick
 from edge.station.decision import Asked, Decision, NotAllowed
-from edge.station.runs import NoRun, Progress
+from edge.station.runs import NoRun, Progress, Runs
 from edge.store import runs
 from edge.store.commit import Absent, Commit, Stale
 from tests.station.plant import (
+    KEEP_ENDED_MS,
     TIGHTEN,
     Clock,
     FakeEquipment,
@@ -23,6 +24,8 @@ from tests.station.plant import (
     linear,
     obliging,
     order,
+    until_all_is_acknowledged,
+    until_true,
 )
 from tests.store.servers import relay_to
 
@@ -182,3 +185,17 @@ async def test_a_job_that_has_ended_is_held_no_longer(plant: Plant, tool: FakeEq
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.execute("DEL", plant.store.keys.sfc_execution("J1"))
     assert await plant.runs.held("J1") is None
+
+
+async def test_what_was_to_be_sent_of_jobs_that_others_ended_does_not_pile_up(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    few = Runs(plant.store, plant.runs.clock, KEEP_ENDED_MS, held_at_most=3)
+    for number in range(6):
+        await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
+    async with plant.at_work():
+        await until_true(lambda: len(tool.told()) == 6)
+        await until_all_is_acknowledged(plant)
+    for number in range(6):
+        await few.load(f"J{number}")
+    assert list(few._outboxes) == ["J3", "J4", "J5"]  # noqa: SLF001  what it holds of them has no other sign
