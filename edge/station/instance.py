@@ -71,6 +71,7 @@ class Instance:
         self._renewed = 0.0
         self._looked = 0.0
         self._sure_from = 0.0
+        self._told = ""
 
     async def enter(self) -> None:
         """Take the lease; wait for that of a predecessor that died to run out.
@@ -149,9 +150,11 @@ class Instance:
                 ours = await leases.publish(self._store, scope)
             if ours != self.publishes[scope].is_on:
                 self.publishes[scope].turn(on=ours)
-        for name in sorted(gone & set().union(*seen.members.values())):
-            if self.gone.empty():
-                self.gone.put_nowait(name)
+        missing = gone & set().union(*seen.members.values())
+        if missing and self.gone.empty():
+            # Each in its turn: one of which something cannot be taken over keeps no other waiting.
+            self._told = min(missing, key=lambda name: (name <= self._told, name))
+            self.gone.put_nowait(self._told)
 
 
 @contextlib.asynccontextmanager

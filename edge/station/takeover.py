@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from enum import Enum, auto
 
 import structlog
 
@@ -17,6 +18,14 @@ logger = structlog.get_logger(__name__)
 
 _LATE_S = 2 * MOST_BLOCKED_MS / 1000
 """How long a frozen process may yet be given work: what it asked the server for before still stands there."""
+
+
+class _Outcome(Enum):
+    """What became of the outbox of a job: it is ours now, concerns no scope of ours, or cannot be read yet."""
+
+    TAKEN = auto()
+    NOT_OURS = auto()
+    LEFT = auto()
 
 
 class TakeOver:
@@ -55,25 +64,29 @@ class TakeOver:
         claimed = await work.claim(self._store, former, self._scopes)
         if claimed:
             self._worker.claimed()
-        jobs = 0
-        for job_id in await runs.jobs_with_outbox(self._store, former):
-            jobs += await self._take_outbox(job_id, former)
-        if claimed or jobs:
-            logger.info("took over from an instance that is gone", former=former, work=claimed, jobs=jobs)
+        found = [await self._take_outbox(job_id, former) for job_id in await runs.jobs_with_outbox(self._store, former)]
+        if claimed or _Outcome.TAKEN in found:
+            taken = found.count(_Outcome.TAKEN)
+            logger.info("took over from an instance that is gone", former=former, work=claimed, jobs=taken)
+        elif _Outcome.LEFT in found:
+            # What is forgotten nobody looks for any more.
+            self._since.pop(former, None)
         elif time.monotonic() - self._since.setdefault(former, time.monotonic()) > self._late_s:
-            await leases.forget(self._store, self._scopes, former)
             del self._since[former]
+            # It may have been given some since, which would go with it.
+            if not await work.is_any_with(self._store, former, self._scopes):
+                await leases.forget(self._store, self._scopes, former)
 
-    async def _take_outbox(self, job_id: str, former: str) -> bool:
+    async def _take_outbox(self, job_id: str, former: str) -> _Outcome:
         try:
             held = await self._runs.held(job_id)
             if held is None or held.job.scope not in self._scopes:
-                return False
+                return _Outcome.NOT_OURS
             await self._runs.take_over(job_id, former, Commit())
         except Unavailable:
             raise
         except Exception:
             # A run that cannot be read must not keep the others from being taken over.
             logger.exception("job cannot be taken over", job=job_id, former=former)
-            return False
-        return True
+            return _Outcome.LEFT
+        return _Outcome.TAKEN

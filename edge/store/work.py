@@ -99,6 +99,12 @@ async def claim(store: Store, former: str, scopes: Sequence[str]) -> int:
     return claimed
 
 
+async def is_any_with(store: Store, consumer: str, scopes: Sequence[str]) -> bool:
+    """Tell whether an instance has taken work and not acknowledged it."""
+    asked = [(_PENDING_ENTRIES, store.keys.sfc_work(scope), GROUP, "-", "+", 1, consumer) for scope in scopes]
+    return any(await store.read(asked))
+
+
 async def take(store: Store, consumer: str, scopes: Sequence[str]) -> AsyncIterator[list[Work | Unreadable]]:
     """Take new work of the scopes, batch by batch, for ever.
 
