@@ -13,6 +13,7 @@ from edge.station.giving_up import GivingUp
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
+from edge.store.version import TooNew
 
 logger = structlog.get_logger(__name__)
 
@@ -87,7 +88,7 @@ class Sender:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
             elif (held := await self._runs.held(job_id)) and outgoing in self._runs.unsent(job_id):
                 await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
-        except Unavailable as error:
+        except (Unavailable, TooNew) as error:
             logger.warning("command is sent again later", job=job_id, command=outgoing.command_id, reason=error.message)
             return
         except Exception as error:

@@ -26,6 +26,7 @@ from edge.store.commit import Commit, Committed, join
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.jobs import Job
 from edge.store.keys import Keys
+from edge.store.version import TooNew
 from edge.store.work import Work, WorkKind
 
 logger = structlog.get_logger(__name__)
@@ -50,13 +51,17 @@ class Starter:
         """Begin the run of the job whose turn it is, and acknowledge the work, in one commit.
 
         There is at least as much of this work as there are jobs in the queue of starts. The job that caused it may
-        have to let others go first; its turn comes with theirs. Raises Unavailable when the store is gone.
+        have to let others go first; its turn comes with theirs. Raises Unavailable when the store is gone, TooNew
+        when all that is left to be started is for a newer release.
         """
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
         seen: set[str] = set()
         finished = False
+        left: TooNew | None = None
         while not finished:
             job_id = await self._choose(asked, seen)
+            if job_id is None and left:
+                raise left
             if job_id is None:
                 # Revoked, cancelled, put off, or started by an earlier entry: nothing is left to do.
                 await self._store.commit(done)
@@ -67,6 +72,9 @@ class Starter:
                     finished = await self._start(job, done)
                 else:
                     seen.add(job_id)
+            except TooNew as error:
+                left = error
+                seen.add(job_id)
             finally:
                 self._in_hand.discard(job_id)
 
@@ -75,7 +83,7 @@ class Starter:
         for tries in range(1, MOST_TRIES + 1):
             try:
                 return await jobs.load(self._store, job_id)
-            except Unavailable:
+            except (Unavailable, TooNew):
                 raise
             except Exception as error:
                 # The work in hand may have been caused by another job, which must not be failed for this one.
@@ -107,7 +115,7 @@ class Starter:
                         return await self._begin(job, net, done)
                     case _NoRecipe(reason):
                         return await self._fail(job, reason, done)
-            except Unavailable:
+            except (Unavailable, TooNew):
                 raise
             except Exception as error:
                 # A defect at the start of one job must not keep those behind it from their turn: it stays in hand.

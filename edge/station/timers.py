@@ -17,6 +17,7 @@ from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
 from edge.store.jobs import Job
+from edge.store.version import TooNew
 
 logger = structlog.get_logger(__name__)
 
@@ -100,7 +101,8 @@ class Timers:
         try:
             later = self._runs.clock() + _LOOK_AGAIN_MS
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
-            if self._tries[job_id] >= MOST_TRIES:
+            # What a newer release has written is for that release to fail.
+            if self._tries[job_id] >= MOST_TRIES and not isinstance(error, TooNew):
                 await self._giving_up.deadline(job_id, error)
                 del self._tries[job_id]
         except Unavailable:

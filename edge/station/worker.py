@@ -14,6 +14,7 @@ from edge.station.start import Starter
 from edge.store import work
 from edge.store.client import Store
 from edge.store.runs import VISITOR
+from edge.store.version import TooNew
 from edge.store.work import Unreadable, Work, WorkKind
 
 logger = structlog.get_logger(__name__)
@@ -104,7 +105,7 @@ class Worker:
                 if await work.count_try(self._store, asked) < MOST_TRIES:
                     return False
                 await self._giving_up.work(asked, error)
-        except Unavailable as error:
+        except (Unavailable, TooNew) as error:
             logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
         except Exception:
@@ -116,7 +117,7 @@ class Worker:
     async def _defect_in(self, asked: Work) -> Exception | None:
         try:
             await self._perform(asked)
-        except Unavailable:
+        except (Unavailable, TooNew):
             raise
         except Exception as error:
             # A defect in one job must not stop the others.

@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from edge.errors import Unavailable
+from edge.errors import EdgeError
 
 FIELD = "_version"
 """The field of a document that says its version; a document without it is of the first."""
+
+
+class TooNew(EdgeError):
+    """A document that only a newer release of this software can read: go on with the others."""
 
 
 class Document(StrEnum):
@@ -37,7 +41,7 @@ def up_to_date(
 ) -> Fields:
     """Give the fields of a document as we write them, of whatever version it was read.
 
-    Raises Unavailable for a version that only a newer release of this software knows.
+    Raises TooNew for a version that only a newer release of this software knows.
     """
     found, ours = int(fields.get(FIELD, 1)), current(document, upgrades)
     if found > ours:
@@ -52,7 +56,7 @@ def is_outdated(document: Document, fields: Fields) -> bool:
     return int(fields.get(FIELD, 1)) < current(document)
 
 
-def newer(document: str, found: int, ours: int) -> Unavailable:
+def newer(document: str, found: int, ours: int) -> TooNew:
     """Make the error of a version that we do not know."""
     message = f"the store holds a {document} of version {found}; this release knows versions up to {ours}"
-    return Unavailable(message, "Install the newer release of microdcs-edge again, or give it another [redis] prefix.")
+    return TooNew(message, "Install the newer release of microdcs-edge again, or give it another [redis] prefix.")

@@ -10,7 +10,7 @@ from edge.links.background import beside
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.station.start import Starter
-from edge.store import changes, jobs, resources, runs, work
+from edge.store import changes, dead_letters, jobs, resources, runs, version, work
 from edge.store.work import WorkKind
 from tests.station.plant import (
     KEEP_ENDED_MS,
@@ -314,3 +314,25 @@ async def test_jobs_that_are_due_together_start_by_priority(plant: Plant, clock:
     async with plant.at_work(), beside(plant.timers.run(), "timers"):
         await plant.until_state("P1", JobState.RUNNING)
     assert await started(plant) == ["P3", "P2", "P1"]
+
+
+async def test_a_job_that_only_a_newer_release_can_read_waits_for_it_and_lets_others_go_first(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    tool.replies = obliging
+    key = plant.store.keys.joborder("J1")
+    written = await job_of_a_newer_release(plant, key)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await plant.until_state("J2", JobState.ENDED)
+        assert await plant.store.execute("ZCARD", plant.store.keys.joborder_startable(SCOPE)) == 1
+        assert await dead_letters.load_all(plant.store) == {}
+        await plant.store.execute("HSET", key, version.FIELD, written)
+        await plant.until_state("J1", JobState.ENDED)
+
+
+async def job_of_a_newer_release(plant: Plant, key: str) -> str:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    written: str = await plant.store.execute("HGET", key, version.FIELD)
+    await plant.store.execute("HSET", key, version.FIELD, 99)
+    return written

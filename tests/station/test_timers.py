@@ -13,7 +13,7 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.station.retry import MOST_TRIES
-from edge.store import dead_letters, jobs, runs
+from edge.store import dead_letters, jobs, runs, version
 from edge.store.commit import operation
 from edge.store.dead_letters import LetterKind
 from tests.station.plant import (
@@ -410,3 +410,18 @@ async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Pl
 
 async def has_no_timer(plant: Plant, job_id: str) -> bool:
     return await timer(plant, job_id) is None
+
+
+async def test_a_deadline_of_a_job_that_only_a_newer_release_can_read_is_left_to_it_and_others_are_kept(
+    running: Plant, clock: Clock
+) -> None:
+    await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
+    await running.until_state("J2", JobState.RUNNING)
+    await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), version.FIELD, 99)
+    running.runs.forget("J1")
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        await running.until_state("J2", JobState.ABORTED)
+        await served_in_vain(running, clock, "J1")
+    assert (await running.job("J1")).status.state is JobState.RUNNING
+    assert await dead_letters.load_all(running.store) == {}
