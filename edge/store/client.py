@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import redis.asyncio as aioredis
 import structlog
 from redis import exceptions
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings
@@ -192,13 +192,27 @@ def _client(settings: RedisSettings, url: str, connections: int) -> aioredis.Red
     return aioredis.Redis.from_pool(pool)
 
 
+class _SentinelPool(SentinelConnectionPool, aioredis.BlockingConnectionPool):
+    """Waits for a connection when all are in use, and closes those to the sentinels with its own."""
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002  as it is there
+        await super().disconnect(inuse_connections)
+        if inuse_connections:
+            for sentinel in self.sentinel_manager.sentinels:
+                await sentinel.aclose()
+
+
 def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
-    """Follow `redis+sentinel://host:port[,host:port…]/service` to the primary of the service."""
+    """Follow `redis+sentinel://[user:password@]host:port[,host:port…]/service` to the primary of the service."""
     parts = urlsplit(url)
-    hosts = [host.rpartition(":") for host in parts.netloc.split(",")]
-    sentinel = Sentinel([(host, int(port)) for host, _, port in hosts], sentinel_kwargs={"protocol": 3})
-    primary: aioredis.Redis = sentinel.master_for(parts.path.strip("/"), **options)
-    return primary
+    told, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = map(unquote, told.partition(":"))
+    named = {"username": username, "password": password}
+    addresses = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in hosts.split(","))]
+    sentinel = Sentinel(addresses, sentinel_kwargs={"protocol": 3})
+    given = {key: value for key, value in named.items() if value} | options
+    pool = _SentinelPool(parts.path.strip("/"), sentinel, timeout=None, **given)  # type: ignore[no-untyped-call]
+    return aioredis.Redis.from_pool(pool)
 
 
 @contextlib.asynccontextmanager
