@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 from asyncua import Client, ua
+from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.app.feed import show_jobs
 from edge.links.background import beside
@@ -16,7 +17,7 @@ from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings
 from edge.store.client import Store
-from edge.uaserver.encoding import structure_of
+from edge.uaserver.encoding import ENCODING_ID, structure_of
 from tests.uaserver.running import Space, served
 
 SCOPE = "station-1"
@@ -57,9 +58,9 @@ class Listener:
     """Notes each list it is told."""
 
     def __init__(self) -> None:
-        self.lists = asyncio.Queue[list[ua.ExtensionObject]]()
+        self.lists = asyncio.Queue[list[object]]()
 
-    def datachange_notification(self, _node: object, value: list[ua.ExtensionObject], _data: object) -> None:
+    def datachange_notification(self, _node: object, value: list[object], _data: object) -> None:
         self.lists.put_nowait(value)
 
 
@@ -74,6 +75,7 @@ async def told_and_read(store: Store, order: JobOrder) -> list[JobOrder]:
     """Give an order that is stored over MQTT as a subscriber of the list and a reader of it get it."""
     heard = Listener()
     async with served() as server, Client(server.endpoint) as client:
+        await client.load_data_type_definitions()
         node = await Space(client, await client.get_namespace_array()).job_order_list()
         subscription = await client.create_subscription(50, heard)
         await subscription.subscribe_data_change(node)
@@ -83,8 +85,13 @@ async def told_and_read(store: Store, order: JobOrder) -> list[JobOrder]:
                 while not (told := await heard.lists.get()):
                     pass
         read = await node.read_value()
-    # The client has not loaded our types and leaves the bytes alone: we read them as strictly as arguments.
-    return [structure_of(JobOrderAndState, entry).job_order for entry in (*told, *read)]
+    return [order_of(entry) for entry in (*told, *read)]
+
+
+def order_of(entry: object) -> JobOrder:
+    """Give the order of an entry of the list, as a client has read it by our types."""
+    written = ua.ExtensionObject(TypeId=ENCODING_ID[JobOrderAndState], Body=struct_to_binary(entry))
+    return structure_of(JobOrderAndState, written).job_order
 
 
 @pytest.mark.parametrize(
