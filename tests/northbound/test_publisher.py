@@ -291,3 +291,16 @@ async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_
         await wait_until(lambda: bench.heard.states("small"))
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
     assert bench.heard.states("large") == []
+
+
+async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other(
+    bench: Bench, store: Store, wait_until: WaitUntil
+) -> None:
+    await bench.call(Cause.STORE, order("J1"))
+    await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
+    await bench.store_and_abort("J2")
+    publisher = bench.publisher()
+    async with beside(publisher.run(), "publisher"):
+        await wait_until(lambda: bench.topics.result("J2") in bench.heard.retained)
+        await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
+    assert bench.heard.states("J2") == [["Aborted"]]

@@ -295,3 +295,18 @@ async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_take
             assert store.heartbeat.silent() == []
             assert not had_its_turn.is_set()
         await had_its_turn.wait()
+
+
+async def test_a_job_that_nobody_can_read_keeps_the_topics_of_no_other_from_coming_back(
+    bench: Bench, store: Store, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        for job_id in ("J1", "J2"):
+            await bench.call(Cause.STORE, order(job_id))
+        await wait_until(lambda: bench.topics.order("J2") in bench.heard.retained)
+    await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
+    await bench.session.publish(bench.topics.order("J2"), retain=True)
+    await bench.session.publish(bench.topics.state_index, retain=True)
+    await wait_until(lambda: bench.topics.order("J2") not in bench.heard.retained)
+    async with bench.publishing():
+        await wait_until(lambda: bench.topics.order("J2") in bench.heard.retained)
