@@ -1,0 +1,114 @@
+"""A deadline that meets a defect keeps no other from its time; met again and again, it is given up."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from edge.links.background import beside
+from edge.model.job_state import Cause, JobState
+from edge.station.retry import MOST_TRIES
+from edge.store import dead_letters, version
+from edge.store.dead_letters import LetterKind
+from tests.station.plant import (
+    KEEP_ENDED_MS,
+    NOW,
+    SCOPE,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    linear,
+    obliging,
+    order,
+    until,
+    until_true,
+)
+
+SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
+
+
+@pytest.fixture
+async def running(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
+    """A plant whose job J1 has sent the command `a`, which is due in five seconds."""
+    await plant.teach("supervised", SUPERVISED)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
+        await until_true(lambda: tool.told() == ["a"])
+        yield plant
+
+
+async def timer(plant: Plant, job_id: str) -> int | None:
+    score = await plant.store.execute("ZSCORE", plant.store.keys.sfc_timers(), job_id)
+    return None if score is None else int(score)
+
+
+async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
+    plant: Plant, tool: FakeEquipment, clock: Clock
+) -> None:
+    tool.replies = obliging
+    at = datetime.fromtimestamp(NOW / 1000 + 60, UTC)
+    for job_id in ("J1", "J2"):
+        await plant.order(Cause.STORE_AND_START, order(job_id, start_time=at))
+    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
+    clock.now += 60_000
+    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+        await plant.until_state("J2", JobState.ENDED)
+
+
+async def served_in_vain(plant: Plant, clock: Clock, job_id: str) -> None:
+    """Let the time go on until a deadline that meets a defect was tried as often as it is."""
+    for _ in range(MOST_TRIES):
+        before = await timer(plant, job_id)
+        clock.now = max(clock.now, before or 0)
+        plant.timers.expect(0)
+        await until(lambda: timer_differs(plant, job_id, before))  # noqa: B023
+
+
+async def timer_differs(plant: Plant, job_id: str, before: int | None) -> bool:
+    return await timer(plant, job_id) != before
+
+
+async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_its_job_fails(
+    running: Plant, clock: Clock
+) -> None:
+    await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
+    running.runs.forget("J1")
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        await served_in_vain(running, clock, "J1")
+        job = await running.until_state("J1", JobState.ABORTED)
+    (letter,) = (await dead_letters.load_all(running.store)).values()
+    assert (letter.kind, letter.scope, letter.job_id) == (LetterKind.DEADLINE, SCOPE, "J1")
+    assert letter.reason == job.error
+    assert await timer(running, "J1") == clock.now + KEEP_ENDED_MS
+
+
+async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Plant, clock: Clock) -> None:
+    await running.store.execute("HSET", running.store.keys.joborder("J1"), "order", "{")
+    running.runs.forget("J1")
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        await served_in_vain(running, clock, "J1")
+        await until(lambda: has_no_timer(running, "J1"))
+    (letter,) = (await dead_letters.load_all(running.store)).values()
+    assert (letter.kind, letter.job_id) == (LetterKind.DEADLINE, "J1")
+
+
+async def has_no_timer(plant: Plant, job_id: str) -> bool:
+    return await timer(plant, job_id) is None
+
+
+async def test_a_deadline_of_a_job_that_only_a_newer_release_can_read_is_left_to_it_and_others_are_kept(
+    running: Plant, clock: Clock
+) -> None:
+    await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
+    await running.until_state("J2", JobState.RUNNING)
+    await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), version.FIELD, 99)
+    running.runs.forget("J1")
+    clock.now += 5000
+    async with beside(running.timers.run(), "timers"):
+        await running.until_state("J2", JobState.ABORTED)
+        await served_in_vain(running, clock, "J1")
+    assert (await running.job("J1")).status.state is JobState.RUNNING
+    assert await dead_letters.load_all(running.store) == {}
