@@ -13,6 +13,7 @@ from edge.config import MqttEquipmentSettings
 from edge.errors import Refused
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import CloudEvent
+from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
@@ -131,12 +132,7 @@ class MqttEquipment:
             subject=command.scope,
             correlationid=command.correlation_id,
             extensions={"phase": phase.value},
-            data={
-                "job_id": command.job_id,
-                "action": command.action,
-                "attempt": command.attempt,
-                "parameters": command.parameters,
-            },
+            data=CommandData(command.job_id, command.action, command.attempt, dict(command.parameters)),
         )
         await self._session.send(to_message(event, self.commands_topic, response_topic=self.answers_topic))
 
@@ -153,7 +149,7 @@ class MqttEquipment:
         if task is None:
             message = f"no job in scope {request.subject!r} waits for {request.type}"
             return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
-        data = {"job_id": task.job_id, "action": task.action, "parameters": task.parameters}
+        data = TaskData(task.job_id, task.action, dict(task.parameters))
         return msgspec.structs.replace(answer, data=data)
 
     async def _fail_command(self, message: Message, error: str) -> None:

@@ -1,24 +1,20 @@
 """The simulated camera, asking the edge's own equipment port for work."""
 
-from collections.abc import Collection
-
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
 from edge.sim.camera import RESULTS, open_camera
 from edge.southbound.mqtt import open_equipment
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment import EquipmentEvent, Task
 from tests.conftest import WaitUntil
+from tests.southbound.contract import RecordingStation
 
 
-class PatientStation:
+class PatientStation(RecordingStation):
     """A station whose job waits for each type of event only from the third time on, and then once."""
 
     def __init__(self) -> None:
-        self.events: list[EquipmentEvent] = []
+        super().__init__()
         self.given: set[str] = set()
-
-    async def answer(self, answer: EquipmentAnswer) -> None:
-        raise AssertionError(answer)
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         self.events.append(event)
@@ -26,9 +22,6 @@ class PatientStation:
             return None
         self.given.add(event.type_id)
         return Task("J1", "inspect", {})
-
-    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
-        return []
 
 
 async def test_it_offers_each_result_until_a_job_takes_it(

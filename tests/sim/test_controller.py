@@ -13,6 +13,7 @@ from edge.sfc.signal import Phase
 from edge.sim.controller import Controller, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
+from edge.store.refused import SetAside
 from tests.conftest import WaitUntil
 
 TIGHTEN = Command(
@@ -37,8 +38,14 @@ class Answers(list[EquipmentAnswer]):
     async def event(self, event: EquipmentEvent) -> Task | None:
         pytest.fail(f"the controller sent an event: {event}")
 
+    async def set_aside(self, message: SetAside) -> None:
+        pytest.fail(f"the controller sent what cannot be taken: {message}")
+
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         return []
+
+    async def is_outstanding(self, command_id: str) -> bool:
+        return bool(command_id)
 
 
 @asynccontextmanager
