@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edge.errors import Refused
 from edge.links.cloudevent_rpc import DataForm, form_of, from_map, to_map
-from edge.model.cloudevent import JSON, MSGPACK, CloudEvent
+from edge.model.cloudevent import JSON, MAX_NESTING, MSGPACK, CloudEvent
 
 ATTRIBUTES = {"id": "1", "source": "/sidecar", "type": "t.v1"}
 TEXTS = st.text(min_size=1, max_size=10)
@@ -83,7 +83,7 @@ def deep(levels: int) -> dict[str, Any]:
         (ATTRIBUTES | {"data": "größe"}, "no base64"),
         (ATTRIBUTES | {"data": {"a": {1: 2}}}, "a key that is no text"),
         (ATTRIBUTES | {"data": [msgspec.msgpack.Ext(5, b"")]}, "an extension type"),
-        (ATTRIBUTES | {"data": deep(33)}, "nested deeper"),
+        (ATTRIBUTES | {"data": deep(MAX_NESTING + 1)}, "nested deeper"),
         (ATTRIBUTES | {"datacontenttype": "text/plain", "data": b"x"}, "not supported"),
     ],
 )
