@@ -131,8 +131,13 @@ class Structures:
                 return value.replace(tzinfo=UTC) if value.tzinfo is None else value
             case _ if dataclasses.is_dataclass(value):
                 # A structure of the base namespace, which asyncua has decoded: those have the same index everywhere.
-                fields = dataclasses.fields(value)
-                return {each.name: await self.plain(getattr(value, each.name)) for each in fields}
+                # Another, where somebody in this process had asyncua load its types; its mask of fields is no field.
+                found = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+                return {
+                    name: await self.plain(each)
+                    for name, each in found.items()
+                    if each is not None and name != "Encoding"
+                }
             case _:
                 return value
 
