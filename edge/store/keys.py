@@ -7,7 +7,8 @@ from enum import StrEnum
 class Lifetime(StrEnum):
     """How long a key lives."""
 
-    PERMANENT = "until the MES removes it"
+    PERMANENT = "until the MES removes what it stands for"
+    OURS = "as long as the store; does not grow with the jobs that ran"
     JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
     DEDUPE = "`[retention] dedupe`"
     STREAM = "bounded by length"
@@ -30,8 +31,8 @@ class KeySpec:
 KEYS: tuple[KeySpec, ...] = (
     KeySpec("joborder", "joborder:{id}", "hash", Lifetime.JOB, "job order and its state"),
     KeySpec("joborder_list", "joborder:list:{scope}", "zset", Lifetime.PERMANENT, "job order ids by priority"),
-    KeySpec("joborder_open", "joborder:open:{scope}", "zset", Lifetime.PERMANENT, "those not in an EndState"),
-    KeySpec("joborder_startable", "joborder:startable:{scope}", "zset", Lifetime.PERMANENT, "the queue of starts"),
+    KeySpec("joborder_open", "joborder:open:{scope}", "zset", Lifetime.OURS, "those not in an EndState"),
+    KeySpec("joborder_startable", "joborder:startable:{scope}", "zset", Lifetime.OURS, "the queue of starts"),
     KeySpec("joborder_changes", "joborder:changes:{scope}", "stream", Lifetime.STREAM, "every change of a job"),
     KeySpec(
         "joborder_changes_global",
@@ -54,24 +55,26 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("jobacceptance", "jobacceptance:{scope}", "string", Lifetime.PERMANENT, "most job orders at a time"),
     KeySpec("cededupe", "cededupe:{hash}", "string", Lifetime.DEDUPE, "a CloudEvent's effect, by source and id"),
     KeySpec("transdedupe", "transdedupe:{hash}", "string", Lifetime.DEDUPE, "a transaction's answer, by scope and id"),
-    KeySpec("counter", "counter:{name}", "string", Lifetime.PERMANENT, "how often something happened"),
+    KeySpec("counter", "counter:{name}", "string", Lifetime.OURS, "how often something happened"),
     KeySpec("event_receiver_list", "event:receiver:list", "stream", Lifetime.STREAM, "what job orders went through"),
     KeySpec("event_responder_list", "event:responder:list", "stream", Lifetime.STREAM, "each change of a job response"),
     KeySpec("event_refused_list", "event:refused:list", "stream", Lifetime.STREAM, "messages that could not be taken"),
-    KeySpec("active_scopes", "active-scopes", "set", Lifetime.PERMANENT, "scopes that ever held a job"),
+    KeySpec("active_scopes", "active-scopes", "set", Lifetime.OURS, "scopes that ever held a job"),
     KeySpec("sfc_work", "sfc:work:{scope}", "stream", Lifetime.BACKLOG, "work for the consumer group sfc-engine"),
     KeySpec("sfc_execution", "sfc:execution:{job_id}", "hash", Lifetime.JOB, "the run of a job"),
-    KeySpec("sfc_active_jobs", "sfc:active-jobs", "set", Lifetime.PERMANENT, "jobs with an unfinished run"),
-    KeySpec("sfc_timers", "sfc:timers", "zset", Lifetime.PERMANENT, "jobs by when they want attention"),
-    KeySpec("sfc_waits", "sfc:waits:{scope}:{type_id}", "zset", Lifetime.PERMANENT, "jobs by how long they wait"),
+    KeySpec(
+        "sfc_active_jobs", "sfc:active-jobs", "set", Lifetime.OURS, "jobs that run, or of which something is to be sent"
+    ),
+    KeySpec("sfc_timers", "sfc:timers", "zset", Lifetime.OURS, "jobs by when they want attention"),
+    KeySpec("sfc_waits", "sfc:waits:{scope}:{type_id}", "zset", Lifetime.OURS, "jobs by how long they wait"),
     KeySpec("sfc_dead_letters", "sfc:dead-letters", "stream", Lifetime.DEAD_LETTERS, "work that was given up"),
-    KeySpec("instances", "instances:{scope}", "set", Lifetime.PERMANENT, "who works, or left work, on a scope"),
+    KeySpec("instances", "instances:{scope}", "set", Lifetime.OURS, "who works, or left work, on a scope"),
     KeySpec("lease_instance", "lease:instance:{consumer}", "string", Lifetime.LEASE, "the process that bears a name"),
-    KeySpec("lease_publisher", "lease:publisher:{scope}", "string", Lifetime.PERMANENT, "the instance that publishes"),
-    KeySpec("pubseq", "pubseq:{scope}", "string", Lifetime.PERMANENT, "the number of the last state index"),
-    KeySpec("publisher_topics", "publisher:topics:{scope}", "set", Lifetime.PERMANENT, "jobs with retained topics"),
-    KeySpec("form", "form", "string", Lifetime.PERMANENT, "the form of all this: see store/fitness.py"),
-    KeySpec("publisher_cursors", "publisher:stream-cursors", "hash", Lifetime.PERMANENT, "what was published last"),
+    KeySpec("lease_publisher", "lease:publisher:{scope}", "string", Lifetime.OURS, "the instance that publishes"),
+    KeySpec("pubseq", "pubseq:{scope}", "string", Lifetime.OURS, "the number of the last state index"),
+    KeySpec("publisher_topics", "publisher:topics:{scope}", "set", Lifetime.OURS, "jobs with retained topics"),
+    KeySpec("form", "form", "string", Lifetime.OURS, "the form of all this: see store/fitness.py"),
+    KeySpec("publisher_cursors", "publisher:stream-cursors", "hash", Lifetime.OURS, "what was published last"),
 )
 
 GROUP = "sfc-engine"

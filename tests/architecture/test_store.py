@@ -18,6 +18,12 @@ def test_every_key_has_a_type_and_a_lifetime_and_says_what_it_is_for(key: KeySpe
     assert key.purpose
 
 
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_the_reference_page_tells_every_key(key: KeySpec) -> None:
+    row = f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |"
+    assert row in text(Path("docs/reference/redis.md")).splitlines(), f"docs/reference/redis.md lacks: {row}"
+
+
 def test_the_table_of_keys_is_what_the_builder_builds() -> None:
     builders = {name for name in vars(Keys) if not name.startswith("_")} - set(Keys.__dataclass_fields__)
     assert {key.name for key in KEYS} == builders

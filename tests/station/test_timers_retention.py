@@ -37,7 +37,7 @@ from tests.store.servers import own_server
 
 JOBS = int(os.environ.get("EDGE_EXPIRED", "1000"))
 SIDE_BY_SIDE = 50
-MAY_STAY = {Lifetime.PERMANENT, Lifetime.STREAM, Lifetime.BACKLOG}
+MAY_STAY = {Lifetime.PERMANENT, Lifetime.OURS, Lifetime.STREAM, Lifetime.BACKLOG}
 
 
 async def run_and_expire(plant: Plant, tool: FakeEquipment, clock: Clock, name: str, many: int) -> None:
