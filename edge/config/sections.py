@@ -43,9 +43,10 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
     url: Annotated[
         str,
         Meta(
-            description="Redis 7, Valkey 8 or newer: `redis://`, `rediss://` (TLS), `unix:///path`; "
+            description="Redis 7, Valkey 8 or newer: `redis://`, `rediss://` (TLS), "
+            "`redis+sentinel://host:port,host:port/service`, `unix:///path`; "
             "`embedded:` or `embedded:/dir` starts a server of our own.",
-            extra={"schemes": ("redis", "rediss", "unix", "embedded")},
+            extra={"schemes": ("redis", "rediss", "redis+sentinel", "unix", "embedded")},
         ),
     ] = "redis://127.0.0.1:6379"
     prefix: Annotated[_Name, Meta(description="First part of every key.")] = "microdcs-edge"

@@ -1,6 +1,7 @@
 """Reads one value as its key's annotation expects it, and says for people what is wrong with it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,12 +103,20 @@ def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
             pass
 
 
+# Several hosts are no URL that urllib would split; who asks them may say who he is.
+_SENTINELS = re.compile(r"redis\+sentinel://([^/@]*@)?[^/@:,]+:\d{1,5}(,[^/@:,]+:\d{1,5})*/[^/]+")
+
+
 def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
     """Yields what is wrong with a URL; never shows more of it than its scheme: it may hold a password."""
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in schemes:
         known = " or ".join(f"{scheme}:" for scheme in schemes)
         yield f"expected a URL that begins with {known}" + (f", not {scheme}:" if colon else "")
+        return
+    if scheme == "redis+sentinel":
+        if not _SENTINELS.fullmatch(url):
+            yield f"expected {scheme}://host:port,host:port/service"
         return
     try:
         parts = urlsplit(url)

@@ -97,6 +97,14 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ("[redis]\nurl = 'localhost'", "redis.url: expected a URL that begins with redis: or"),
         ("[redis]\nurl = 'redis://'", "redis.url: expected a host, as in redis://127.0.0.1"),
         ("[redis]\nurl = 'redis://h:port'", "redis.url: not a URL"),
+        (
+            "[redis]\nurl = 'redis+sentinel://h:1,i:2'",
+            "redis.url: expected redis+sentinel://host:port,host:port/service",
+        ),
+        (
+            "[redis]\nurl = 'redis+sentinel://h/line'",
+            "redis.url: expected redis+sentinel://host:port,host:port/service",
+        ),
         ("[redis]\nurl = 'unix://redis.sock'", "redis.url: expected the path of a socket"),
         ("[redis]\nprefix = 'a:b'", "redis.prefix: expected a name without blanks or any of"),
         ("[redis]\npassword_file = '/no/such'", "redis.password_file: there is no file /no/such"),
@@ -281,3 +289,8 @@ def test_the_answer_says_what_to_do_next(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
         load_settings(tmp_path / "none.toml", {})
     assert "edge check settings" in refused.value.advice
+
+
+def test_a_store_behind_sentinels_is_named_by_all_of_them(tmp_path: Path) -> None:
+    url = "redis+sentinel://edge:secret@10.0.0.1:26379,10.0.0.2:26379/line"
+    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}).redis.url == url
