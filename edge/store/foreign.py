@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from edge.store.client import Store
 
 _SAMPLE = 200
-"""How many keys are looked at, about; a store of ours that has no mark yet is nearly empty."""
+"""How many keys are looked at, at least where there are as many; a store of ours that has no mark yet is nearly empty."""
+_AT_A_TIME = 1000
 
 
 async def require_ours(store: "Store") -> None:
@@ -18,7 +19,7 @@ async def require_ours(store: "Store") -> None:
     if await store.execute("TYPE", store.keys.form()) == "string":
         return
     prefix = store.keys.prefix
-    _, found = await store.execute("SCAN", 0, "MATCH", f"{prefix}:*", "COUNT", _SAMPLE)
+    found = await _some_below(store, prefix)
     types = await store.read([("TYPE", key) for key in found]) if found else []
     # One that is gone since has no type.
     foreign = [
@@ -30,6 +31,18 @@ async def require_ours(store: "Store") -> None:
         shown = ", ".join(foreign[:3])
         problem = f"another application keeps its data in Redis below our prefix {prefix!r}: {shown}"
         raise SettingsError([problem], "Set [redis] prefix to a word that nobody else uses.")
+
+
+async def _some_below(store: "Store", prefix: str) -> list[str]:
+    """Find some keys below a prefix, among however many that are below others."""
+    found: list[str] = []
+    cursor = "0"
+    while len(found) < _SAMPLE:
+        cursor, batch = await store.execute("SCAN", cursor, "MATCH", f"{prefix}:*", "COUNT", _AT_A_TIME)
+        found += batch
+        if str(cursor) == "0":
+            break
+    return found
 
 
 def _is_ours(name: str, kind: str) -> bool:

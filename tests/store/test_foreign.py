@@ -43,6 +43,17 @@ async def test_keys_that_are_not_ours_are_named_and_nothing_is_written(
     assert await store.execute("TYPE", store.keys.form()) in {"none", "hash"}
 
 
+async def test_one_foreign_key_is_found_among_thousands_that_are_below_other_prefixes(
+    redis: RedisSettings, store: Store
+) -> None:
+    await begin_anew(store)
+    await store.read([("SET", f"{redis.prefix}-other:{number}", "x") for number in range(5000)])
+    await store.commit(operation("SADD", f"{redis.prefix}:users", "somebody"))
+    with pytest.raises(SettingsError, match="users"):
+        async with open_store(redis, "edge"):
+            pytest.fail("it was opened")
+
+
 async def test_every_key_of_ours_is_known_as_ours(redis: RedisSettings, store: Store) -> None:
     for spec in KEYS:
         command, *arguments = WRITES[spec.type]
