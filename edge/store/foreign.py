@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from edge.store.client import Store
 
 _SAMPLE = 200
-"""How many keys are looked at, at least where there are as many; a store of ours that has no mark yet is nearly empty."""
+"""How many keys are looked at where there are as many; a store of ours that has no mark yet is nearly empty."""
 _AT_A_TIME = 1000
 
 
