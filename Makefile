@@ -53,7 +53,7 @@ deb: setup ## Build the Debian packages into dist/, for amd64 and arm64
 repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
 	@.ci/repo
 
-system-test: setup ## Install what make deb built on a machine that boots in a container: SUITE=bookworm or trixie
+system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm, ARCH=arm64
 	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
 
 ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container

@@ -1,5 +1,6 @@
 """The package for the other architecture installs and runs, where this machine can run its programs (qemu-user)."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ HANDLER = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 pytestmark = [
     pytest.mark.system,
     pytest.mark.timeout(900),
+    pytest.mark.skipif(os.environ.get("ARCH") != "arm64", reason="takes minutes: make system-test ARCH=arm64"),
     pytest.mark.skipif(not HANDLER.exists(), reason="qemu-user is not set up here: apt install qemu-user-static"),
 ]
 
@@ -49,40 +51,28 @@ def test_it_tells_its_version(root: Path) -> None:
 
 def test_it_gets_ready_and_stops(root: Path) -> None:
     socket = root / "opt/redis.sock"
-    store = subprocess.Popen(
-        [
-            "chroot",
-            root,
-            "redis-server",
-            "--port",
-            "0",
-            "--unixsocket",
-            "/opt/redis.sock",
-            "--appendonly",
-            "yes",
-            "--dir",
-            "/opt",
-        ],
-        stdout=subprocess.DEVNULL,
-    )
+    # Redis looks for a fault of old arm64 kernels with a call that qemu does not know.
+    options = "--port 0 --unixsocket /opt/redis.sock --dir /opt --appendonly yes --ignore-warnings ARM64-COW-BUG"
+    store = subprocess.Popen(["chroot", root, "redis-server", *options.split()], stdout=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 60
         while not socket.exists():
             assert time.monotonic() < end
             time.sleep(0.1)
         environment = {
-            "PATH": "/usr/bin",
+            "PATH": "/usr/sbin:/usr/bin",
             "EDGE_REDIS__URL": "unix:///opt/redis.sock",
             "EDGE_MQTT__URL": "",
             "EDGE_OPCUA__ENDPOINT": "opc.tcp://127.0.0.1:0",
             "EDGE_LOGGING__FORMAT": "json",
         }
-        gateway = subprocess.Popen(["chroot", root, "edge", "run"], env=environment, stderr=subprocess.PIPE, text=True)
-        assert gateway.stderr
-        for line in gateway.stderr:
-            if '"ready"' in line:
-                gateway.send_signal(signal.SIGTERM)
-        assert gateway.wait(60) == 0
+        command = ["chroot", root, "edge", "run"]
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as gateway:
+            assert gateway.stderr
+            for line in gateway.stderr:
+                if '"ready"' in line:
+                    gateway.send_signal(signal.SIGTERM)
+        assert gateway.returncode == 0
     finally:
         store.terminate()
         store.wait()
