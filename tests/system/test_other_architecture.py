@@ -66,7 +66,7 @@ def test_it_gets_ready_and_stops(root: Path) -> None:
             "EDGE_OPCUA__ENDPOINT": "opc.tcp://127.0.0.1:0",
             "EDGE_LOGGING__FORMAT": "json",
         }
-        command = ["chroot", root, "edge", "run"]
+        command = ["chroot", str(root), "edge", "run"]
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as gateway:
             assert gateway.stderr
             for line in gateway.stderr:
