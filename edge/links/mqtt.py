@@ -148,6 +148,11 @@ class Session:
             raise self._not_connected()
         await self._connection.publish(message, qos)
 
+    def demand(self, connection: int) -> None:
+        """Raise Unavailable unless the connection of this number, by `connections`, is there."""
+        if self._connection is None or self.connections != connection:
+            raise self._not_connected()
+
     def _not_connected(self) -> Unavailable:
         reason = f"not connected to the MQTT broker at {self._broker.address}"
         return Unavailable(reason, "The session reconnects by itself; try again later.")
@@ -191,7 +196,7 @@ class Session:
                 "Check that the MQTT broker is reachable, and its access rules for this client.",
             )
 
-    async def retained(self, topic: str, seconds: float = 1.0) -> Message | None:
+    async def retained(self, topic: str, seconds: float = 2.0) -> Message | None:
         """Ask the broker what it retains on a topic; None when that does not come in time.
 
         Nobody may subscribe to the topic in this session meanwhile. Raises Unavailable when the broker is gone.
@@ -202,7 +207,7 @@ class Session:
         asked: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._asked[topic] = asked
         try:
-            await connection.subscribe(topic)
+            await connection.ask(topic)
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await asked

@@ -48,6 +48,10 @@ _LENGTH_BYTES = 2
 _FIXED_BYTES = 1 + 4 + 2 + 2
 
 
+_RETAINED_WHEN_NEW = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+_RETAINED_ALWAYS = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
+
+
 class SocketLike(Protocol):
     """A socket of any kind that paho opens."""
 
@@ -180,7 +184,16 @@ class Connection:
 
         Retained messages come only if the broker did not have the subscription yet.
         """
-        options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
+        return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_WHEN_NEW))
+
+    async def ask(self, topic: str) -> str | None:
+        """Subscribe to have what the broker retains, also by a session that was broken off when it had asked before.
+
+        It comes at QoS 0, so that what we have not acknowledged yet does not hold it up.
+        """
+        return await self._subscribe(topic, SubscribeOptions(0, retainHandling=_RETAINED_ALWAYS))
+
+    async def _subscribe(self, topic_filter: str, options: SubscribeOptions) -> str | None:
         with self._confirmed(f"the subscription to {topic_filter!r}"):
             # Not aiomqtt's own timeout: on Python 3.11 its `wait_for` loses a cancellation that meets the answer.
             async with asyncio.timeout(ANSWER_SECONDS):

@@ -9,7 +9,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Session, to_message
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import look_up, progress_event, status_event
-from edge.northbound.retained import Retained
+from edge.northbound.retained import Lost, Retained
 from edge.northbound.topics import Topics
 from edge.station.runs import Clock, Progress
 from edge.store import changes
@@ -97,14 +97,13 @@ class Publisher:
                 # To try it for ever would keep all other changes from being told.
                 logger.error("change cannot be told", job=change.job_order_id, reason=refusal.message)  # noqa: TRY400
 
-    async def _retell(self, scope: str, position: str) -> None:
-        """Tell again what was told after a position, under the same ids: the broker may have lost some of it."""
-        async for change in changes.between(self._store, scope, position, await self._position(scope)):
+    async def _retell(self, lost: Lost) -> None:
+        """Tell again what was told, under the same ids, and retain again what it made of the jobs."""
+        async for change in changes.between(self._store, lost.scope, lost.after, lost.last):
             if found := await look_up(self._store, change):
+                self._session.demand(lost.connection)
                 await self._tell(change, *found)
-
-    async def _position(self, scope: str) -> str:
-        return (await changes.cursors(self._store, [scope]))[scope]
+                await self._store.commit(await self._retained.put(change.scope, change.job_order_id, *found))
 
     async def run_progress(self) -> None:
         """Publish the progress of the runs of this instance, until cancelled."""

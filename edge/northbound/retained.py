@@ -8,6 +8,7 @@ It may have lost status events too: the index says up to which change they were 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
@@ -43,8 +44,21 @@ _POSITION = "position"
 _NOTHING = (0, BEGINNING)
 
 
-Retell = Callable[[str, str], Awaitable[None]]
-"""Tells the changes of a scope after a position again, in their order."""
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The changes of a scope that a broker may have lost: those after one position, up to and with another.
+
+    They are told on `connection` only: on another one, more may be lost.
+    """
+
+    scope: str
+    after: str
+    last: str
+    connection: int
+
+
+Retell = Callable[[Lost], Awaitable[None]]
+"""Tells changes again, in their order. Raises Unavailable when it does not come to their end."""
 
 
 class Retained:
@@ -174,15 +188,16 @@ class Retained:
         connection = self._session.connections
         if connection == self._checked:
             return
-        for scope, topics in self._topics.items():
+        for scope, last in (await changes.cursors(self._store, self._topics)).items():
             expected = await changes.last_index(self._store, scope)
             # Before the first index there is nothing to lose.
-            message = await self._session.retained(topics.state_index) if expected else None
+            message = await self._session.retained(self._topics[scope].state_index) if expected else None
             found, position = _read(message) if message else _NOTHING
             if found != expected:
                 logger.info("retained topics are published again", scope=scope, expected=expected, found=found)
                 self._lost.add(scope)
-                await self._retell(scope, position)
+            # The newest index may be there, and what was told in the moment before the next one not.
+            await self._retell(Lost(scope, position, last, connection))
         self._checked = connection
 
     async def _load(self, scope: str) -> None:
@@ -215,18 +230,14 @@ class Retained:
         self._changed.discard(scope)
         try:
             seq = await changes.next_index(self._store, scope)
-            self._demand_checked()
+            # It would hide what a broker has lost that was not looked at.
+            self._session.demand(self._checked)
             index = self._states[scope].index(seq, self._clock())
             told = {_POSITION: self._told[scope]}
             return await self._retain(self._topics[scope].state_index, STATE_INDEX_TYPE, scope, index, None, told)
         except Unavailable:
             self._changed.add(scope)
             raise
-
-    def _demand_checked(self) -> None:
-        """Let no index go out on a connection that was not looked at: it would hide what its broker has lost."""
-        if self._session.connections != self._checked:
-            raise Unavailable("the broker has come back and has to be looked at first")
 
     async def _retain(
         self,

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -79,6 +80,18 @@ class LocalBroker:
         """Let it go on."""
         if self._process:
             self._process.send_signal(signal.SIGCONT)
+
+    async def save(self) -> None:
+        """Have it store what it has now; return when that is on the disk."""
+        if self._process is None:
+            return
+        stored, before = self.directory / "mosquitto.db", time.time_ns()
+        self._process.send_signal(signal.SIGUSR1)
+        async with asyncio.timeout(STOP_SECONDS):
+            while not stored.exists() or stored.stat().st_mtime_ns < before:
+                if self._process.returncode is not None:
+                    raise self._failed()
+                await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
         """Kill it without warning: it loses what it has not stored yet."""

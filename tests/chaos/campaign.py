@@ -169,6 +169,8 @@ async def carry_out(
         await enter(beside(life.run(), "gateway"))
         await life.recovered()
         await seen.mes.open()
+        # Whose session the broker forgets reads the retained topics: that is tried elsewhere.
+        await broker.save()
         store = await enter(open_store(store_settings, None))
         await enter(beside(_watch_deadlines(store, seen), "deadlines"))
         async with asyncio.TaskGroup() as tasks:

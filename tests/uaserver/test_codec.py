@@ -19,7 +19,7 @@ from edge.uaserver.codec import BROWSE_PATH, INT16, INT32, LOCALIZED_TEXT, LOCAL
         (LOCALIZED_TEXTS, ()),
         (BROWSE_PATH, (BrowseName(name="x"), BrowseName(name="y", namespace_uri="http://opcfoundation.org/UA/DI/"))),
     ],
-    ids=str,
+    ids=["Int16", "Int32", "String", "text", "no text", "texts", "no texts", "path"],
 )
 def test_what_is_written_is_read(codec: object, value: object) -> None:
     assert codec.read(Buffer(codec.pack(value)), 0) == value  # type: ignore[attr-defined]
