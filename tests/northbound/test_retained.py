@@ -15,7 +15,7 @@ from edge.model.isa95 import IdCall
 from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
 from edge.northbound import retained
-from edge.northbound.retained import Retained
+from edge.northbound.retained import Lost, Retained
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store import changes, heartbeat
 from edge.store.client import Store
@@ -306,7 +306,7 @@ async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_take
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     store.heartbeat.expect(["publish changes"])
 
-    async def nothing_to_tell(_scope: str, _position: str) -> None: ...
+    async def nothing_to_tell(_lost: Lost) -> None: ...
 
     topics = Retained(store, bench.session, "urn:edge", {SCOPE: bench.topics}, LIFETIME_S, now_ms, nothing_to_tell)
     had_its_turn = asyncio.Event()
