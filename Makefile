@@ -29,7 +29,7 @@ demo: setup ## Run a whole job on real parts; KEEP=1 leaves it running for an OP
 	@$(BIN)/edge demo $(if $(KEEP),--keep)
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory has to stay flat
 	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \
