@@ -33,18 +33,18 @@ _MEASURED_FURTHER = _MEASURED | {"description"}
 
 @dataclass(frozen=True, slots=True)
 class _Actuals:
-    """The field of the response for what was used, of one type; `by` is what a mere text tells."""
+    """The field of the response for what was used, and its type; `by` is what a mere text tells."""
 
     field: str
-    type: type[Payload]
+    type: Any
     by: str
 
 
 _KINDS = (
-    _Actuals("personnel_actuals", Personnel, "ID"),
-    _Actuals("equipment_actuals", Equipment, "ID"),
-    _Actuals("physical_asset_actuals", PhysicalAsset, "ID"),
-    _Actuals("material_actuals", Material, "MaterialLotID"),
+    _Actuals("personnel_actuals", tuple[Personnel, ...], "ID"),
+    _Actuals("equipment_actuals", tuple[Equipment, ...], "ID"),
+    _Actuals("physical_asset_actuals", tuple[PhysicalAsset, ...], "ID"),
+    _Actuals("material_actuals", tuple[Material, ...], "MaterialLotID"),
 )
 _ACTUALS: Mapping[str, _Actuals] = MappingProxyType(
     {name: kind for kind in _KINDS for name in (kind.field, opcua_name(kind.field))}
@@ -101,8 +101,10 @@ def _used(sources: Sequence[object]) -> dict[str, Any]:
     """Collect what was used from results and parameters: each item once, however often it is named."""
     used: dict[str, dict[bytes, Payload]] = {}
     for source in sources:
+        if not isinstance(source, dict):
+            continue
         for name, kind in _ACTUALS.items():
-            if isinstance(source, dict) and (items := _items(kind, source.get(name))):
+            if name in source and (items := _items(kind, source[name])):
                 used.setdefault(kind.field, {}).update({msgspec.json.encode(each): each for each in items})
     return {field: tuple(items.values()) for field, items in used.items()}
 
@@ -119,7 +121,7 @@ def _items(kind: _Actuals, named: object) -> tuple[Payload, ...]:
     listed = named if isinstance(named, list) else [named]
     items = [{kind.by: each} if isinstance(each, str) else each for each in listed]
     try:
-        read: tuple[Payload, ...] = msgspec.convert(items, tuple[kind.type, ...])  # type: ignore[name-defined]
+        read: tuple[Payload, ...] = msgspec.convert(items, kind.type)
     except msgspec.ValidationError:
         return ()
     # Material has no mandatory field: without an id it names nothing.
