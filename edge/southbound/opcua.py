@@ -1,45 +1,14 @@
-"""Equipment that is an OPC UA server: one command after the other, on a connection that is kept up."""
+"""Equipment that is an OPC UA server: what each kind of it has in common."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
-from typing import Any, Protocol
-
-import structlog
 
 from edge.config import OpcuaEquipmentSettings
-from edge.errors import Refused, Unavailable
 from edge.links.background import beside
-from edge.links.backoff import delay
 from edge.links.opcua import Session
 from edge.links.opcua_link import keep_connected
-from edge.station.equipment import Command, EquipmentAnswer, Station
-
-RETRY_SECONDS = (0.1, 5.0)
-# How many ended commands are remembered, to know one that is sent again.
-MEMORY = 10_000
-
-_log = structlog.get_logger(__name__)
-
-Happening = Mapping[str, Any]
-
-
-class Device(Protocol):
-    """What a kind knows of its device, for the length of one connection."""
-
-    async def take(self, happening: Happening) -> None:
-        """Take an event of the device or a change of one of its variables."""
-
-    async def perform(self, command: Command) -> Any:
-        """Have the device do a command, if it has not done or begun it yet; give the data of the answer.
-
-        Raises Refused with the reason when the device cannot do it, Unavailable when the connection is lost.
-        """
-
-    async def stop(self, command: Command) -> None:
-        """End the work of a command, if the device is at it, also since a connection before; raises as `perform`."""
-
+from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.station.equipment import Station
 
 Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
 """Finds the device on a new session and subscribes; gives the device with what happens there."""
@@ -48,128 +17,13 @@ Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, AsyncIte
 @asynccontextmanager
 async def open_opcua_equipment(
     name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str], opening: Opening
-) -> AsyncIterator["OpcuaEquipment"]:
+) -> AsyncIterator[ConnectedEquipment]:
     """Connect to the equipment for the length of the block; a server that is not there yet is waited for."""
-    equipment = OpcuaEquipment(name, settings, station, scopes, opening)
-    async with beside(keep_connected(settings, equipment.serve), f"equipment {name}"):
+    equipment = ConnectedEquipment(name, settings.url, settings.type_ids, station, scopes)
+
+    async def work(session: Session) -> None:
+        async with opening(session) as (device, happenings):
+            await equipment.serve(device, happenings)
+
+    async with beside(keep_connected(settings, work), f"equipment {name}"):
         yield equipment
-
-
-class OpcuaEquipment:
-    """The port to a device behind an OPC UA server. Nothing is kept of a connection that is lost.
-
-    At each new connection the station tells which commands have no answer: what the device did or began of them,
-    meanwhile or before, is for `Device.perform` to find out.
-    """
-
-    def __init__(
-        self, name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str], opening: Opening
-    ) -> None:
-        self.name = name
-        self._station = station
-        self._outstanding = partial(station.outstanding, scopes, settings.type_ids)
-        self._opening = opening
-        self._url = settings.url
-        self._device: Device | None = None
-        self._waiting: dict[str, Command] = {}
-        self._more = asyncio.Event()
-        self._at_work: tuple[str, asyncio.Task[None]] | None = None
-        self._ended: dict[str, None] = {}
-
-    @property
-    def connected(self) -> bool:
-        """Whether the device is there and takes commands."""
-        return self._device is not None
-
-    async def send(self, command: Command) -> None:
-        """Take a command in; raises Unavailable while the device is not connected."""
-        self._connected()
-        at_work = self._at_work and self._at_work[0]
-        if command.command_id not in self._ended and command.command_id != at_work:
-            self._waiting[command.command_id] = command
-            self._more.set()
-
-    async def stop(self, command: Command) -> None:
-        """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
-        device = self._connected()
-        self._note_ended(command.command_id)
-        if self._waiting.pop(command.command_id, None):
-            return
-        try:
-            await device.stop(command)
-        except Refused as refusal:
-            _log.warning("the device does not stop", equipment=self.name, reason=refusal.message)
-        if self._at_work and self._at_work[0] == command.command_id:
-            self._at_work[1].cancel()
-
-    async def serve(self, session: Session) -> None:
-        """Work on one connection until it is lost; then raise Unavailable."""
-        async with self._opening(session) as (device, happenings):
-            for command in await self._outstanding():
-                if command.command_id not in self._ended:
-                    self._waiting[command.command_id] = command
-            self._more.set()
-            self._device = device
-            _log.info("equipment is connected", equipment=self.name, url=self._url, outstanding=len(self._waiting))
-            try:
-                async with beside(self._work(device), f"commands of {self.name}"):
-                    async for happening in happenings:
-                        await device.take(happening)
-            except* Unavailable as errors:
-                raise _first(errors) from None
-            finally:
-                self._device = None
-                self._waiting.clear()
-
-    def _connected(self) -> Device:
-        if self._device is None:
-            raise Unavailable(f"{self.name} at {self._url} is not connected", "It is tried again and again.")
-        return self._device
-
-    async def _work(self, device: Device) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                await self._more.wait()
-                self._more.clear()
-                while self._waiting:
-                    command = self._waiting.pop(next(iter(self._waiting)))
-                    task = tasks.create_task(self._perform(device, command), name=f"command {command.command_id}")
-                    self._at_work = command.command_id, task
-                    try:
-                        await asyncio.wait((task,))
-                    finally:
-                        self._at_work = None
-
-    async def _perform(self, device: Device, command: Command) -> None:
-        try:
-            answer = EquipmentAnswer(command.command_id, data=await device.perform(command))
-        except Refused as refusal:
-            answer = EquipmentAnswer(command.command_id, error=refusal.message)
-        await self._answer(answer)
-        self._note_ended(command.command_id)
-
-    async def _answer(self, answer: EquipmentAnswer) -> None:
-        attempt = 0
-        while True:
-            try:
-                await self._station.answer(answer)
-            except Unavailable as error:
-                _log.warning("an answer waits for the station", equipment=self.name, reason=error.message)
-                attempt += 1
-                await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
-            else:
-                return
-
-    def _note_ended(self, command_id: str) -> None:
-        self._ended[command_id] = None
-        if len(self._ended) > MEMORY:
-            del self._ended[next(iter(self._ended))]
-
-
-def _first(errors: BaseExceptionGroup[Unavailable]) -> Unavailable:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if not isinstance(error, Unavailable):
-        raise error
-    return error

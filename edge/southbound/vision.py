@@ -12,7 +12,8 @@ from typing import Any
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
-from edge.southbound.opcua import Device, Happening, OpcuaEquipment, open_opcua_equipment
+from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.southbound.opcua import open_opcua_equipment
 from edge.station.equipment import Command, Station
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
@@ -44,7 +45,7 @@ _MIRROR_SECONDS = 0.05
 
 def open_vision(
     name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str]
-) -> AbstractAsyncContextManager[OpcuaEquipment]:
+) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a camera for the length of the block; one that is not there yet is waited for."""
     jobs: dict[str, str] = {}
 

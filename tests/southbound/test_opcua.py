@@ -12,7 +12,8 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import Session
 from edge.sim.opcua_device import OpcuaDevice, open_device
-from edge.southbound.opcua import Device, Happening, OpcuaEquipment, open_opcua_equipment
+from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.southbound.opcua import open_opcua_equipment
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
@@ -54,7 +55,9 @@ async def server() -> AsyncIterator[OpcuaDevice]:
 
 
 @asynccontextmanager
-async def equipped(server: OpcuaDevice, station: RecordingStation, device: Scripted) -> AsyncIterator[OpcuaEquipment]:
+async def equipped(
+    server: OpcuaDevice, station: RecordingStation, device: Scripted
+) -> AsyncIterator[ConnectedEquipment]:
     settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=server.url, security="none")
     async with open_opcua_equipment("device", settings, station, SCOPES, device.opening) as equipment:
         yield equipment

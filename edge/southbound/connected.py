@@ -1,0 +1,187 @@
+"""Equipment that is there or away: commands one by one while there is a connection; each kind brings its device."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+
+from edge.errors import Refused, Unavailable
+from edge.links.background import beside
+from edge.links.backoff import delay
+from edge.station.equipment import Command, EquipmentAnswer, Station
+
+RETRY_SECONDS = (0.1, 5.0)
+# How many ended commands are remembered, to know one that is sent again.
+MEMORY = 10_000
+
+_log = structlog.get_logger(__name__)
+
+Happening = Mapping[str, Any]
+
+
+class Device(Protocol):
+    """What a kind knows of its device, for the length of one connection."""
+
+    async def take(self, happening: Happening) -> None:
+        """Take what happened at the device, as its connection tells it."""
+
+    async def perform(self, command: Command) -> Any:
+        """Have the device do a command, if it has not done or begun it yet; give the data of the answer.
+
+        Raises Refused with the reason when the device cannot do it, Unavailable when the connection is lost.
+        """
+
+    async def stop(self, command: Command) -> None:
+        """End the work of a command, if the device is at it, also since a connection before; raises as `perform`."""
+
+
+Connecting = Callable[[], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
+"""Connects once; gives the device with what happens there. Raises Unavailable when it is not there now."""
+
+
+@asynccontextmanager
+async def open_connected(
+    name: str, place: str, type_ids: Collection[str], station: Station, scopes: Collection[str], connecting: Connecting
+) -> AsyncIterator["ConnectedEquipment"]:
+    """Connect to the equipment for the length of the block, again and again while it is not there.
+
+    `place` says for people where it is. What `connecting` raises beside Unavailable ends the block.
+    """
+    equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
+    async with beside(_keep_connected(equipment, connecting), f"equipment {name}"):
+        yield equipment
+
+
+async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting) -> None:
+    attempt = 0
+    while True:
+        try:
+            async with connecting() as (device, happenings):
+                attempt = 0
+                await equipment.serve(device, happenings)
+        except Unavailable as error:
+            if attempt == 0:
+                _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=error.message)
+        attempt += 1
+        await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
+
+
+class ConnectedEquipment:
+    """The port to a device that has to be connected to. Nothing is kept of a connection that is lost.
+
+    At each new connection the station tells which commands have no answer: what the device did or began of them,
+    meanwhile or before, is for `Device.perform` to find out.
+    """
+
+    def __init__(
+        self, name: str, place: str, type_ids: Collection[str], station: Station, scopes: Collection[str]
+    ) -> None:
+        self.name = name
+        self._place = place
+        self._station = station
+        self._outstanding = partial(station.outstanding, scopes, type_ids)
+        self._device: Device | None = None
+        self._waiting: dict[str, Command] = {}
+        self._more = asyncio.Event()
+        self._at_work: tuple[str, asyncio.Task[None]] | None = None
+        self._ended: dict[str, None] = {}
+
+    @property
+    def connected(self) -> bool:
+        """Whether the device is there and takes commands."""
+        return self._device is not None
+
+    async def send(self, command: Command) -> None:
+        """Take a command in; raises Unavailable while the device is not connected."""
+        self._connected()
+        at_work = self._at_work and self._at_work[0]
+        if command.command_id not in self._ended and command.command_id != at_work:
+            self._waiting[command.command_id] = command
+            self._more.set()
+
+    async def stop(self, command: Command) -> None:
+        """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
+        device = self._connected()
+        self._note_ended(command.command_id)
+        if self._waiting.pop(command.command_id, None):
+            return
+        try:
+            await device.stop(command)
+        except Refused as refusal:
+            _log.warning("the device does not stop", equipment=self.name, reason=refusal.message)
+        if self._at_work and self._at_work[0] == command.command_id:
+            self._at_work[1].cancel()
+
+    async def serve(self, device: Device, happenings: AsyncIterator[Happening]) -> None:
+        """Work on one connection until it is lost; then raise Unavailable."""
+        for command in await self._outstanding():
+            if command.command_id not in self._ended:
+                self._waiting[command.command_id] = command
+        self._more.set()
+        self._device = device
+        _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._waiting))
+        try:
+            async with beside(self._work(device), f"commands of {self.name}"):
+                async for happening in happenings:
+                    await device.take(happening)
+        except* Unavailable as errors:
+            raise _first(errors) from None
+        finally:
+            self._device = None
+            self._waiting.clear()
+
+    def _connected(self) -> Device:
+        if self._device is None:
+            raise Unavailable(f"{self.name} at {self._place} is not connected", "It is tried again and again.")
+        return self._device
+
+    async def _work(self, device: Device) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._more.wait()
+                self._more.clear()
+                while self._waiting:
+                    command = self._waiting.pop(next(iter(self._waiting)))
+                    task = tasks.create_task(self._perform(device, command), name=f"command {command.command_id}")
+                    self._at_work = command.command_id, task
+                    try:
+                        await asyncio.wait((task,))
+                    finally:
+                        self._at_work = None
+
+    async def _perform(self, device: Device, command: Command) -> None:
+        try:
+            answer = EquipmentAnswer(command.command_id, data=await device.perform(command))
+        except Refused as refusal:
+            answer = EquipmentAnswer(command.command_id, error=refusal.message)
+        await self._answer(answer)
+        self._note_ended(command.command_id)
+
+    async def _answer(self, answer: EquipmentAnswer) -> None:
+        attempt = 0
+        while True:
+            try:
+                await self._station.answer(answer)
+            except Unavailable as error:
+                _log.warning("an answer waits for the station", equipment=self.name, reason=error.message)
+                attempt += 1
+                await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
+            else:
+                return
+
+    def _note_ended(self, command_id: str) -> None:
+        self._ended[command_id] = None
+        if len(self._ended) > MEMORY:
+            del self._ended[next(iter(self._ended))]
+
+
+def _first(errors: BaseExceptionGroup[Unavailable]) -> Unavailable:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if not isinstance(error, Unavailable):
+        raise error
+    return error

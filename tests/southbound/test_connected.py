@@ -1,0 +1,80 @@
+"""Whatever a device is connected by: it is waited for, and what it could not finish is done on the next connection."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from edge.errors import SettingsError, Unavailable
+from edge.southbound.connected import Device, Happening, open_connected
+from edge.station.equipment import Command, EquipmentAnswer
+from tests.conftest import WaitUntil
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
+
+
+class Plug:
+    """A device that is there from the second attempt on, and lost in the middle of its first command."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.begun: list[str] = []
+        self.happenings: asyncio.Queue[Happening] = asyncio.Queue()
+        self.taken: list[Happening] = []
+
+    @asynccontextmanager
+    async def connecting(self) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        self.attempts += 1
+        if self.attempts == 1:
+            raise Unavailable("not plugged in")
+        yield self, self._happen()
+
+    async def _happen(self) -> AsyncIterator[Happening]:
+        while True:
+            yield await self.happenings.get()
+
+    async def take(self, happening: Happening) -> None:
+        self.taken.append(happening)
+
+    async def perform(self, command: Command) -> Any:
+        self.begun.append(command.command_id)
+        if len(self.begun) == 1:
+            raise Unavailable("pulled out")
+        return {"done": True}
+
+    async def stop(self, command: Command) -> None:
+        """Nothing is at work for long here."""
+
+
+async def test_what_has_no_answer_is_done_as_soon_as_the_device_is_there(wait_until: WaitUntil) -> None:
+    station, plug = RecordingStation(), Plug()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting) as equipment:
+        assert not equipment.connected
+        with pytest.raises(Unavailable, match="plug at the wall is not connected"):
+            await equipment.send(WORK)
+        await wait_until(lambda: station.answers)
+    assert station.answers == [EquipmentAnswer(WORK.command_id, {"done": True})]
+    assert plug.begun == [WORK.command_id] * 2
+    assert plug.attempts == 3
+
+
+async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> None:
+    plug = Plug()
+    async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
+        plug.happenings.put_nowait({"pressed": True})
+        await wait_until(lambda: plug.taken)
+    assert plug.taken == [{"pressed": True}]
+
+
+async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
+    @asynccontextmanager
+    async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        raise SettingsError(["no library"], "Install it.")
+        yield
+
+    with pytest.raises(BaseExceptionGroup) as failure:
+        async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, connecting):
+            await asyncio.Event().wait()
+    assert failure.group_contains(SettingsError)
