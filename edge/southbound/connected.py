@@ -37,6 +37,9 @@ class Device(Protocol):
     async def stop(self, command: Command) -> None:
         """End the work of a command, if the device is at it, also since a connection before; raises as `perform`."""
 
+    async def settled(self, command: Command) -> None:
+        """Let go of what was kept for a command: its answer is durable; raises as `perform`."""
+
 
 Connecting = Callable[[], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
 """Connects once; gives the device with what happens there. Raises Unavailable when it is not there now."""
@@ -159,6 +162,10 @@ class ConnectedEquipment:
             answer = EquipmentAnswer(command.command_id, error=refusal.message)
         await self._answer(answer)
         self._note_ended(command.command_id)
+        try:
+            await device.settled(command)
+        except Refused as refusal:
+            _log.warning("the device keeps what was answered", equipment=self.name, reason=refusal.message)
 
     async def _answer(self, answer: EquipmentAnswer) -> None:
         attempt = 0

@@ -116,6 +116,10 @@ class Camera:
             (error,) = await self._session.call(self._automatic, name, *_CAUSE)
             _check(name, error)
 
+    async def settled(self, command: Command) -> None:
+        """Forget the JobId of a command that is answered."""
+        self._jobs.pop(command.command_id, None)
+
     async def _get_ready(self) -> None:
         """Bring the camera into the automatic mode, out of an error too."""
         machine = self._parts[_STATE]

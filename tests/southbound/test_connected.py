@@ -20,6 +20,7 @@ class Plug:
     def __init__(self) -> None:
         self.attempts = 0
         self.begun: list[str] = []
+        self.settled_ids: list[str] = []
         self.happenings: asyncio.Queue[Happening] = asyncio.Queue()
         self.taken: list[Happening] = []
 
@@ -46,6 +47,9 @@ class Plug:
     async def stop(self, command: Command) -> None:
         """Nothing is at work for long here."""
 
+    async def settled(self, command: Command) -> None:
+        self.settled_ids.append(command.command_id)
+
 
 async def test_what_has_no_answer_is_done_as_soon_as_the_device_is_there(wait_until: WaitUntil) -> None:
     station, plug = RecordingStation(), Plug()
@@ -58,6 +62,7 @@ async def test_what_has_no_answer_is_done_as_soon_as_the_device_is_there(wait_un
     assert station.answers == [EquipmentAnswer(WORK.command_id, {"done": True})]
     assert plug.begun == [WORK.command_id] * 2
     assert plug.attempts == 3
+    assert plug.settled_ids == [WORK.command_id]
 
 
 async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> None:

@@ -42,6 +42,9 @@ class Scripted:
     async def stop(self, command: Command) -> None:
         self.stopped.append(command)
 
+    async def settled(self, command: Command) -> None:
+        """Nothing was kept."""
+
     @asynccontextmanager
     async def opening(self, session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
         async with session.watch(None, (), {}) as happenings:
