@@ -99,6 +99,7 @@ class _World:
     speed: float
     clock: Clock
     name: str = "simulated equipment"
+    connected: bool = True
     identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
     """Plain identifiers: what the script has set so far goes before registered Python conditions."""
     calendar: Calendar[_Planned] = field(default_factory=Calendar)

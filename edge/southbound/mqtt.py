@@ -67,6 +67,11 @@ class MqttEquipment:
         self._outstanding = outstanding
         self._source = source
 
+    @property
+    def connected(self) -> bool | None:
+        """Whether it is there: not without its broker, else as it says itself; None when it has not said anything."""
+        return self.present if self._session.connected else False
+
     async def send(self, command: Command) -> None:
         """Send a command of phase `start` or `reset`; return when the broker has it."""
         await self._publish(command, command.phase)

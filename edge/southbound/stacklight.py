@@ -38,6 +38,11 @@ class StackLight:
         self._station = station
         self._scope = scope
 
+    @property
+    def connected(self) -> bool:
+        """Whether it is there: lines that the kernel has given us stay ours."""
+        return True
+
     async def send(self, command: Command) -> None:
         """Switch lamps: `start` as the parameters say, such as `{"red": true}`, `reset` all of them off.
 

@@ -13,6 +13,7 @@ from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import ActionState, KeptEvent, is_outstanding
 from edge.sfc.signal import Answer, Event, Ignored, Phase
+from edge.station.contact import Contact
 from edge.station.decision import Decision, Held, NotAllowed
 from edge.station.dispatch import command_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
@@ -28,9 +29,11 @@ _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_ST
 
 
 class Answers:
-    """The station as equipment sees it. What it takes is committed when it returns."""
+    """The station as one piece of equipment sees it. What it takes is committed when it returns."""
 
     def __init__(self, store: Store, active: Runs, dedupe_ms: int) -> None:
+        self.contact = Contact()
+        """What the equipment has told us."""
         self._store = store
         self._runs = active
         self._dedupe_ms = dedupe_ms
@@ -41,17 +44,23 @@ class Answers:
         if key is None:
             logger.warning("answer to a command that is not ours", command=answer.command_id)
             return
+        at = self._runs.clock()
+        self.contact.seen(at)
+        sent_at = _sent_at(self._runs.known(key.job_id), answer.command_id)
         signal = Answer(answer.command_id, ok=answer.error is None, data=_kept(answer.data), error=answer.error)
         match await self._runs.signal(key.job_id, signal):
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
-            case Decision() | NotAllowed() | Stale():
+            case Decision():
+                self.contact.answers(at, sent_at, answer.error)
+            case NotAllowed() | Stale():
                 pass
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         """Take an event: for the job it names, else for the one that has waited longest; else discard it."""
+        self.contact.seen(self._runs.clock())
         declined: set[str] = set()
         while True:
             given = await dedupe.answer_given(self._store, event.source, event.event_id)
@@ -79,6 +88,8 @@ class Answers:
 
     async def set_aside(self, message: SetAside) -> None:
         """Keep a message that cannot be taken, for a person to look at, and count it."""
+        self.contact.seen(self._runs.clock())
+        self.contact.refuses(message.reason)
         await self._store.commit(set_aside(self._store.keys, message))
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
@@ -87,7 +98,7 @@ class Answers:
         for job_id in await runs.active_jobs(self._store):
             held = await self._runs.load(job_id)
             if held and held.job.scope in scopes:
-                found += (each for each in _unanswered(held) if each.type_id in type_ids)
+                found += (each for each in unanswered(held) if each.type_id in type_ids)
         return found
 
     async def is_outstanding(self, command_id: str) -> bool:
@@ -133,13 +144,23 @@ def _identity(event: EquipmentEvent) -> str:
     return f"{event.source} {event.event_id}"
 
 
-def _unanswered(held: Held) -> list[Command]:
+def unanswered(held: Held) -> list[Command]:
+    """Give the commands of a run that wait for an answer, each as it was first sent."""
     run = held.stored.run
     return [
         command_of(held, Phase.RESET if each.reset else Phase.START, each.command_id, each.step)
         for each in map(run.associations.__getitem__, sorted(run.open))
         if each.state is ActionState.DISPATCHED
     ]
+
+
+def _sent_at(held: Held | None, command_id: str) -> int | None:
+    """Tell since when a command waits for its answer; None when we do not hold its run."""
+    if held is None:
+        return None
+    run = held.stored.run
+    each = (run.associations[key] for key in run.open)
+    return next((one.armed_at for one in each if one.command_id == command_id), None)
 
 
 def _kept(data: object) -> Any:

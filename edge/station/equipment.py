@@ -84,6 +84,10 @@ class Equipment(Protocol):
 
     name: str
 
+    @property
+    def connected(self) -> bool | None:
+        """Whether it is there, as far as its protocol tells; None when it has not said so yet."""
+
     async def send(self, command: Command) -> None:
         """Send a command of phase `start` or `reset`; return when it has surely left us."""
 

@@ -169,6 +169,10 @@ class Runs:
         """Give a job with its run as last known."""
         return self._held.get(job_id) or await self.load(job_id)
 
+    def known(self, job_id: str) -> Held | None:
+        """Give what we hold of a job; it may be old, and is nothing where we have not worked on it yet."""
+        return self._held.get(job_id)
+
     def forget(self, job_id: str) -> None:
         """Let go of what is held of a job: it may be old."""
         self._held.pop(job_id, None)

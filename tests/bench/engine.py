@@ -61,6 +61,7 @@ class PromptEquipment:
     """Equipment in this process that answers at once; keeps how long each job waited from answer to next command."""
 
     name: str = "prompt"
+    connected: bool = True
     latencies: list[float] = field(default_factory=list)
     _answered: dict[str, float] = field(default_factory=dict)
     _commands: asyncio.Queue[Command] = field(default_factory=asyncio.Queue)

@@ -12,6 +12,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.errors import Unavailable
 from edge.links.mqtt import Message, Session, open_session
 from edge.sfc.signal import Phase
+from edge.sim.broker import open_broker
 from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
@@ -265,7 +266,7 @@ async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Be
     bench.station.unanswered = [COMMAND, elsewhere, replace(COMMAND, command_id="J1:look:1", type_id="look")]
     await bench.equipment.send(COMMAND)
     await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
-    await wait_until(lambda: bench.equipment.present)
+    await wait_until(lambda: bench.equipment.connected)
     await wait_until(lambda: len(bench.received) == 2)
     assert bench.received[0] == bench.received[1]
 
@@ -295,14 +296,24 @@ async def test_a_last_will_tells_that_the_device_is_gone(
     will = aiomqtt.Will(f"{bench.topic}/presence", b"offline", qos=1, retain=True)
     async with aiomqtt.Client("127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, will=will) as device:
         await device.publish(f"{bench.topic}/presence", b"online", qos=1, retain=True)
-        await wait_until(lambda: bench.equipment.present)
+        await wait_until(lambda: bench.equipment.connected)
         line = device._client.socket()  # noqa: SLF001 - it dies without goodbye
         assert isinstance(line, socket.socket)
         line.shutdown(socket.SHUT_RDWR)
-        await wait_until(lambda: bench.equipment.present is False)
+        await wait_until(lambda: bench.equipment.connected is False)
 
 
 async def test_a_presence_in_other_words_is_counted(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(f"{bench.topic}/presence", b"here I am")
     await wait_until(lambda: bench.equipment.counts == {"unreadable": 1})
-    assert bench.equipment.present is None
+    assert bench.equipment.connected is None
+
+
+async def test_nothing_is_there_without_its_broker(unique: str, wait_until: WaitUntil) -> None:
+    settings = MqttEquipmentSettings(type_ids=(COMMAND.type_id,), topic_prefix=unique)
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        wrench = await open_equipment("wrench", settings, session, RecordingStation(), ("station-1",), "/edge")
+        await session.publish(f"{unique}/wrench/presence", b"online")
+        await wait_until(lambda: wrench.connected)
+        await broker.stop()
+        await wait_until(lambda: wrench.connected is False)

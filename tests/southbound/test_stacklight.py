@@ -57,6 +57,7 @@ async def test_a_command_switches_the_lamps_it_names_and_is_done(
     await light.send(replace(WORK, parameters={"green": True, "program": "P1"}))
     assert lines.lit == {"red": False, "green": True}
     assert station.answers == [EquipmentAnswer(WORK.command_id, {"green": True})]
+    assert light.connected
 
 
 async def test_the_same_command_again_has_the_same_effect_and_answer(

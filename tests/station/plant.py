@@ -66,6 +66,10 @@ class FakeEquipment:
         self.replies: Callable[[Command], EquipmentAnswer | None] = lambda _: None
         self.station: Station | None = None
 
+    @property
+    def connected(self) -> bool:
+        return self.reachable
+
     async def send(self, command: Command) -> None:
         if not self.reachable:
             self.refused += 1

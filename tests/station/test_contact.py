@@ -1,0 +1,81 @@
+"""What equipment tells the station is counted at its own door: answers, failures, messages that cannot be taken."""
+
+import pytest
+
+from edge.model.job_state import Cause
+from edge.station.answers import unanswered
+from edge.station.contact import Contact
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent
+from edge.store.client import Store
+from edge.store.refused import SetAside
+from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
+
+
+@pytest.fixture
+async def plant(store: Store) -> Plant:
+    """A station with a job whose first command waits for its answer."""
+    tool = FakeEquipment()
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
+    await plant.teach("linear", LINEAR)
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    return plant
+
+
+async def waiting(plant: Plant) -> str:
+    """Name the command that waits."""
+    held = await plant.runs.held("J1")
+    assert held
+    (command,) = unanswered(held)
+    return command.command_id
+
+
+async def later(plant: Plant, milliseconds: int) -> None:
+    assert isinstance(plant.runs.clock, Clock)
+    plant.runs.clock.now += milliseconds
+
+
+async def test_an_answer_is_counted_with_its_round_trip(plant: Plant) -> None:
+    contact, command = plant.answers.contact, await waiting(plant)
+    await later(plant, 1500)
+    await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
+    assert (contact.answered, contact.failed, contact.last_seen) == (1, 0, NOW + 1500)
+    assert contact.round_trips.total == pytest.approx(1.5)
+
+
+async def test_the_same_answer_again_is_heard_and_not_counted(plant: Plant) -> None:
+    contact, command = plant.answers.contact, await waiting(plant)
+    await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
+    await later(plant, 1000)
+    await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
+    assert (contact.answered, contact.last_seen) == (1, NOW + 1000)
+
+
+async def test_a_failure_is_told_in_its_words(plant: Plant) -> None:
+    await plant.answers.answer(EquipmentAnswer(await waiting(plant), error="the spindle is jammed"))
+    contact = plant.answers.contact
+    assert (contact.answered, contact.failed, contact.last_error) == (1, 1, "the spindle is jammed")
+
+
+async def test_the_answer_to_a_run_that_we_do_not_hold_has_no_round_trip(plant: Plant) -> None:
+    command = await waiting(plant)
+    plant.runs.forget("J1")
+    await later(plant, 1500)
+    await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
+    assert plant.answers.contact.answered == 1
+    assert plant.answers.contact.round_trips.total == 0
+
+
+async def test_who_sends_events_or_nonsense_is_there(plant: Plant) -> None:
+    contact = plant.answers.contact
+    await plant.answers.event(EquipmentEvent("/tool", "1", "scan.v1", SCOPE))
+    assert (contact.last_seen, contact.refused) == (NOW, 0)
+    await later(plant, 1000)
+    await plant.answers.set_aside(SetAside("topic", "", "", "unreadable", "no JSON", b"{"))
+    assert (contact.last_seen, contact.refused, contact.last_error) == (NOW + 1000, 1, "no JSON")
+
+
+def test_a_clock_that_is_set_back_makes_no_round_trip_negative() -> None:
+    contact = Contact()
+    contact.answers(NOW - 1000, NOW, None)
+    assert contact.round_trips.total == 0

@@ -1,0 +1,19 @@
+"""Durations are counted by their bounds, each bound included."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.store.latency import Latency
+
+BOUNDS = (0.001, 0.01, 0.1)
+
+
+@given(st.lists(st.floats(0, 1) | st.sampled_from(BOUNDS)))
+def test_each_bound_tells_how_many_took_no_longer(durations: list[float]) -> None:
+    latency = Latency(BOUNDS)
+    for each in durations:
+        latency.note(each)
+    assert dict(latency.at_most()) == {
+        bound: sum(each <= bound for each in durations) for bound in (*BOUNDS, float("inf"))
+    }
+    assert latency.total == sum(durations)
