@@ -212,13 +212,9 @@ class Structures:
             # An enumeration, or another name for what it is derived from: on the wire it is that.
             self._types[type_id] = await self._type(await self._parent(type_id))
             return
-        kind = definition.StructureType
-        if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
-            what = f"{type_id.to_string()} is a {kind.name}"
-            raise Refused("unreadable", f"{what}: only structures with fixed or optional fields can be read")
-        structure = _Structure(kind is ua.StructureType.StructureWithOptionalFields)
+        structure = _Structure(has_mask=False)
         self._types[type_id] = _Codec(structure.read, structure.write)
-        for field in definition.Fields:
+        for kind, field in await self._fields(type_id, definition):
             codec = await self._type(field.DataType)
             if field.ValueRank > 1:
                 raise Refused("unreadable", f"{type_id.to_string()}.{field.Name} has more than one dimension")
@@ -226,7 +222,26 @@ class Structures:
                 codec = _subtyped(codec, await self._encoding_id(field.DataType))
             if field.ValueRank == 1:
                 codec = _Codec(partial(_read_array, codec), partial(_write_array, codec))
-            structure.fields.append(_Field(field.Name, codec, structure.has_mask and field.IsOptional))
+            has_mask = kind is ua.StructureType.StructureWithOptionalFields
+            structure.has_mask |= has_mask
+            structure.fields.append(_Field(field.Name, codec, has_mask and field.IsOptional))
+
+    async def _fields(
+        self, type_id: ua.NodeId, definition: ua.StructureDefinition
+    ) -> list[tuple[ua.StructureType, ua.StructureField]]:
+        """Give the fields of a structure, each with the kind of structure that defines it, the inherited ones first.
+
+        Some servers tell those in the definition of the derived type too, others only in that of its base.
+        """
+        kind = definition.StructureType
+        if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
+            what = f"{type_id.to_string()} is a {kind.name}"
+            raise Refused("unreadable", f"{what}: only structures with fixed or optional fields can be read")
+        own = {field.Name for field in definition.Fields}
+        base_id = await self._parent(type_id)
+        base = await self._definition(base_id)
+        inherited = await self._fields(base_id, base) if base else []
+        return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
 
     async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
         """Give the definition of a structure; None for what is none. Raises Refused when there should be one."""

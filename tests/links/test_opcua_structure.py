@@ -227,6 +227,25 @@ async def test_a_field_that_allows_subtypes_says_what_it_holds(vendor: Vendor) -
     assert await written(vendor, holder, {"Meta": {"Id": "b"}}) == {"Meta": {"Id": "b"}}
 
 
+@pytest.mark.parametrize("told", [["Torque"], ["Id", "Note", "Torque"]])
+async def test_a_derived_structure_has_the_fields_of_its_base_whether_told_again_or_not(
+    vendor: Vendor, told: list[str]
+) -> None:
+    fields = {
+        "Id": new_struct_field("Id", ua.VariantType.String),
+        "Note": new_struct_field("Note", ua.VariantType.String, optional=True),
+        "Torque": new_struct_field("Torque", ua.VariantType.Double, optional=True),
+    }
+    base, _ = await vendor.type([fields["Id"], fields["Note"]])
+    derived, _ = await vendor.type([fields[name] for name in told])
+    structure = vendor.server.nodes.base_structure_type
+    await structure.delete_reference(derived, ua.ObjectIds.HasSubtype)
+    await base.add_reference(derived, ua.ObjectIds.HasSubtype)
+    whole = {"Id": "a", "Note": "b", "Torque": 1.5}
+    assert await written(vendor, derived, whole) == whole
+    assert await written(vendor, derived, {"Id": "a", "Torque": 1.5}) == {"Id": "a", "Torque": 1.5}
+
+
 @pytest.mark.parametrize("value", [{"Nonsense": 1}, {"Count": "many"}, 5])
 async def test_what_is_no_value_of_the_type_is_refused(vendor: Vendor, value: object) -> None:
     data_type, _ = await vendor.type([new_struct_field("Count", ua.VariantType.Int32)])
