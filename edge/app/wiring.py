@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import pkgutil
 import time
 from collections.abc import AsyncIterator, Mapping
 
@@ -10,7 +11,7 @@ from edge.app.charts import show_charts
 from edge.app.feed import show_jobs, show_work_masters
 from edge.app.health import Health
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
-from edge.config import EquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings, broker_settings
+from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.errors import SettingsError
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
@@ -19,6 +20,7 @@ from edge.northbound.inbox import Inbox
 from edge.northbound.publisher import Publisher, publishing
 from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
+from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, follow_wall_clock
@@ -117,11 +119,11 @@ async def _open_one(
     health: Health,
 ) -> Equipment:
     scopes = settings.gateway.scopes
-    if isinstance(section, OpcuaEquipmentSettings):
+    if not isinstance(section, MqttEquipmentSettings):
         # As for the server: asyncua is imported only where it is used.
-        from edge.southbound.vision import open_vision  # noqa: PLC0415
-
-        return await stack.enter_async_context(open_vision(name, section, answers, scopes))
+        opening = pkgutil.resolve_name(KINDS[section.kind].opening)
+        opened: Equipment = await stack.enter_async_context(opening(name, section, answers, scopes))
+        return opened
     if not (section.url or settings.mqtt.url):
         raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
     session = health.sessions[name] = await _open_session(

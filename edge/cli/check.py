@@ -31,9 +31,10 @@ def settings(file: Path, *, as_json: bool) -> None:
     """
     from edge.config import load_settings
     from edge.errors import SettingsError
+    from edge.southbound.kinds import EQUIPMENT
 
     try:
-        load_settings(file, os.environ)
+        load_settings(file, os.environ, EQUIPMENT)
     except SettingsError as error:
         _answer(file, error.problems, (), as_json=as_json)
     _answer(file, (), (), as_json=as_json)

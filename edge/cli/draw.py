@@ -76,10 +76,11 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     from edge.config import load_settings
     from edge.errors import Refused
     from edge.sfc.chart_marks import marks_of
+    from edge.southbound.kinds import EQUIPMENT
     from edge.store.client import open_store
     from edge.store.runs import load
 
-    settings = load_settings(settings_file, os.environ)
+    settings = load_settings(settings_file, os.environ, EQUIPMENT)
     async with open_store(settings.redis, consumer=None) as store:
         stored = await load(store, job_id)
     if stored is None:

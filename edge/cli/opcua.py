@@ -166,8 +166,9 @@ def password(name: str, role: str, file: Path | None, *, password_stdin: bool) -
 
 def _read(file: Path | None) -> tuple["OpcuaSettings", str]:
     from edge.config import load_settings
+    from edge.southbound.kinds import EQUIPMENT
 
-    settings = load_settings(file, os.environ)
+    settings = load_settings(file, os.environ, EQUIPMENT)
     return settings.opcua, settings.gateway.name
 
 

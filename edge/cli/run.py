@@ -27,7 +27,8 @@ def run(file: Path | None) -> None:
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
     from edge.config import load_settings
+    from edge.southbound.kinds import EQUIPMENT
 
-    settings = load_settings(file, os.environ)
+    settings = load_settings(file, os.environ, EQUIPMENT)
     set_up(settings.logging)
     uvloop.run(serve(settings))

@@ -2,7 +2,6 @@
 
 from edge.config.load import load_settings
 from edge.config.sections import (
-    EQUIPMENT,
     SECTIONS,
     EquipmentSettings,
     GatewaySettings,
@@ -20,7 +19,6 @@ from edge.config.sections import (
 )
 
 __all__ = [
-    "EQUIPMENT",
     "SECTIONS",
     "EquipmentSettings",
     "GatewaySettings",

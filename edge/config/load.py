@@ -6,6 +6,7 @@ Later sources win, key by key: the given file, `conf.d/*.toml` beside it, then t
 
 import difflib
 import os
+import pkgutil
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,6 @@ import msgspec
 
 from edge.config import value
 from edge.config.sections import (
-    EQUIPMENT,
     NAME,
     NAME_EXPECTED,
     SECTIONS,
@@ -35,12 +35,13 @@ DEFAULT_DIRECTORY = "/etc/microdcs-edge"
 """Where `edge.toml` and `conf.d/` are looked for when no file is named, unless systemd names a directory."""
 
 
-def load_settings(path: Path | None, environ: Mapping[str, str]) -> Settings:
+def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[str, str]) -> Settings:
     """Reads the settings; without a path those of the default directory, if there are any, else the defaults.
 
-    Raises SettingsError with every problem of every file and variable.
+    `kinds` names for each `kind` of equipment the type of its section, as `module:name`; it is imported once the
+    settings name the kind. Raises SettingsError with every problem of every file and variable.
     """
-    draft = _Draft()
+    draft = _Draft(kinds)
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
@@ -87,8 +88,9 @@ class _Given:
 class _Draft:
     """Settings in the making: what was given for each section, and every problem so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Mapping[str, str]) -> None:
         self.problems: list[str] = []
+        self._kinds = kinds
         self._given: dict[str, dict[str, _Given]] = {}
 
     def read_file(self, file: Path) -> None:
@@ -174,11 +176,12 @@ class _Draft:
         kind = self._given[name].get("kind")
         if kind is None:
             return self._section(name, SECTIONS["southbound"])
-        cls = EQUIPMENT.get(kind.written) if isinstance(kind.written, str) else None
-        if cls is None:
-            self._tell(f"{kind.origin}: {name}.kind", [f"expected one of {', '.join(EQUIPMENT)}, got {kind.written!r}"])
+        reference = self._kinds.get(kind.written) if isinstance(kind.written, str) else None
+        if reference is None:
+            known = ", ".join(self._kinds)
+            self._tell(f"{kind.origin}: {name}.kind", [f"expected one of {known}, got {kind.written!r}"])
             return None
-        return self._section(name, cls)
+        return self._section(name, pkgutil.resolve_name(reference))
 
     def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:
         """Makes one section, with the default where a value is wrong; None where a required one is."""
@@ -213,19 +216,25 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name, equipment in settings.southbound.items():
         if not re.match(NAME, name):
             yield f"southbound.{name}: expected {NAME_EXPECTED}"
+        yield from (f"southbound.{name}.{each}" for each in equipment.contradictions())
         if isinstance(equipment, OpcuaEquipmentSettings):
             yield from _opcua_equipment_contradictions(f"southbound.{name}", equipment)
-        elif not (equipment.url or mqtt.url):
-            yield f"southbound.{name}.url: needed, because mqtt.url is empty"
-        else:
-            yield from _broker_contradictions(f"southbound.{name}", equipment)
-            given = equipment.username, equipment.password, equipment.ca_file, equipment.cert_file
-            if any(given) and not equipment.url:
-                yield f"southbound.{name}.url: needed, because a user or certificates are given for it"
+        elif isinstance(equipment, MqttEquipmentSettings):
+            yield from _mqtt_equipment_contradictions(f"southbound.{name}", equipment, mqtt)
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
                 yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
     yield from _rpc_contradictions(settings.rpc)
+
+
+def _mqtt_equipment_contradictions(name: str, equipment: MqttEquipmentSettings, mqtt: MqttSettings) -> Iterator[str]:
+    if not (equipment.url or mqtt.url):
+        yield f"{name}.url: needed, because mqtt.url is empty"
+        return
+    yield from _broker_contradictions(name, equipment)
+    given = equipment.username, equipment.password, equipment.ca_file, equipment.cert_file
+    if any(given) and not equipment.url:
+        yield f"{name}.url: needed, because a user or certificates are given for it"
 
 
 def _broker_contradictions(name: str, broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:

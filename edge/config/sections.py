@@ -5,7 +5,7 @@ A key's annotation carries what people have to know of it: its meaning (`descrip
 `secret`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -89,11 +89,21 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
     ] = 1000
 
 
-class MqttEquipmentSettings(Struct, frozen=True, kw_only=True):
+class EquipmentSettings(Struct, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: one piece of equipment and the actions it takes; each kind adds keys of its own."""
+
+    kind: str
+    type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield what is wrong only in the light of another key, as `key: what`."""
+        return iter(())
+
+
+class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment that speaks MQTT, and the actions it takes."""
 
     kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
-    type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
     topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
         "app/equipment"
     )
@@ -119,11 +129,10 @@ def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttS
     return own if section.url and not says_no_more else mqtt
 
 
-class OpcuaEquipmentSettings(Struct, frozen=True, kw_only=True):
+class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment that is an OPC UA server, and the actions it takes."""
 
     kind: Annotated[Literal["vision"], Meta(description="How it is spoken to: `vision` is OPC 40100-1.")]
-    type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
     url: Annotated[str, Meta(description="Its server.", extra={"schemes": ("opc.tcp",)})]
     security: Annotated[
         Literal["encrypted", "none"],
@@ -138,12 +147,6 @@ class OpcuaEquipmentSettings(Struct, frozen=True, kw_only=True):
     ] = ""
     username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
-
-
-EquipmentSettings = MqttEquipmentSettings | OpcuaEquipmentSettings
-
-EQUIPMENT: dict[str, type[EquipmentSettings]] = {"mqtt": MqttEquipmentSettings, "vision": OpcuaEquipmentSettings}
-"""The keys of `[southbound.<name>]` for each `kind`; without one, it is the first."""
 
 
 class OpcuaSettings(Struct, frozen=True, kw_only=True):

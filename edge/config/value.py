@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -49,9 +49,9 @@ def from_toml(value: object, hint: object) -> Reading:
 
 
 def from_text(text: str, hint: object) -> Reading:
-    """Reads a text of the environment; a list is JSON or separated by commas."""
+    """Reads a text of the environment; a list is JSON or separated by commas, a table is JSON."""
     try:
-        raw = _parse_list(text) if _toml_type(hint) is list else text
+        raw = _PARSERS.get(_toml_type(hint), str)(text)
         return _checked(msgspec.convert(raw, hint, strict=False), hint)
     except (msgspec.ValidationError, json.JSONDecodeError):
         return Reading(None, (f"expected {expected(hint)}, got {text!r}",))
@@ -135,6 +135,9 @@ def _parse_list(text: str) -> object:
     return json.loads(text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
 
 
+_PARSERS: Mapping[type, Callable[[str], object]] = {list: _parse_list, dict: json.loads}
+
+
 def _metas(hint: object) -> list[msgspec.Meta]:
     return [meta for meta in getattr(hint, "__metadata__", ()) if isinstance(meta, msgspec.Meta)]
 
@@ -154,6 +157,5 @@ def _bare(hint: object) -> Any:
 def _toml_type(hint: object) -> type:
     """Names the TOML type of what an annotation takes."""
     bare = _bare(hint)
-    if get_origin(bare) is tuple:
-        return list
-    return str if get_origin(bare) is Literal else bare
+    named: type = {tuple: list, Mapping: dict, Literal: str}.get(get_origin(bare), bare)
+    return named

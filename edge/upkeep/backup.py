@@ -12,6 +12,7 @@ import msgspec
 from edge import __version__
 from edge.config import Settings, load_settings
 from edge.errors import Unavailable
+from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import open_store
 from edge.store.snapshot import take
 from edge.upkeep.archive import MANIFEST, Manifest, Member, sha256, write_archive
@@ -37,7 +38,7 @@ async def back_up(
 
     Raises SettingsError and Unavailable; a backup is whole, or there is none.
     """
-    settings = load_settings(given, environ)
+    settings = load_settings(given, environ, EQUIPMENT)
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
     tell(f"files: {len(contents)}" + ("" if Part.KEYS in parts else ", without private keys and passwords"))
     if Part.STORE in parts and settings.redis.url == "embedded:":

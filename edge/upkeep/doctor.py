@@ -7,8 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from edge.config import Settings, load_settings
+from edge.config import OpcuaEquipmentSettings, Settings, load_settings
 from edge.errors import EdgeError, SettingsError
+from edge.southbound.kinds import EQUIPMENT
 from edge.upkeep.broker_check import address, brokers, examine_broker
 from edge.upkeep.finding import Finding, failing, ok
 from edge.upkeep.host_check import examine_clock, examine_disks, examine_memory, examine_versions
@@ -28,7 +29,7 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding
     """Examine the gateway of these settings; settings that cannot be used leave the machine to look at."""
     asyncio.get_running_loop().set_default_executor(_Daemons())
     try:
-        settings = await asyncio.to_thread(load_settings, file, environ)
+        settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT)
     except SettingsError as error:
         found = [failing("settings", problem, error.advice) for problem in error.problems]
         examinations = list(_of_the_machine(["/"]))
@@ -45,7 +46,7 @@ def _of_the_gateway(settings: Settings) -> Iterator[_Examination]:
     for mqtt, listeners in brokers(settings):
         yield f"broker {address(mqtt)}", examine_broker(mqtt, listeners)
     for name, section in settings.southbound.items():
-        if section.url.startswith("opc.tcp:"):
+        if isinstance(section, OpcuaEquipmentSettings):
             yield f"equipment {name}", examine_server(name, section.url)
     yield "OPC UA port", examine_port(settings.opcua)
     yield "certificates", examine_certificates(settings)

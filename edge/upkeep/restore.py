@@ -13,6 +13,7 @@ import msgspec
 
 from edge.config import Settings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import Store, open_store
 from edge.store.fitness import FORM
 from edge.store.runs import active_jobs
@@ -139,7 +140,7 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     yield main.parent
     yield STATE_DIRECTORY
     with contextlib.suppress(SettingsError):  # none here, or none that could be used: that is what is mended
-        here = places(load_settings(main, environ), main)
+        here = places(load_settings(main, environ, EQUIPMENT), main)
         yield from here.files.values()
         yield from here.folders.values()
 
@@ -154,7 +155,7 @@ def _settings_of(contents: Mapping[str, bytes], environ: Mapping[str, str]) -> S
             path.write_bytes(content)
             if name.startswith("tls/"):
                 staged[variable(name)] = str(path)
-        return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": str(Path(directory, "settings"))})
+        return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": str(Path(directory, "settings"))}, EQUIPMENT)
 
 
 def _replaced(at: Places, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import msgspec
 
 from edge.config import Settings, load_settings
 from edge.errors import EdgeError, SettingsError
+from edge.southbound.kinds import EQUIPMENT
 from edge.store import statistics
 from edge.store.client import open_store
 from edge.store.snapshot import take
@@ -69,7 +70,7 @@ async def gather(
 
 def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:
     try:
-        return load_settings(given, environ), ()
+        return load_settings(given, environ, EQUIPMENT), ()
     except SettingsError as error:
         return None, error.problems
 

@@ -8,6 +8,7 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, Settings, load_settings
 from edge.errors import SettingsError
+from edge.southbound.kinds import EQUIPMENT
 
 
 def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
@@ -21,24 +22,24 @@ def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
 def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Gives what the settings are refused for."""
     with pytest.raises(SettingsError) as refused:
-        load_settings(path, environ)
+        load_settings(path, environ, EQUIPMENT)
     return refused.value.problems
 
 
 def test_without_files_the_defaults_hold(tmp_path: Path) -> None:
-    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}) == Settings()
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT) == Settings()
 
 
 def test_without_a_path_the_directory_of_systemd_is_read(tmp_path: Path) -> None:
     write(tmp_path, '[gateway]\nname = "line-4"')
-    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}).gateway.name == "line-4"
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT).gateway.name == "line-4"
 
 
 def test_later_sources_win_key_by_key(tmp_path: Path) -> None:
     main = write(tmp_path, '[redis]\nurl = "redis://a"\nprefix = "a"\n[gateway]\nname = "a"\nscopes = ["a"]')
     write(tmp_path, '[redis]\nprefix = "b"\n[gateway]\nname = "b"', "conf.d/10-b.toml")
     write(tmp_path, '[gateway]\nname = "c"', "conf.d/20-c.toml")
-    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"})
+    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"}, EQUIPMENT)
     assert (settings.redis.url, settings.redis.prefix) == ("redis://a", "b")
     assert (settings.gateway.name, settings.gateway.scopes) == ("c", ("d", "e"))
 
@@ -54,13 +55,13 @@ def test_equipment_can_be_made_of_variables_alone(
     tmp_path: Path, variable: str, text: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text}
-    southbound = load_settings(None, environ).southbound
+    southbound = load_settings(None, environ, EQUIPMENT).southbound
     assert {name: equipment.type_ids for name, equipment in southbound.items()} == expected
 
 
 def test_a_variable_reaches_equipment_whose_name_it_cannot_spell(tmp_path: Path) -> None:
     file = write(tmp_path, '[southbound.Rear-axle]\ntype_ids = ["tighten"]')
-    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"})
+    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"}, EQUIPMENT)
     assert settings.southbound == {
         "Rear-axle": MqttEquipmentSettings(type_ids=("tighten",), topic_prefix="plant/tools")
     }
@@ -68,20 +69,20 @@ def test_a_variable_reaches_equipment_whose_name_it_cannot_spell(tmp_path: Path)
 
 def test_numbers_in_variables_are_read_as_numbers(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_RETENTION__ENDED_JOBS": "3600"}
-    assert load_settings(None, environ).retention.ended_jobs == 3600
+    assert load_settings(None, environ, EQUIPMENT).retention.ended_jobs == 3600
 
 
 def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_path: Path) -> None:
     write(tmp_path, "correct horse\n", "redis-password")
     file = write(tmp_path, '[redis]\npassword_file = "redis-password"')
-    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)})
+    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, EQUIPMENT)
     assert settings.redis.password == "correct horse"
     assert "horse" not in repr(settings)
 
 
 def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_HOME": "/somewhere", "EDGEWISE": "1"}
-    assert load_settings(None, environ) == Settings()
+    assert load_settings(None, environ, EQUIPMENT) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_calls_from_elsewhere_are_taken_only_from_clients_with_a_certificate(
     ],
 )
 def test_calls_from_this_host_need_no_certificate(tmp_path: Path, listen: str) -> None:
-    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}).rpc.listen == listen
+    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}, EQUIPMENT).rpc.listen == listen
 
 
 def test_the_password_is_given_once(tmp_path: Path) -> None:
@@ -281,16 +282,16 @@ def test_a_file_that_was_asked_for_has_to_exist(tmp_path: Path) -> None:
 
 
 def test_a_file_may_be_a_device_but_no_directory(tmp_path: Path) -> None:
-    assert load_settings(Path(os.devnull), {}) == Settings()
+    assert load_settings(Path(os.devnull), {}, EQUIPMENT) == Settings()
     assert "cannot be read" in problems(tmp_path, {})[0]
 
 
 def test_the_answer_says_what_to_do_next(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
-        load_settings(tmp_path / "none.toml", {})
+        load_settings(tmp_path / "none.toml", {}, EQUIPMENT)
     assert "edge check settings" in refused.value.advice
 
 
 def test_a_store_behind_sentinels_is_named_by_all_of_them(tmp_path: Path) -> None:
     url = "redis+sentinel://edge:secret@10.0.0.1:26379,10.0.0.2:26379/line"
-    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}).redis.url == url
+    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, EQUIPMENT).redis.url == url

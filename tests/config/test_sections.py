@@ -1,18 +1,25 @@
 """Every key explains itself, and the reference page says the same words."""
 
 import json
+import pkgutil
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
 
-from edge.config import EQUIPMENT, SECTIONS, MqttEquipmentSettings, Settings, value
+from edge.config import SECTIONS, EquipmentSettings, MqttEquipmentSettings, Settings, value
+from edge.southbound.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
-TABLES = SECTIONS | {f"southbound, kind {kind}": cls for kind, cls in EQUIPMENT.items()}
+EQUIPMENT: dict[str, type[EquipmentSettings]] = {
+    name: pkgutil.resolve_name(kind.settings) for name, kind in KINDS.items()
+}
+TABLES: dict[str, type[msgspec.Struct]] = SECTIONS | {
+    f"southbound, kind {kind}": cls for kind, cls in EQUIPMENT.items()
+}
 
 
 def expected_kinds(section: type[msgspec.Struct]) -> tuple[str, ...]:
@@ -25,9 +32,13 @@ def rows(section: type[msgspec.Struct]) -> list[str]:
     hints = get_type_hints(section, include_extras=True)
     return [
         f"| `{field.name}` | {value.meaning(hints[field.name])} | {value.expected(hints[field.name])} "
-        f"| {'required' if field.required else f'`{json.dumps(field.default)}`'} |"
+        f"| {'required' if field.required else f'`{json.dumps(default_of(field))}`'} |"
         for field in msgspec.structs.fields(section)
     ]
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 @pytest.mark.parametrize("section", TABLES)
@@ -43,8 +54,9 @@ def test_defaults_are_values_that_could_be_given(section: str) -> None:
     hints = get_type_hints(cls, include_extras=True)
     for field in msgspec.structs.fields(cls):
         if not field.required:
-            given = list(field.default) if isinstance(field.default, tuple) else field.default
-            assert value.from_toml(given, hints[field.name]) == value.Reading(field.default)
+            default = default_of(field)
+            given = list(default) if isinstance(default, tuple) else default
+            assert value.from_toml(given, hints[field.name]) == value.Reading(default)
 
 
 def test_the_table_of_sections_is_the_settings() -> None:

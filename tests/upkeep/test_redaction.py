@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.config import load_settings
+from edge.southbound.kinds import EQUIPMENT
 from edge.upkeep.redaction import redactor, secrets_of, shown
 
 SETTINGS = """
@@ -33,7 +34,7 @@ def main(tmp_path: Path) -> Path:
 
 def test_every_place_of_a_secret_is_known(main: Path) -> None:
     environ = {"EDGE_MQTT__PASSWORD": "canary-6", "HOME": "canary-no"}
-    settings = load_settings(main, {})
+    settings = load_settings(main, {}, EQUIPMENT)
     found = secrets_of(settings, main, environ)
     assert found == {"canary-1", "canary-2", "canary 3/ü", "canary-4", "canary-5", "canary-6"}
 
@@ -45,7 +46,7 @@ def test_settings_that_cannot_be_used_hide_their_secrets_too(main: Path) -> None
 
 
 def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
-    settings = load_settings(main, {})
+    settings = load_settings(main, {}, EQUIPMENT)
     redact = redactor(secrets_of(settings, main, {}))
     text = redact(msgspec.json.encode(shown(settings)).decode())
     assert "canary" not in text

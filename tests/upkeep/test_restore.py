@@ -9,6 +9,7 @@ import pytest
 
 from edge.config import RedisSettings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import Store, open_store
 from edge.store.snapshot import take
 from edge.upkeep import restore as module
@@ -107,7 +108,7 @@ async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_pa
     # The key of the client was never the gateway's; own.der is made from own.pem at the next start.
     expected = {name for name in files if not name.startswith("client/") and name != "pki/own.der"}
     assert files_of(settings.parent).keys() == expected
-    assert load_settings(settings, {}).opcua.manufacturer == "Example"
+    assert load_settings(settings, {}, EQUIPMENT).opcua.manufacturer == "Example"
 
 
 async def test_jobs_that_run_are_not_restored_over(store: Store, backup: Path, settings: Path) -> None:

@@ -1,0 +1,27 @@
+"""The kinds of equipment: one line each. A kind brings its settings and what opens it, both in its own file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Where a kind is found, as `module:name`; it is imported once the settings name it.
+
+    `settings` is the type of its section, `opening` the function that opens it: `opening(name, settings, station,
+    scopes)` gives an asynchronous context manager with the `Equipment`. That of MQTT is given a session as well, at a
+    broker that it may share with the MES.
+    """
+
+    settings: str
+    opening: str
+
+
+KINDS: Mapping[str, Kind] = {
+    "mqtt": Kind("edge.config:MqttEquipmentSettings", "edge.southbound.mqtt:open_equipment"),
+    "vision": Kind("edge.config:OpcuaEquipmentSettings", "edge.southbound.vision:open_vision"),
+}
+"""Every kind, by the word that stands as `kind` in its section."""
+
+EQUIPMENT: Mapping[str, str] = {name: kind.settings for name, kind in KINDS.items()}
+"""The type of the section of each kind, as `load_settings` asks for it."""
