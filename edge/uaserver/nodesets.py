@@ -74,7 +74,13 @@ NODESETS = (
 )
 
 SIMULATED = MappingProxyType(
-    {"Opc.Ua.MachineVision.NodeSet2.xml": "3e67454155a9618e0981aa8b3ee248f7a9ee216f9f915b53eb26a69533c0cc62"}
+    {
+        "Opc.Ua.MachineVision.NodeSet2.xml": "3e67454155a9618e0981aa8b3ee248f7a9ee216f9f915b53eb26a69533c0cc62",
+        "Opc.Ua.Machinery_Result.NodeSet2.xml": "8c518d9a5a7036a7dc0f498a1b5581015d9569ba80a3a7bc6a867a22f6d1a3e3",
+        "Opc.Ua.AMB.NodeSet2.xml": "d2ea805b6f799589156c85ffc7799b5d296a68f4d7cace3a5ffb40a0fd1f065c",
+        "Opc.Ua.Ijt.Base.NodeSet2.xml": "3dee2b9a73c56d51e1c321db275d21bf19267813be3fcdb402203ba642dc3295",
+        "Opc.Ua.Ijt.Tightening.NodeSet2.xml": "33cceaa3e3693ca80704d22404fd59e3122520de31212bb1456e14db9ee64e44",
+    }
 )
 """The node sets of simulated equipment: file and digest. Our own server does not show them; `edge sim` imports them."""
 
