@@ -48,14 +48,16 @@ def recipe(file: Path, *, as_json: bool) -> None:
 
     FILE holds the recipe as JSON. What is allowed but suspicious is told as a warning.
     """
+    from edge.errors import Refused
+    from edge.model.json_text import read_json_text
     from edge.sfc.net import Rejected, compile_recipe
 
     try:
-        data = json.loads(file.read_bytes())
+        data = read_json_text(file.read_bytes())
     except OSError as error:
         _answer(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
-    except ValueError as error:
-        _answer(file, [f"not JSON: {error}"], (), as_json=as_json)
+    except Refused as refused:
+        _answer(file, [refused.message], (), as_json=as_json)
     match compile_recipe(data):
         case Rejected(faults=faults):
             _answer(file, faults, (), as_json=as_json)

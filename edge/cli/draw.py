@@ -47,12 +47,15 @@ def draw(
 
 
 def _read(file: Path) -> "Net":
+    from edge.errors import Refused
+    from edge.model.json_text import read_json_text
+
     try:
-        data = json.loads(file.read_bytes())
+        data = read_json_text(file.read_bytes())
     except OSError as error:
         _refuse(f"{file}: cannot be read: {error.strerror}")
-    except (ValueError, RecursionError) as error:
-        _refuse(f"{file}: not JSON: {error}")
+    except Refused as refused:
+        _refuse(f"{file}: {refused.message}")
     return _compile(data)
 
 

@@ -37,15 +37,9 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
 
     if speed is not None and not live:
         raise click.UsageError("--speed divides the times of --live")
-    try:
-        data = json.loads(_read(recipe))
-    except (ValueError, RecursionError) as error:
-        _unusable(f"{recipe}: not JSON: {error}")
+    data = _read(recipe)
     try:
         script = parse_script(_read(script_file)) if script_file else Script()
-    except ScriptError as error:
-        _unusable(f"{script_file}: {error.message}")
-    try:
         trace = _run_live(data, script, speed or 1.0) if live else run(data, script)
     except ScriptError as error:
         _unusable(f"{script_file}: {error.message}")
@@ -66,11 +60,16 @@ def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))
 
 
-def _read(file: Path) -> bytes:
+def _read(file: Path) -> object:
+    from edge.errors import Refused
+    from edge.model.json_text import read_json_text
+
     try:
-        return file.read_bytes()
+        return read_json_text(file.read_bytes())
     except OSError as error:
         _unusable(f"{file}: cannot be read: {error.strerror}")
+    except Refused as refused:
+        _unusable(f"{file}: {refused.message}")
 
 
 def _unusable(reason: str) -> NoReturn:

@@ -86,11 +86,11 @@ def now_ms() -> int:
 def read_json(file: Path) -> object:
     """Read a file, or standard input for `-`, within the limits of a message; what cannot be used ends the command."""
     from edge.errors import Refused
-    from edge.model.cloudevent import JSON, decode_data
+    from edge.model.json_text import read_json_text
 
     try:
         text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        return decode_data(JSON, text)
+        return read_json_text(text)
     except OSError as error:
         unusable(f"{file}: cannot be read: {error.strerror}")
     except Refused as refusal:

@@ -6,11 +6,11 @@ condition never runs code, never loops and never recurses deeper than `DEEPEST`,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
+from edge.model.recipe import LONGEST_SECONDS
 from edge.sfc.grammar import (
     Compare,
     ConditionSyntaxError,
@@ -309,7 +309,7 @@ def wake_instants(condition: Condition, view: View) -> list[int]:
             bound = wake.bound(view)
         except ConditionFaultError:
             continue
-        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and math.isfinite(bound):
+        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and abs(bound) <= LONGEST_SECONDS:
             reached = view.wake(wake.step, bound)
             if reached is not None:
                 # T is whole milliseconds: `T > 5` turns one millisecond after `T >= 5` does.

@@ -270,18 +270,17 @@ def _unquote(text: str) -> str:
 def _literal(token: _Token) -> float | str | None:
     match token.kind:
         case "number":
-            return int(token.text) if token.text.lstrip("-").isdigit() else _finite(token)
+            return int(token.text) if token.text.lstrip("-").isdigit() else _finite(float(token.text), token)
         case "time" | "iectime":
             parts = re.findall(r"(\d+(?:\.\d+)?)(min|ms|[dhms])", token.text)
-            return float(sum(Decimal(number) * _SECONDS[unit] for number, unit in parts))
+            return _finite(float(sum(Decimal(number) * _SECONDS[unit] for number, unit in parts)), token)
         case "string":
             return _unquote(token.text)
         case _:
             return None
 
 
-def _finite(token: _Token) -> float:
-    value = float(token.text)
+def _finite(value: float, token: _Token) -> float:
     if value in {float("inf"), float("-inf")}:
         raise ConditionSyntaxError("the number is too large", token.start)
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any, Literal, TypeAlias
 
@@ -15,8 +14,11 @@ from edge.sim.calendar import milliseconds
 Seconds: TypeAlias = float
 
 
+MOST_ANSWERS = 1000
+
+
 class ScriptError(EdgeError):
-    """A file that is no JSON, or a script that is not of its form."""
+    """A script that is not of its form."""
 
 
 class Answering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,11 +102,11 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.default
 
 
-def parse_script(text: bytes | str) -> Script:
-    """Read a script from JSON text; raises ScriptError naming the place of what is wrong."""
+def parse_script(data: object) -> Script:
+    """Read a script from decoded JSON; raises ScriptError naming the place of what is wrong."""
     try:
-        script = msgspec.convert(json.loads(text), type=Script)
-    except (ValueError, RecursionError) as error:
+        script = msgspec.convert(data, type=Script)
+    except msgspec.ValidationError as error:
         raise ScriptError(f"the script cannot be read: {error}") from error
     if problems := list(_problems(script)):
         raise ScriptError("; ".join(problems))
@@ -124,14 +126,16 @@ def _problems(script: Script) -> list[str]:
     for number, job in enumerate(script.jobs):
         if job.at is not None and job.start is not None:
             found.append(f"jobs[{number}]: give the start once, as 'at' or as 'start'")
+        if not job.id:
+            found.append(f"jobs[{number}]: a job needs an id")
         if any(other.id == job.id for other in script.jobs[:number]):
             found.append(f"jobs[{number}]: there is a job {job.id!r} already")
     for place, answering in [
         ("default", script.default),
         *((f"equipment[{n}]", r) for n, r in enumerate(script.equipment)),
     ]:
-        if answering.times < 0:
-            found.append(f"{place}: 'times' cannot be negative")
+        if not 0 <= answering.times <= MOST_ANSWERS:
+            found.append(f"{place}: 'times' must be between 0 and {MOST_ANSWERS}")
     times = [script.horizon, *(entry.at for entry in script.timeline), *(job.starts_at for job in script.jobs)]
     times += [script.default.after, *(rule.after for rule in script.equipment)]
     times += [script.default.repeat_gap, *(rule.repeat_gap for rule in script.equipment)]

@@ -81,7 +81,7 @@ def test_a_faulty_recipe_tells_every_fault_and_ends_with_status_2(tmp_path: Path
     assert json.loads(check("recipe", file, "--json").output)["problems"] == answer.output.splitlines()[:-1]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00"])
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00", "[" * 100_000])
 def test_what_is_no_recipe_at_all_is_told(tmp_path: Path, text: str) -> None:
     file = tmp_path / "recipe.json"
     file.write_text(text)

@@ -61,13 +61,21 @@ def test_a_faulty_recipe_is_rejected_at_load_with_status_0(tmp_path: Path, text:
     assert json.loads(result.stdout)["final"] == "rejected_at_load"
 
 
-@pytest.mark.parametrize("text", ["", "{", "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "\xff", "[" * 100_000])
 def test_a_file_that_is_no_json_has_status_2(tmp_path: Path, text: str) -> None:
     file = tmp_path / "recipe.json"
     file.write_bytes(text.encode("latin-1"))
     result = call(file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "not JSON" in result.stderr
+
+
+def test_a_script_that_is_no_json_has_status_2(recipe: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"horizon": }')
+    result = call(recipe, "--script", script)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "script.json: not JSON: Expecting value: line 1 column 13" in result.stderr
 
 
 def test_a_script_that_is_not_of_its_form_has_status_2(recipe: Path, tmp_path: Path) -> None:

@@ -65,10 +65,10 @@ async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, s
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("{", "is not application/json"),
+        ("{", "not JSON: Expecting property name"),
         ("[" * 100 + "]" * 100, "nested deeper"),
         ("{}", "this is no JobOrder in OPC UA spelling: Object missing required field `JobOrderID`"),
-        ("", "this is no JobOrder"),
+        ("", "not JSON"),
         ("[]", "this is no JobOrder"),
         ('{"JobOrderID": 3}', "this is no JobOrder"),
     ],

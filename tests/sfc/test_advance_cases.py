@@ -15,7 +15,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
 def test_case(file: Path) -> None:
     case = json.loads(file.read_text())
-    trace = simulate(case["recipe"], parse_script(json.dumps(case["script"]))).as_json()
+    trace = simulate(case["recipe"], parse_script(case["script"])).as_json()
     problems = list(unmet(trace, case["expect"]))
     assert not problems, f"{case['why']}\n" + "\n".join(problems) + "\n" + json.dumps(trace, indent=1)
 

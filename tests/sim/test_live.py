@@ -109,7 +109,7 @@ async def told(valkey: str) -> dict[str, list[str]]:
 
     plans = {}
     for name, case in CASES.items():
-        script = parse_script(json.dumps(case["script"]))
+        script = parse_script(case["script"])
         virtual = simulate(case["recipe"], script).as_json()
         plans[name] = case, script, virtual, speed_for(case, script, virtual)
     longest_first = sorted(plans, key=lambda name: (plans[name][2]["end"] or 0) / plans[name][3], reverse=True)

@@ -1,6 +1,5 @@
 """A simulation in virtual time shows what the engine would do."""
 
-import json
 from time import perf_counter
 from typing import Any
 
@@ -10,7 +9,7 @@ from tests.sfc.recipes import action, chain, recipe, transition, wait
 
 
 def script(**keys: Any) -> Script:
-    return parse_script(json.dumps(keys))
+    return parse_script(keys)
 
 
 def test_a_trace_holds_what_equipment_received_and_how_steps_changed() -> None:
