@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import re
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -27,6 +28,7 @@ from edge.store.fitness import require_fit
 from edge.store.foreign import require_ours
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
+from edge.store.latency import Latency
 
 logger = structlog.get_logger(__name__)
 
@@ -35,6 +37,8 @@ _PATIENT_CONNECTIONS = 1000
 """Each follows a stream of its own for as long as we run: there have to be as many as are wanted."""
 _TIMEOUT_S = 5.0
 MOST_BLOCKED_MS = 5000
+COMMIT_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+"""Bounds of commits: from a socket beside us to a disk that hangs."""
 _DIRECTORY_LIMIT = 90
 """A Unix socket's path has at most 107 bytes."""
 
@@ -52,6 +56,8 @@ class Store:
         self.heartbeat = Heartbeat()
         self.consumer = consumer or ""
         """The name under which this instance takes work and keeps its outbox; a visitor of the store has none."""
+        self.commits = Latency(COMMIT_S)
+        """How long the commits took, those that were stale included."""
 
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that reads, or writes nothing a decision depends on."""
@@ -71,6 +77,7 @@ class Store:
 
     async def commit(self, commit: Commit) -> CommitResult:
         """Write what a decision changed: all of it, or nothing and Stale."""
+        began = time.perf_counter()
         argument = pack(commit)
         reach(Point.DECIDED)
         with _sorted_errors():
@@ -79,6 +86,7 @@ class Store:
                     reply = await self._client.execute_command("EVALSHA", _COMMIT_SHA, 0, argument)
                 except exceptions.NoScriptError:
                     reply = await self._client.execute_command("EVAL", _COMMIT_LUA, 0, argument)
+        self.commits.note(time.perf_counter() - began)
         reach(Point.COMMITTED)
         return unpack(reply)
 

@@ -15,6 +15,7 @@ class Lifetime(StrEnum):
     BACKLOG = "as long as it holds unacknowledged work"
     LEASE = "seconds after its holder has last been there"
     DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
+    REPORT = "a day after it was written last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ KEYS: tuple[KeySpec, ...] = (
     KeySpec("instances", "instances:{scope}", "set", Lifetime.OURS, "who works, or left work, on a scope"),
     KeySpec("lease_instance", "lease:instance:{consumer}", "string", Lifetime.LEASE, "the process that bears a name"),
     KeySpec("lease_publisher", "lease:publisher:{scope}", "string", Lifetime.OURS, "the instance that publishes"),
+    KeySpec("health", "health:{consumer}", "string", Lifetime.REPORT, "how the equipment of an instance is"),
     KeySpec("pubseq", "pubseq:{scope}", "string", Lifetime.OURS, "the number of the last state index"),
     KeySpec("publisher_topics", "publisher:topics:{scope}", "set", Lifetime.OURS, "jobs with retained topics"),
     KeySpec("form", "form", "string", Lifetime.OURS, "the form of all this: see store/fitness.py"),
@@ -202,6 +204,10 @@ class Keys:
     def lease_publisher(self, scope: str) -> str:
         """String: the instance that publishes the changes of a scope, for as long as its own lease lasts."""
         return f"{self.prefix}:lease:publisher:{scope}"
+
+    def health(self, consumer: str) -> str:
+        """String: what an instance last told of its equipment."""
+        return f"{self.prefix}:health:{consumer}"
 
     def pubseq(self, scope: str) -> str:
         """Integer: the number of the state index that was published last."""

@@ -100,8 +100,8 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
 
 
 def _is_of_the_moment(kept: Kept) -> bool:
-    """Tell what is no state: who is there, and what an earlier restoring left half done."""
-    return kept.key.startswith(("lease:", f"{_STAGING}:"))
+    """Tell what is no state: who is there and how, and what an earlier restoring left half done."""
+    return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
 
 
 async def lay(store: Store, snapshot: Iterable[Kept], now: int, tell: Tell) -> None:

@@ -35,6 +35,7 @@ def everything(store: Store) -> Commit:
             operation("SET", of(store, "counter:c"), "7"),
             operation("SET", of(store, "cededupe:x"), "", "PX", LONG),
             operation("SET", of(store, "lease:instance:edge"), "token", "PX", LONG),
+            operation("SET", of(store, "health:edge"), "{}", "PX", LONG),
             operation("HSET", of(store, "joborder:J1"), "rev", "3", "order", '{"JobOrderID":"J1 – ü\\u0000"}'),
             operation("SADD", of(store, "active-scopes"), "s", "t"),
             operation("ZADD", of(store, "sfc:timers"), "1790000000123", "J1", "inf", "J2", "0.5", "J3"),
@@ -82,7 +83,7 @@ async def test_work_that_was_taken_is_with_whom_it_was_and_the_rest_is_new(store
 
 async def test_who_is_there_just_now_is_no_state(store: Store) -> None:
     await store.commit(everything(store))
-    assert "lease:instance:edge" not in {each.key for each in await take(store, NOW)}
+    assert not {"lease:instance:edge", "health:edge"} & {each.key for each in await take(store, NOW)}
 
 
 async def test_what_has_expired_meanwhile_is_left_out(another: Store) -> None:

@@ -1,0 +1,112 @@
+"""What the store tells those who measure: jobs by their state, what waits, what was given up, and room."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edge.model.job_state import JobState
+from edge.store import refused
+from edge.store.client import Store
+from edge.store.fitness import Memory
+from edge.store.stream import entries
+
+_AT_A_TIME = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeGauges:
+    """What there is of a scope. Instants are milliseconds since the epoch, None when nothing waits.
+
+    `open_jobs` are those that have not ended, by their state; `ended_jobs` those that have and are still kept. `work`
+    is what no instance has acknowledged, the oldest since `work_since`; `untold_since` is when the oldest change
+    happened that the MES has not been told.
+    """
+
+    open_jobs: Mapping[JobState, int]
+    ended_jobs: int
+    work: int
+    work_since: int | None
+    untold_since: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What there is at one look; `refused` counts messages since the store began."""
+
+    memory: Memory
+    scopes: Mapping[str, ScopeGauges]
+    dead_letters: int
+    refused: int
+
+
+async def look(store: Store, scopes: Sequence[str]) -> Gauges:
+    """Read it all, in two round trips and one for each 500 open jobs. Raises Unavailable."""
+    keys = store.keys
+    memory, letters, count, cursors, *rest = await store.read(
+        [
+            ("INFO", "memory"),
+            ("XLEN", keys.sfc_dead_letters()),
+            ("GET", keys.counter(refused.COUNTER)),
+            ("HGETALL", keys.publisher_cursors()),
+            *(command for scope in scopes for command in _of_scope(store, scope)),
+        ]
+    )
+    found = {scope: rest[4 * at : 4 * at + 4] for at, scope in enumerate(scopes)}
+    untold = await _untold(store, {scope: cursors[scope] for scope in scopes if scope in cursors})
+    return Gauges(
+        memory=Memory(int(memory["used_memory"]), int(memory["maxmemory"])),
+        scopes={
+            scope: ScopeGauges(
+                open_jobs=await _states(store, open_ids),
+                ended_jobs=max(0, stored - len(open_ids)),
+                work=work,
+                work_since=_instant(oldest),
+                untold_since=untold.get(scope),
+            )
+            for scope, (open_ids, stored, work, oldest) in found.items()
+        },
+        dead_letters=letters,
+        refused=int(count or 0),
+    )
+
+
+def _of_scope(store: Store, scope: str) -> tuple[tuple[str | int, ...], ...]:
+    keys = store.keys
+    return (
+        ("ZRANGE", keys.joborder_open(scope), 0, -1),
+        ("ZCARD", keys.joborder_list(scope)),
+        ("XLEN", keys.sfc_work(scope)),
+        ("XRANGE", keys.sfc_work(scope), "-", "+", "COUNT", 1),
+    )
+
+
+async def _states(store: Store, job_ids: Sequence[str]) -> Mapping[JobState, int]:
+    found: Counter[JobState] = Counter()
+    for at in range(0, len(job_ids), _AT_A_TIME):
+        # In parts: whoever measures must not keep decisions waiting.
+        states = await store.read(
+            [("HGET", store.keys.joborder(job_id), "state") for job_id in job_ids[at : at + _AT_A_TIME]]
+        )
+        # One that was removed in between has none.
+        found.update(JobState[state] for state in states if state in JobState.__members__)
+    return found
+
+
+async def _untold(store: Store, cursors: Mapping[str, str]) -> Mapping[str, int]:
+    """Tell of each scope with a publisher since when a change waits to be told."""
+    if not cursors:
+        return {}
+    replies = await store.read(
+        [
+            ("XRANGE", store.keys.joborder_changes(scope), f"({position}", "+", "COUNT", 1)
+            for scope, position in cursors.items()
+        ]
+    )
+    found = {scope: _instant(reply) for scope, reply in zip(cursors, replies, strict=True)}
+    return {scope: at for scope, at in found.items() if at is not None}
+
+
+def _instant(reply: Any) -> int | None:
+    """Give the instant at which the first entry of a reply was added, which its id tells."""
+    return next((int(entry.entry_id.partition("-")[0]) for entry in entries(reply)), None)

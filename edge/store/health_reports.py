@@ -1,0 +1,55 @@
+"""What each gateway tells of its equipment, for commands that look into the store from another process."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from edge.model.equipment_health import EquipmentReport
+from edge.store.client import Store
+from edge.store.commit import Commit, operation
+from edge.store.keys import Keys
+
+LIFETIME_MS = 86_400_000
+"""How long a report outlives the last look that was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The last report of a gateway, None where there is none, and whether that gateway is at work now."""
+
+    report: EquipmentReport | None
+    at_work: bool
+
+
+def save(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
+    """Write the report of a gateway in the place of its last one."""
+    return operation("SET", keys.health(consumer), msgspec.json.encode(report).decode(), "PX", LIFETIME_MS)
+
+
+async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, Told]:
+    """Give what the gateways on the register of these scopes have told, by their names."""
+    keys = store.keys
+    members = await store.read([("SMEMBERS", keys.instances(scope)) for scope in scopes])
+    names = sorted(set().union(*members))
+    if not names:
+        return {}
+    replies = await store.read(
+        [
+            (command, key(name))
+            for name in names
+            for command, key in (("GET", keys.health), ("EXISTS", keys.lease_instance))
+        ]
+    )
+    return {
+        name: Told(_report(text), bool(there))
+        for name, text, there in zip(names, replies[::2], replies[1::2], strict=True)
+    }
+
+
+def _report(text: str | None) -> EquipmentReport | None:
+    try:
+        return msgspec.json.decode(text, type=EquipmentReport) if text else None
+    except msgspec.DecodeError:
+        # That of another version, maybe: it is written anew before long.
+        return None

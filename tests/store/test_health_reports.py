@@ -1,0 +1,36 @@
+"""A gateway's word on its equipment is found by who looks into the store, with whether that gateway is still there."""
+
+from edge.config import RedisSettings
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.store import health_reports, leases
+from edge.store.client import Store, open_store
+from edge.store.health_reports import Told
+
+WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True, last_seen=1000, outstanding=2)
+REPORT = EquipmentReport(at=2000, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
+
+
+async def test_a_report_is_read_as_it_was_written(store: Store) -> None:
+    await leases.register(store, ("station-1",), "edge")
+    await store.commit(health_reports.save(store.keys, "edge", REPORT))
+    assert await health_reports.load_all(store, ("station-1", "station-2")) == {"edge": Told(REPORT, at_work=False)}
+    assert 0 < await store.execute("PTTL", store.keys.health("edge")) <= health_reports.LIFETIME_MS
+
+
+async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings) -> None:
+    async with open_store(redis, "other") as other:
+        for each in (store, other):
+            await leases.register(each, ("station-1",), each.consumer)
+        await leases.hold(other, "other", "token")
+        told = await health_reports.load_all(store, ("station-1",))
+    assert told == {"edge": Told(None, at_work=False), "other": Told(None, at_work=True)}
+
+
+async def test_where_no_gateway_has_ever_been_nothing_is_told(store: Store) -> None:
+    assert await health_reports.load_all(store, ("station-1",)) == {}
+
+
+async def test_a_report_that_nobody_can_read_is_none(store: Store) -> None:
+    await leases.register(store, ("station-1",), "edge")
+    await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
+    assert await health_reports.load_all(store, ("station-1",)) == {"edge": Told(None, at_work=False)}
