@@ -1,18 +1,11 @@
 """`edge doctor`: what of a gateway is well, what is not, and what to do about it."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.visit import FILE, json_option, print_json
-
-if TYPE_CHECKING:
-    from edge.upkeep.finding import Finding
-
-_STATUS = {"ok": 0, "warning": 1, "failing": 2}
+from edge.cli.visit import FILE, json_option
 
 
 @click.command(epilog="Example: edge doctor")
@@ -32,27 +25,9 @@ def doctor(settings_file: Path | None, *, as_json: bool) -> None:
     """
     import asyncio
 
+    from edge.cli.findings import show
     from edge.cli.visit import quiet
     from edge.upkeep.doctor import examine
-    from edge.upkeep.finding import worst
 
     quiet("critical")
-    findings = asyncio.run(examine(settings_file, os.environ))
-    level = worst(findings)
-    if as_json:
-        print_json({"level": level, "findings": findings})
-    else:
-        _print(findings)
-    raise SystemExit(_STATUS[level])
-
-
-def _print(findings: Sequence["Finding"]) -> None:
-    from edge.cli.job_view import printable
-
-    colours = {"ok": "green", "warning": "yellow", "failing": "red"}
-    width = max(len(each.subject) for each in findings)
-    for each in findings:
-        level = click.style(f"{each.level:<8}", fg=colours[each.level])
-        click.echo(f"{level} {each.subject:<{width}}  {printable(each.found)}")
-        if each.advice:
-            click.echo(f"{'':9}{'':{width}}  → {printable(each.advice)}")
+    raise SystemExit(show(asyncio.run(examine(settings_file, os.environ)), as_json=as_json))

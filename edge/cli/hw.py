@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.visit import console, json_option, print_json
+from edge.cli.visit import json_option, print_json
 
 if TYPE_CHECKING:
     from edge.hardware.board import Board
@@ -53,28 +53,17 @@ def detect(root: Path, *, as_json: bool) -> None:
 def check(name: str | None, root: Path, *, as_json: bool) -> None:
     """Check watchdog, real-time clock, GPIO, serial ports, clock, memory and storage.
 
-    The exit status is 1 when one is failing; a warning is none.
+    The exit status is 0 when all is well, 1 when there is a warning, 2 when something fails.
     """
-    from rich.table import Table
-    from rich.text import Text
-
-    from edge.hardware import check as points
-    from edge.hardware.check import Level
+    from edge.cli.findings import show
+    from edge.upkeep.board_check import examine_board
+    from edge.upkeep.host_check import clock
 
     computer, _, board = _look(root, name)
-    findings = list(points.check(computer, board))
-    if as_json:
-        print_json(findings)
-    else:
-        colours = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}
-        rows = Table.grid(padding=(0, 2, 0, 0))
-        for each in findings:
-            rows.add_row(Text(each.level, style=colours[each.level]), Text(each.point), Text(each.found))
-            if each.advice:
-                rows.add_row("", "", Text(f"→ {each.advice}"))
-        console().print(rows)
-    if any(each.level is Level.FAILING for each in findings):
-        raise SystemExit(1)
+    findings = list(examine_board(computer, board))
+    if root == Path("/"):
+        findings.append(clock())
+    raise SystemExit(show(findings, as_json=as_json))
 
 
 @hw.command(epilog="Example: edge hw apply --with rtc-ds3231 --dry-run")

@@ -1,1 +1,1 @@
-"""The computer that the gateway runs on: which board it is, whether it is fit, and what it needs in its files."""
+"""The computer that the gateway runs on: which board it is, what it says of itself, and what it needs in its files."""

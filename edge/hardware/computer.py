@@ -1,6 +1,5 @@
 """What a Linux computer says of itself below /proc, /sys, /dev and /etc; or an image of one, mounted elsewhere."""
 
-import ctypes
 import fcntl
 import os
 import re
@@ -12,10 +11,6 @@ from pathlib import Path
 _CHIP_INFO = struct.Struct("32s32sI")
 _GET_CHIP_INFO = 0x8044B401
 """GPIO_GET_CHIPINFO_IOCTL of linux/gpio.h: name, label, number of lines."""
-
-_TIMEX_BYTES = 208
-_TIME_ERROR = 5
-"""What adjtimex(2) answers while nobody keeps the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +37,12 @@ def chip_label(device: Path) -> str | None:
     return str(_CHIP_INFO.unpack(answer)[1].rstrip(b"\0").decode(errors="replace"))
 
 
-def clock_is_kept() -> bool:
-    """Tell whether the kernel knows that somebody (NTP, PTP) keeps its clock."""
-    nothing_to_set = ctypes.create_string_buffer(_TIMEX_BYTES)
-    return ctypes.CDLL(None, use_errno=True).adjtimex(nothing_to_set) not in {-1, _TIME_ERROR}
-
-
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """A computer below a root; what only a kernel can tell comes from two functions."""
+    """A computer below a root; what only a kernel can tell comes from a function."""
 
     root: Path = Path("/")
     chip_label: Callable[[Path], str | None] = chip_label
-    clock_is_kept: Callable[[], bool] = clock_is_kept
 
     def path(self, name: str) -> Path:
         """Give where a file of the computer is, seen from here."""

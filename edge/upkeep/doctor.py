@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings
 from edge.errors import EdgeError, SettingsError
 from edge.southbound.kinds import EQUIPMENT
+from edge.upkeep.board_check import STORE, examine_storage
 from edge.upkeep.broker_check import address, brokers, examine_broker
 from edge.upkeep.finding import Finding, failing, ok
 from edge.upkeep.host_check import examine_clock, examine_disks, examine_memory, examine_versions
@@ -32,10 +33,10 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding
         settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT)
     except SettingsError as error:
         found = [failing("settings", problem, error.advice) for problem in error.problems]
-        examinations = list(_of_the_machine(["/"]))
+        examinations = list(_of_the_machine(["/", STORE]))
     else:
         found = [ok("settings", "can be used")]
-        examinations = [*_of_the_gateway(settings), *_of_the_machine(["/", settings.opcua.pki])]
+        examinations = [*_of_the_gateway(settings), *_of_the_machine(["/", STORE, settings.opcua.pki])]
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
     return [*found, *(finding for task in running for finding in task.result())]
@@ -43,6 +44,8 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding
 
 def _of_the_gateway(settings: Settings) -> Iterator[_Examination]:
     yield "store", examine_store(settings.redis)
+    if Path(STORE).exists():
+        yield "storage", examine_storage()
     for mqtt, listeners in brokers(settings):
         yield f"broker {address(mqtt)}", examine_broker(mqtt, listeners)
     for name, section in settings.southbound.items():

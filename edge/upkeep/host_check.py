@@ -23,18 +23,22 @@ _FREE_ENOUGH = 2048 * MIB
 
 async def examine_clock() -> AsyncIterator[Finding]:
     """Look whether somebody keeps the clock at the right time."""
-    match await asyncio.to_thread(read_clock):
+    yield await asyncio.to_thread(clock)
+
+
+def clock() -> Finding:
+    """Tell whether the clock of this machine is kept."""
+    match read_clock():
         case Clock.SYNCHRONISED:
-            yield ok("clock", "synchronised")
+            return ok("clock", "synchronised")
         case Clock.UNSYNCHRONISED:
-            yield warning(
-                "clock",
-                "not synchronised: instants in logs, jobs and events may be wrong",
+            advice = (
                 "Look at `timedatectl timesync-status`; name a time server of the plant in "
-                "/etc/systemd/timesyncd.conf. Without network, fit a real-time clock.",
+                "/etc/systemd/timesyncd.conf. Without network, fit a real-time clock."
             )
+            return warning("clock", "not synchronised: instants in logs, jobs and events may be wrong", advice)
         case Clock.UNKNOWN:
-            yield warning("clock", "it cannot be told whether it is synchronised", "Look at `timedatectl`.")
+            return warning("clock", "it cannot be told whether it is synchronised", "Look at `timedatectl`.")
 
 
 async def examine_disks(directories: Iterable[str]) -> AsyncIterator[Finding]:

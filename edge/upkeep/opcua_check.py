@@ -103,10 +103,12 @@ def _own(settings: Settings, now: datetime) -> Finding:
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, str]]:
-    for section, keys in (("mqtt", ("ca_file", "cert_file")), ("rpc", ("ca_file", "cert_file"))):
-        for key in keys:
-            if path := getattr(getattr(settings, section), key):
-                yield f"{section}.{key}", path
+    sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
+    sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
+    for name, section in sections.items():
+        for key in ("ca_file", "cert_file"):
+            if path := getattr(section, key, ""):
+                yield f"{name}.{key}", path
 
 
 def _lifetime(subject: str, path: Path, now: datetime) -> Finding:

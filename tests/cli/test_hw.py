@@ -25,15 +25,27 @@ def test_a_board_that_nobody_knows_ends_with_status_1_and_advice(tmp_path: Path)
     assert "--board" in answer.stderr
 
 
-def test_a_check_tells_every_point_and_fails_only_for_what_is_failing(tmp_path: Path) -> None:
+def test_a_check_tells_every_point_and_ends_with_the_worst(tmp_path: Path) -> None:
+    computer(tmp_path, HEALTHY)
+    assert hw(tmp_path, "check", "--board", "ipc-x86").exit_code == 0
     computer(tmp_path, HEALTHY | {"/dev/serial0": None})
-    answer = hw(tmp_path, "check")
-    assert answer.exit_code == 0
-    assert "there is no /dev/serial0" in answer.output
+    suspicious = hw(tmp_path, "check")
+    assert suspicious.exit_code == 1
+    assert "there is no /dev/serial0" in suspicious.output
     computer(tmp_path, {"/etc/redis/redis-microdcs.conf": "appendonly no\n"})
     failing = hw(tmp_path, "check", "--board", "sim", "--json")
-    assert failing.exit_code == 1
-    assert {each["level"] for each in json.loads(failing.output)} >= {"ok", "failing"}
+    assert failing.exit_code == 2
+    assert json.loads(failing.output)["level"] == "failing"
+
+
+def test_the_clock_of_this_machine_says_nothing_of_a_system_that_is_mounted(tmp_path: Path) -> None:
+    def subjects(*root: str) -> set[str]:
+        answer = CliRunner().invoke(main, ["hw", "check", "--board", "sim", "--json", *root])
+        return {each["subject"] for each in json.loads(answer.output)["findings"]}
+
+    computer(tmp_path, HEALTHY)
+    assert subjects() >= {"clock", "memory"}
+    assert "clock" not in subjects("--root", str(tmp_path))
 
 
 def test_a_dry_run_shows_the_difference_and_writes_nothing(tmp_path: Path) -> None:

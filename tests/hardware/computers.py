@@ -23,7 +23,7 @@ HEALTHY = {
 """A Raspberry Pi 4 on which nothing is wrong. A GPIO chip's file holds the label that the kernel would tell."""
 
 
-def computer(root: Path, files: Mapping[str, str | None], *, clock_is_kept: bool = True) -> Computer:
+def computer(root: Path, files: Mapping[str, str | None]) -> Computer:
     """Make a computer; None removes a file."""
     for name, text in files.items():
         path = root / name.lstrip("/")
@@ -32,4 +32,4 @@ def computer(root: Path, files: Mapping[str, str | None], *, clock_is_kept: bool
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-    return Computer(root, lambda chip: chip.read_text() or None, lambda: clock_is_kept)
+    return Computer(root, lambda chip: chip.read_text() or None)

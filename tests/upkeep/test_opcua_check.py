@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from edge.config import GatewaySettings, MqttSettings, OpcuaSettings, Settings
+from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.roles import Role
@@ -108,10 +108,13 @@ async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
     pem = tmp_path / "broker.pem"
     pem.write_bytes(own.certificate.public_bytes(serialization.Encoding.PEM))
     mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(pem))
-    found = [each async for each in examine_certificates(Settings(opcua=settings.opcua, mqtt=mqtt))]
+    wrench = MqttEquipmentSettings(type_ids=("tighten",), url="mqtts://localhost", ca_file=str(pem))
+    whole = Settings(opcua=settings.opcua, mqtt=mqtt, southbound={"wrench": wrench})
+    found = [each async for each in examine_certificates(whole)]
     assert [(each.subject, each.level) for each in found] == [
         ("OPC UA certificate", level),
         ("certificate mqtt.ca_file", level),
+        ("certificate southbound.wrench.ca_file", level),
     ]
     assert told in found[0].found
 

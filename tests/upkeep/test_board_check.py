@@ -1,11 +1,13 @@
-"""Each point of a computer is told: fit, or what is wrong with it and what to do."""
+"""Each point of a board is told: fit, or what is wrong with it and what to do."""
 
 from pathlib import Path
 
 import pytest
 
 from edge.hardware.board import installed, read_boards
-from edge.hardware.check import Level, check
+from edge.hardware.computer import Computer
+from edge.upkeep.board_check import examine_board
+from edge.upkeep.finding import Finding, Level
 from tests.hardware.computers import HEALTHY, computer
 
 BOARDS = read_boards(installed() / "boards")
@@ -13,13 +15,18 @@ MOUNTS = "/proc/mounts"
 REDIS = "/etc/redis/redis-microdcs.conf"
 
 
+def point(computer: Computer, board: str, subject: str) -> Finding:
+    (found,) = (each for each in examine_board(computer, BOARDS[board]) if each.subject == subject)
+    return found
+
+
 def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
-    findings = list(check(computer(tmp_path, HEALTHY), BOARDS["rpi4"]))
-    assert {each.point for each in findings} == {
+    findings = list(examine_board(computer(tmp_path, HEALTHY), BOARDS["rpi4"]))
+    assert {each.subject for each in findings} == {
         "GPIO",
         "append-only file",
-        "clock",
         "memory",
+        "mount options",
         "real-time clock",
         "serial",
         "storage",
@@ -29,7 +36,7 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "point", "level", "told"),
+    ("change", "subject", "level", "told"),
     [
         ({"/dev/watchdog0": None}, "watchdog", Level.WARNING, "no /dev/watchdog0"),
         ({"/sys/class/watchdog/watchdog0/state": "inactive"}, "watchdog", Level.WARNING, "nobody feeds it"),
@@ -38,7 +45,7 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
         ({"/dev/serial0": None}, "serial", Level.WARNING, "no /dev/serial0"),
         ({"/proc/meminfo": "MemTotal: 614400 kB"}, "memory", Level.WARNING, "600 MiB"),
         ({"/proc/meminfo": "MemTotal: 262144 kB"}, "memory", Level.FAILING, "256 MiB"),
-        ({MOUNTS: "/dev/mmcblk0p2 / ext4 rw,relatime 0 0"}, "storage", Level.WARNING, "without noatime"),
+        ({MOUNTS: "/dev/mmcblk0p2 / ext4 rw,relatime 0 0"}, "mount options", Level.WARNING, "without noatime"),
         ({MOUNTS: "overlayroot / overlay rw 0 0"}, "storage", Level.FAILING, "in memory"),
         ({MOUNTS: "/dev/sda1 / ext4 ro,noatime 0 0"}, "storage", Level.FAILING, "cannot be written"),
         ({MOUNTS: ""}, "storage", Level.WARNING, "not known"),
@@ -49,23 +56,18 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_told(
-    tmp_path: Path, change: dict[str, str | None], point: str, level: Level, told: str
+    tmp_path: Path, change: dict[str, str | None], subject: str, level: Level, told: str
 ) -> None:
-    findings = check(computer(tmp_path, HEALTHY | change), BOARDS["rpi4"])
-    (found,) = (each for each in findings if each.point == point)
+    found = point(computer(tmp_path, HEALTHY | change), "rpi4", subject)
     assert (found.level, told in found.found) == (level, True), found
     assert bool(found.advice) == (level is not Level.OK)
 
 
 def test_a_missing_clock_of_the_board_is_told_with_the_boards_advice(tmp_path: Path) -> None:
-    (found,) = (each for each in check(computer(tmp_path, {}), BOARDS["rpi5"]) if each.point == "real-time clock")
+    (found,) = (
+        each for each in examine_board(computer(tmp_path, {}), BOARDS["rpi5"]) if each.subject == "real-time clock"
+    )
     assert "battery at J5" in found.advice
-
-
-def test_a_clock_that_nobody_keeps_is_a_warning(tmp_path: Path) -> None:
-    alone = computer(tmp_path, HEALTHY, clock_is_kept=False)
-    (found,) = (each for each in check(alone, BOARDS["rpi4"]) if each.point == "clock")
-    assert found.level is Level.WARNING
 
 
 @pytest.mark.parametrize(("setting", "level"), [("14", Level.OK), ("0", Level.WARNING), ("off", Level.WARNING)])
@@ -76,7 +78,11 @@ def test_a_kernel_that_does_not_tell_who_feeds_the_watchdog_leaves_it_to_systemd
         "/sys/class/watchdog/watchdog0/state": None,
         "/etc/systemd/system.conf.d/x.conf": f"RuntimeWatchdogSec={setting}\n",
     }
-    (found,) = (each for each in check(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"]) if each.point == "watchdog")
+    (found,) = (
+        each
+        for each in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
+        if each.subject == "watchdog"
+    )
     assert found.level is level
 
 
@@ -84,6 +90,8 @@ def test_a_kernel_that_does_not_tell_who_feeds_the_watchdog_leaves_it_to_systemd
 def test_an_emmc_may_write_each_step_and_a_card_each_second(tmp_path: Path, medium: str, policy: str) -> None:
     files = {"/sys/block/mmcblk0/device/type": medium, REDIS: f"appendonly yes\nappendfsync {policy}\n"}
     (found,) = (
-        each for each in check(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"]) if each.point == "append-only file"
+        each
+        for each in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
+        if each.subject == "append-only file"
     )
     assert found.level is Level.OK
