@@ -1,0 +1,126 @@
+"""Gives one page to who asks for it by HTTP: a request, an answer, and the connection ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email.parser import BytesHeaderParser
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.links.background import beside
+
+_HEAD_BYTES = 8192
+_WITHIN_S = 10.0
+_AT_A_TIME = 8
+_BACKLOG = 8
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is answered, and in which media type."""
+
+    media_type: str
+    body: bytes
+
+
+Render = Callable[[str], Awaitable[Page]]
+"""Makes the page anew for each request, in a form that its `Accept` header names (RFC 9110, 12.5.1)."""
+
+_Visit = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def serving(listen: str, path: str, render: Render) -> AsyncIterator[str]:
+    """Answer GET and HEAD of `path` at `listen`, `host:port`, until the end of the block; gives the URL.
+
+    Eight visitors at a time are served; each has ten seconds. Raises Unavailable when nobody can listen there now.
+    """
+    address = urlsplit(f"//{listen}")
+    visits: asyncio.Queue[_Visit] = asyncio.Queue()
+    here: set[asyncio.StreamWriter] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(here) >= _AT_A_TIME:
+            writer.transport.abort()
+            return
+        here.add(writer)
+        visits.put_nowait((reader, writer))
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _serve(reader, writer, path, render)
+        finally:
+            here.discard(writer)
+
+    async def serve() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                tasks.create_task(receive(*await visits.get()), name=f"http visitor of {path}")
+
+    async with beside(serve(), f"http server of {path}"):
+        try:
+            server = await asyncio.start_server(
+                accept, address.hostname, address.port, limit=_HEAD_BYTES, backlog=_BACKLOG
+            )
+        except OSError as error:
+            message = f"cannot listen for HTTP at {listen}: {error.strerror or error}"
+            raise Unavailable(message, "Is another program there already, and is the address ours?") from None
+        try:
+            host, port, *_ = server.sockets[0].getsockname()
+            yield f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
+        finally:
+            server.close()
+            for writer in here:
+                writer.transport.abort()
+
+
+async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, render: Render) -> None:
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(await _answer(head, path, render))
+            writer.close()
+            await writer.wait_closed()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        _log.debug("http visitor left unserved", path=path, reason=repr(error))
+    finally:
+        writer.transport.abort()
+
+
+async def _answer(head: bytes, path: str, render: Render) -> bytes:
+    request, _, rest = head.partition(b"\r\n")
+    match request.split():
+        case [b"GET" | b"HEAD" as method, target, version] if version.startswith(b"HTTP/1."):
+            if target.partition(b"?")[0] != path.encode():
+                return _response(HTTPStatus.NOT_FOUND, _told(f"the page is {path}"))
+            accept = BytesHeaderParser().parsebytes(rest).get("Accept", "")
+            try:
+                page = await render(accept)
+            except Exception:  # noqa: BLE001 - a page that cannot be made must not end what the gateway is for
+                _log.exception("http page could not be made", path=path)
+                return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _told("look at the log"))
+            return _response(HTTPStatus.OK, page, body=method == b"GET")
+        case [_, _, version] if version.startswith(b"HTTP/1."):
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, _told("only GET and HEAD"), "Allow: GET, HEAD\r\n")
+        case _:
+            return _response(HTTPStatus.BAD_REQUEST, _told("this is no request of HTTP/1"))
+
+
+def _told(text: str) -> Page:
+    return Page("text/plain; charset=utf-8", f"{text}\n".encode())
+
+
+def _response(status: HTTPStatus, page: Page, headers: str = "", *, body: bool = True) -> bytes:
+    """Write an answer (RFC 9112); the end of the connection is said, so that nobody waits for more."""
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+        f"Content-Type: {page.media_type}\r\nContent-Length: {len(page.body)}\r\n"
+        f"Cache-Control: no-store\r\nConnection: close\r\n{headers}\r\n"
+    )
+    return head.encode() + (page.body if body else b"")

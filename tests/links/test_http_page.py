@@ -1,0 +1,134 @@
+"""A page is given to who asks for it in HTTP; who asks for anything else, or slowly, harms nobody."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+import structlog
+
+from edge.errors import Unavailable
+from edge.links import http_page
+from edge.links.http_page import Page, serving
+
+
+async def render(accept: str) -> Page:
+    if accept == "defect":
+        raise ZeroDivisionError
+    return Page("text/plain", f"for {accept or 'anybody'}".encode())
+
+
+@pytest_asyncio.fixture
+async def url() -> AsyncIterator[str]:
+    async with serving("127.0.0.1:0", "/metrics", render) as url:
+        yield url
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def ended(reader: asyncio.StreamReader) -> None:
+    """Wait until the other end has closed the connection, in order or not, without a word."""
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await asyncio.wait_for(reader.readexactly(1), 5)
+
+
+async def ask(url: str, request: str) -> tuple[str, dict[str, str], str]:
+    """Send a request; give the status line, the headers and the body of the answer, which ends the connection."""
+    async with connected(url) as (reader, writer):
+        writer.write(request.encode())
+        head, _, body = (await asyncio.wait_for(reader.read(), 5)).decode().partition("\r\n\r\n")
+    status, *headers = head.split("\r\n")
+    return status, dict(header.split(": ", 1) for header in headers), body
+
+
+async def test_who_asks_gets_the_page_in_the_form_it_accepts(url: str) -> None:
+    assert urlsplit(url).path == "/metrics"
+    status, headers, body = await ask(url, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n")
+    assert (status, body) == ("HTTP/1.1 200 OK", "for text/plain")
+    assert (headers["Content-Type"], headers["Content-Length"], headers["Connection"]) == ("text/plain", "14", "close")
+    assert (await ask(url, "GET /metrics?name=x HTTP/1.0\r\n\r\n"))[2] == "for anybody"
+
+
+async def test_the_head_alone_comes_without_the_page(url: str) -> None:
+    status, headers, body = await ask(url, "HEAD /metrics HTTP/1.1\r\n\r\n")
+    assert (status, headers["Content-Length"], body) == ("HTTP/1.1 200 OK", "11", "")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET / HTTP/1.1", "HTTP/1.1 404 Not Found"),
+        ("POST /metrics HTTP/1.1", "HTTP/1.1 405 Method Not Allowed"),
+        ("GET /metrics", "HTTP/1.1 400 Bad Request"),
+        ("PRI * HTTP/2.0", "HTTP/1.1 400 Bad Request"),
+        ("\x00\x01 ü", "HTTP/1.1 400 Bad Request"),
+    ],
+)
+async def test_what_is_no_request_for_the_page_is_told(url: str, request_line: str, status: str) -> None:
+    assert (await ask(url, f"{request_line}\r\n\r\n"))[0] == status
+
+
+async def test_a_page_that_cannot_be_made_is_told_and_the_next_is_made(url: str) -> None:
+    with structlog.testing.capture_logs() as told:
+        status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\nAccept: defect\r\n\r\n")
+    assert status == "HTTP/1.1 500 Internal Server Error"
+    assert [each["event"] for each in told] == ["http page could not be made"]
+    assert (await ask(url, "GET /metrics HTTP/1.1\r\n\r\n"))[0] == "HTTP/1.1 200 OK"
+
+
+async def test_who_says_too_much_or_leaves_gets_no_answer(url: str) -> None:
+    async with connected(url) as (_, writer):
+        writer.write(b"GET /met")
+    async with connected(url) as (reader, writer):
+        writer.write(b"GET /metrics HTTP/1.1\r\nX: " + 100_000 * b"x")
+        await ended(reader)
+    assert (await ask(url, "GET /metrics HTTP/1.1\r\n\r\n"))[0] == "HTTP/1.1 200 OK"
+
+
+async def test_who_is_silent_has_to_go(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_page, "_WITHIN_S", 0.05)
+    async with connected(url) as (reader, _):
+        await ended(reader)
+
+
+async def test_one_visitor_too_many_is_sent_away_until_another_leaves(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_page, "_AT_A_TIME", 1)
+    async with connected(url), connected(url) as (reader, _):
+        await ended(reader)
+    async with asyncio.timeout(5):
+        while True:
+            with suppress(ConnectionError, ValueError):
+                status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\n\r\n")
+                break
+    assert status == "HTTP/1.1 200 OK"
+
+
+async def test_a_port_that_is_taken_is_told(url: str) -> None:
+    with pytest.raises(Unavailable, match=r"cannot listen for HTTP at 127\.0\.0\.1:"):
+        async with serving(urlsplit(url).netloc, "/metrics", render):
+            pytest.fail("it listens")
+
+
+async def test_nobody_is_left_at_the_end() -> None:
+    before = asyncio.all_tasks()
+    async with serving("[::1]:0", "/metrics", render) as url:
+        assert url.startswith("http://[::1]:")
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    await ended(reader)
+    writer.close()
+    assert asyncio.all_tasks() <= before
