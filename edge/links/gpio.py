@@ -1,11 +1,13 @@
-"""Lines of a GPIO chip: lamps that are switched, buttons that are pressed."""
+"""Lines of a GPIO chip: lamps that are switched, buttons that are pressed; a fake chip where there is none."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+import structlog
 
 from edge.errors import SettingsError, Unavailable
 
@@ -14,13 +16,17 @@ if TYPE_CHECKING:
 
 _DEBOUNCE = timedelta(milliseconds=30)
 _CONSUMER = "microdcs-edge"
+FAKE = "fake"
+"""The label of a chip that is not there: its lamps are told in the log, and nobody presses its buttons."""
+
+_log = structlog.get_logger(__name__)
 
 
 class Lines(Protocol):
     """Lamps and buttons by their names."""
 
-    def switch(self, lamps: Mapping[str, bool]) -> None:
-        """Switch the lamps of these names on or off, at once. Raises Unavailable."""
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Switch the lamps of these names on or off; raises Unavailable, Refused when a lamp cannot be switched."""
 
     async def pressed(self) -> str:
         """Wait until a button is pressed; give its name."""
@@ -35,7 +41,7 @@ class GpioLines:
         self._names = names
         self._pressed: asyncio.Queue[str] = asyncio.Queue()
 
-    def switch(self, lamps: Mapping[str, bool]) -> None:
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
         """Switch the lamps of these names on or off, at once. Raises Unavailable."""
         from gpiod.line import Value  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
 
@@ -59,14 +65,35 @@ class GpioLines:
             self._pressed.put_nowait(self._names[edge.line_offset])
 
 
+class FakeLines:
+    """Lines of a chip that is not there; `lit` tells which lamps would be on."""
+
+    def __init__(self, lamps: Iterable[str]) -> None:
+        self.lit = dict.fromkeys(lamps, False)
+
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Say in the log what the lamps would show."""
+        self.lit |= lamps
+        _log.info("fake lamps", **self.lit)
+
+    async def pressed(self) -> str:
+        """Wait for ever."""
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
+
+
 @contextmanager
 def open_lines(
     chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int], devices: Path = Path("/dev")
 ) -> Iterator[Lines]:
     """Take lines of the chip of that label, by their offsets; lamps are off then. Each button connects to ground.
 
-    Raises SettingsError when there is no libgpiod, Unavailable when there is no such chip or a line is taken.
+    The chip FAKE needs nothing. Raises SettingsError when there is no libgpiod, Unavailable when there is no such chip
+    or a line is taken.
     """
+    if chip == FAKE:
+        yield FakeLines(lamps)
+        return
     try:
         import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
         from gpiod.line import Bias, Direction, Edge  # noqa: PLC0415 - as above

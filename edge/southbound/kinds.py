@@ -1,4 +1,4 @@
-"""The kinds of equipment: one line each. A kind brings its settings and what opens it, both in its own file."""
+"""The kinds of equipment, one line each: where its settings and what opens it are, both in its own file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "mqtt": Kind("edge.config:MqttEquipmentSettings", "edge.southbound.mqtt:open_equipment"),
+    "stacklight": Kind("edge.southbound.stacklight:StackLightSettings", "edge.southbound.stacklight:open_stacklight"),
     "vision": Kind("edge.config:OpcuaEquipmentSettings", "edge.southbound.vision:open_vision"),
 }
 """Every kind, by the word that stands as `kind` in its section."""

@@ -1,86 +1,124 @@
 """A stack light, and the buttons beside it, at GPIO lines."""
 
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from typing import Annotated, Any, Literal
 
+import msgspec
 import structlog
+from msgspec import Meta
 
-from edge.errors import Unavailable
-from edge.links.background import beside
-from edge.links.gpio import Lines
+from edge.config import EquipmentSettings
+from edge.errors import Refused, Unavailable
+from edge.links.gpio import Lines, open_lines
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Station
+from edge.southbound.connected import ConnectedEquipment, Device, Happening, open_connected
+from edge.station.equipment import Command, EquipmentEvent, Station
 
 _log = structlog.get_logger(__name__)
 
+_Line = Annotated[int, Meta(ge=0)]
 
-@asynccontextmanager
-async def open_stacklight(
-    name: str, lamps: frozenset[str], buttons: Mapping[str, str], lines: Lines, station: Station, scope: str
-) -> AsyncIterator["StackLight"]:
-    """Switch the lamps of these names, and tell the station of a button by the event type that it stands for."""
-    light = StackLight(name, lamps, buttons, lines, station, scope)
-    async with beside(light.watch_buttons(), f"buttons of {name}"):
-        yield light
+
+class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: a stack light with buttons at GPIO lines, and the actions it takes."""
+
+    kind: Annotated[Literal["stacklight"], Meta(description="How it is spoken to.")]
+    chip: Annotated[
+        str,
+        Meta(description="Label of the GPIO chip, as `gpioinfo` tells it; `fake` is none, its lamps go to the log."),
+    ]
+    lamps: Annotated[
+        Mapping[str, _Line],
+        Meta(description="The line of each lamp.", extra={"expected": "a table of lines, as in { red = 17 }"}),
+    ]
+    buttons: Annotated[
+        Mapping[str, _Line],
+        Meta(
+            description="The line of each button, by the `type_id` of the event that it stands for.",
+            extra={"expected": 'a table of lines, as in { "com.example.start.v1" = 5 }'},
+        ),
+    ] = msgspec.field(default_factory=dict)
+    scope: Annotated[
+        str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
+    ] = ""
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield which lines are given twice."""
+        for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
+            if times > 1:
+                yield f"lamps, buttons: line {line} is given {times} times"
+
+
+OpenLines = Callable[[str, Mapping[str, int], Mapping[str, int]], AbstractContextManager[Lines]]
+
+
+def open_stacklight(
+    name: str,
+    settings: StackLightSettings,
+    station: Station,
+    scopes: Collection[str],
+    lines_of: OpenLines = open_lines,
+) -> AbstractAsyncContextManager[ConnectedEquipment]:
+    """Take the lines for the length of the block; a chip that is not there yet is waited for."""
+
+    @asynccontextmanager
+    async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        with lines_of(settings.chip, settings.lamps, settings.buttons) as lines:
+            scope = settings.scope or next(iter(scopes))
+            yield StackLight(name, frozenset(settings.lamps), lines, station, scope), _presses(lines)
+
+    return open_connected(name, f"chip {settings.chip}", settings.type_ids, station, scopes, connecting)
+
+
+async def _presses(lines: Lines) -> AsyncIterator[Happening]:
+    while True:
+        yield {"button": await lines.pressed()}
 
 
 class StackLight:
     """Lamps by name, such as `red`. A command switches those that its parameters name, and is done."""
 
-    def __init__(
-        self, name: str, lamps: frozenset[str], buttons: Mapping[str, str], lines: Lines, station: Station, scope: str
-    ) -> None:
-        self.name = name
+    def __init__(self, name: str, lamps: frozenset[str], lines: Lines, station: Station, scope: str) -> None:
+        self._name = name
         self._lamps = lamps
-        self._buttons = buttons
         self._lines = lines
         self._station = station
         self._scope = scope
 
-    @property
-    def connected(self) -> bool:
-        """Whether it is there: lines that the kernel has given us stay ours."""
-        return True
+    async def take(self, happening: Happening) -> None:
+        """Tell the station of a button; one that is pressed while the store is away has to be pressed again."""
+        event = EquipmentEvent(
+            source=f"urn:microdcs-edge:equipment:{self._name}",
+            event_id=str(uuid.uuid4()),
+            type_id=happening["button"],
+            scope=self._scope,
+            data={"pressed": True},
+        )
+        try:
+            await self._station.event(event)
+        except Unavailable as error:
+            _log.warning("button pressed in vain", equipment=self._name, type=event.type_id, reason=error.message)
 
-    async def send(self, command: Command) -> None:
+    async def perform(self, command: Command) -> Any:
         """Switch lamps: `start` as the parameters say, such as `{"red": true}`, `reset` all of them off.
 
-        What names no lamp is another's, the job order's for instance. Raises Unavailable.
+        What names no lamp is another's, the job order's for instance.
         """
         told = {name: wish for name, wish in command.parameters.items() if name in self._lamps}
-        match command.phase, [name for name, wish in told.items() if not isinstance(wish, bool)]:
-            case Phase.RESET, _:
-                await self._switch(command, dict.fromkeys(self._lamps, False))
-            case _, [] if told:
-                await self._switch(command, told)
-            case _, []:
-                await self._refuse(command, f"no parameter names a lamp: {', '.join(sorted(self._lamps))}")
-            case _, wrong:
-                await self._refuse(command, f"expected true or false: {', '.join(sorted(wrong))}")
+        if command.phase is Phase.RESET:
+            told = dict.fromkeys(self._lamps, False)
+        if not told:
+            raise Refused("device", f"no parameter names a lamp: {', '.join(sorted(self._lamps))}")
+        if wrong := [name for name, wish in told.items() if not isinstance(wish, bool)]:
+            raise Refused("device", f"expected true or false: {', '.join(sorted(wrong))}")
+        await self._lines.switch(told)
+        return told
+
+    async def settled(self, command: Command) -> None:
+        """Nothing is left to tell a lamp."""
 
     async def stop(self, command: Command) -> None:
-        """Leave the lamps as they are: a command was done when it was sent."""
-
-    async def watch_buttons(self) -> None:
-        """Tell the station of each press; one that comes while the store is away has to be repeated."""
-        while True:
-            button = await self._lines.pressed()
-            event = EquipmentEvent(
-                source=f"urn:microdcs-edge:equipment:{self.name}",
-                event_id=str(uuid.uuid4()),
-                type_id=self._buttons[button],
-                scope=self._scope,
-                data={"button": button},
-            )
-            try:
-                await self._station.event(event)
-            except Unavailable as error:
-                _log.warning("button pressed in vain", equipment=self.name, button=button, reason=error.message)
-
-    async def _switch(self, command: Command, lamps: Mapping[str, bool]) -> None:
-        self._lines.switch(lamps)
-        await self._station.answer(EquipmentAnswer(command.command_id, dict(lamps)))
-
-    async def _refuse(self, command: Command, error: str) -> None:
-        await self._station.answer(EquipmentAnswer(command.command_id, error=error))
+        """Leave the lamps as they are: a command is done at once."""

@@ -1,5 +1,6 @@
 """GPIO lines are found by the label of their chip, switched by name, and tell who was pressed."""
 
+import asyncio
 import os
 import sys
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import pytest
 from gpiod.line import Bias, Direction, Edge, Value
 
 from edge.errors import SettingsError, Unavailable
-from edge.links.gpio import open_lines
+from edge.links.gpio import FAKE, FakeLines, open_lines
 
 LAMPS, BUTTONS = {"red": 17, "green": 22}, {"start": 5}
 
@@ -100,7 +101,7 @@ async def test_lines_are_requested_of_the_chip_of_that_label(board: FakeBoard) -
 
 async def test_lamps_are_switched_by_name(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", LAMPS, {}, board.devices) as lines:
-        lines.switch({"red": True, "green": False})
+        await lines.switch({"red": True, "green": False})
         assert board.requests[0][1].values == {17: Value.ACTIVE, 22: Value.INACTIVE}
 
 
@@ -109,14 +110,14 @@ async def test_presses_are_told_in_their_order(board: FakeBoard) -> None:
         for offset in (6, 5, 5):
             board.requests[0][1].press(offset)
         assert [await lines.pressed() for _ in range(3)] == ["stop", "start", "start"]
-        lines.switch({})
+        await lines.switch({})
 
 
 async def test_lamps_that_cannot_be_set_are_unavailable(board: FakeBoard) -> None:
     with open_lines("pinctrl-rp1", LAMPS, {}, board.devices) as lines:
         board.requests[0][1].failure = OSError(5, "Input/output error")
         with pytest.raises(Unavailable, match="Input/output error"):
-            lines.switch({"red": True})
+            await lines.switch({"red": True})
 
 
 async def test_a_line_that_another_has_is_told(board: FakeBoard) -> None:
@@ -136,3 +137,13 @@ async def test_without_libgpiod_it_is_told_how_to_get_it(board: FakeBoard, monke
     with pytest.raises(SettingsError) as raised, open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
         pass
     assert "microdcs-edge[gpio]" in raised.value.advice
+
+
+async def test_a_fake_chip_needs_no_board_and_tells_what_it_would_show() -> None:
+    with open_lines(FAKE, LAMPS, BUTTONS) as lines:
+        await lines.switch({"red": True})
+        assert isinstance(lines, FakeLines)
+        assert lines.lit == {"red": True, "green": False}
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await lines.pressed()

@@ -1,33 +1,44 @@
 """A stack light shows what a recipe says, and its buttons are events of the station."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from edge.errors import Unavailable
+from edge.config import load_settings
+from edge.errors import SettingsError, Unavailable
+from edge.links.gpio import Lines
 from edge.sfc.signal import Phase
-from edge.southbound.stacklight import StackLight, open_stacklight
+from edge.southbound.connected import ConnectedEquipment
+from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
-from tests.southbound.contract import WORK, RecordingStation
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
 
 START = "com.example.station.start-pressed.v1"
+SETTINGS = StackLightSettings(
+    kind="stacklight", type_ids=(TYPE_ID,), chip="desk", lamps={"red": 17, "green": 22}, buttons={START: 5}
+)
 
 
-class FakeLines:
-    """Lamps and a button on the desk of the test."""
+class Desk:
+    """Lamps and a button on the desk of the test, by name."""
 
     def __init__(self) -> None:
-        self.lit = {"red": False, "green": False}
-        self.failure: Unavailable | None = None
+        self.lit: dict[str, bool] = {}
         self.presses: asyncio.Queue[str] = asyncio.Queue()
 
-    def switch(self, lamps: Mapping[str, bool]) -> None:
-        if self.failure:
-            raise self.failure
+    @contextmanager
+    def lines(self, chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int]) -> Iterator[Lines]:
+        self.lit = dict.fromkeys(lamps, False)
+        yield self
+
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
         self.lit |= lamps
 
     async def pressed(self) -> str:
@@ -35,8 +46,8 @@ class FakeLines:
 
 
 @pytest.fixture
-def lines() -> FakeLines:
-    return FakeLines()
+def desk() -> Desk:
+    return Desk()
 
 
 @pytest.fixture
@@ -45,40 +56,32 @@ def station() -> RecordingStation:
 
 
 @pytest_asyncio.fixture
-async def light(lines: FakeLines, station: RecordingStation) -> AsyncIterator[StackLight]:
-    opened = open_stacklight("light", frozenset(lines.lit), {"start": START}, lines, station, "station-1")
-    async with opened as light:
+async def light(desk: Desk, station: RecordingStation, wait_until: WaitUntil) -> AsyncIterator[ConnectedEquipment]:
+    async with open_stacklight("light", SETTINGS, station, SCOPES, desk.lines) as light:
+        await wait_until(lambda: light.connected)
         yield light
 
 
 async def test_a_command_switches_the_lamps_it_names_and_is_done(
-    light: StackLight, lines: FakeLines, station: RecordingStation
+    light: ConnectedEquipment, desk: Desk, station: RecordingStation, wait_until: WaitUntil
 ) -> None:
-    await light.send(replace(WORK, parameters={"green": True, "program": "P1"}))
-    assert lines.lit == {"red": False, "green": True}
+    await light.send(WORK)
+    await wait_until(lambda: station.answers)
+    assert desk.lit == {"red": False, "green": True}
     assert station.answers == [EquipmentAnswer(WORK.command_id, {"green": True})]
-    assert light.connected
-
-
-async def test_the_same_command_again_has_the_same_effect_and_answer(
-    light: StackLight, lines: FakeLines, station: RecordingStation
-) -> None:
-    for _ in range(2):
-        await light.send(replace(WORK, parameters={"red": True}))
-    assert lines.lit == {"red": True, "green": False}
-    assert station.answers[0] == station.answers[1]
 
 
 async def test_a_reset_puts_every_lamp_out_and_a_stop_none(
-    light: StackLight, lines: FakeLines, station: RecordingStation
+    light: ConnectedEquipment, desk: Desk, station: RecordingStation, wait_until: WaitUntil
 ) -> None:
     command = replace(WORK, parameters={"red": True, "green": True})
     await light.send(command)
+    await wait_until(lambda: station.answers)
     await light.stop(replace(command, phase=Phase.STOP, parameters={}))
-    assert lines.lit == {"red": True, "green": True}
-    await light.send(replace(command, phase=Phase.RESET))
-    assert lines.lit == {"red": False, "green": False}
-    assert len(station.answers) == 2
+    assert desk.lit == {"red": True, "green": True}
+    await light.send(replace(command, command_id=f"{WORK.command_id}1", phase=Phase.RESET))
+    await wait_until(lambda: len(station.answers) == 2)
+    assert desk.lit == {"red": False, "green": False}
 
 
 @pytest.mark.parametrize(
@@ -86,43 +89,37 @@ async def test_a_reset_puts_every_lamp_out_and_a_stop_none(
     [({"program": "P1"}, "names a lamp: green, red"), ({"red": "on"}, "true or false: red"), ({}, "names a lamp")],
 )
 async def test_a_command_that_says_nothing_of_a_lamp_has_failed(
-    light: StackLight, lines: FakeLines, station: RecordingStation, parameters: dict[str, object], error: str
+    light: ConnectedEquipment,
+    desk: Desk,
+    station: RecordingStation,
+    wait_until: WaitUntil,
+    parameters: dict[str, object],
+    error: str,
 ) -> None:
     await light.send(replace(WORK, parameters=parameters))
-    assert not any(lines.lit.values())
-    (answer,) = station.answers
-    assert error in (answer.error or "")
-
-
-async def test_lamps_that_cannot_be_reached_leave_the_command_to_be_sent_again(
-    light: StackLight, lines: FakeLines, station: RecordingStation
-) -> None:
-    lines.failure = Unavailable("gone")
-    with pytest.raises(Unavailable):
-        await light.send(replace(WORK, parameters={"red": True}))
-    assert station.answers == []
+    await wait_until(lambda: station.answers)
+    assert not any(desk.lit.values())
+    assert error in (station.answers[0].error or "")
 
 
 @pytest.mark.usefixtures("light")
 async def test_each_press_of_a_button_is_an_event_of_its_own(
-    lines: FakeLines, station: RecordingStation, wait_until: WaitUntil
+    desk: Desk, station: RecordingStation, wait_until: WaitUntil
 ) -> None:
-    lines.presses.put_nowait("start")
-    lines.presses.put_nowait("start")
+    desk.presses.put_nowait(START)
+    desk.presses.put_nowait(START)
     await wait_until(lambda: len(station.events) == 2)
     first, second = station.events
-    assert (first.type_id, first.scope, first.data) == (START, "station-1", {"button": "start"})
+    assert (first.type_id, first.scope, first.data) == (START, "station-1", {"pressed": True})
     assert first.source == "urn:microdcs-edge:equipment:light"
     assert first.event_id != second.event_id
 
 
-async def test_a_press_while_the_store_is_away_does_not_end_the_watching(
-    lines: FakeLines, wait_until: WaitUntil
-) -> None:
+async def test_a_press_while_the_store_is_away_does_not_end_the_watching(desk: Desk, wait_until: WaitUntil) -> None:
     station = AwayOnce()
-    async with open_stacklight("light", frozenset(lines.lit), {"start": START}, lines, station, "station-1"):
-        lines.presses.put_nowait("start")
-        lines.presses.put_nowait("start")
+    async with open_stacklight("light", SETTINGS, station, SCOPES, desk.lines):
+        desk.presses.put_nowait(START)
+        desk.presses.put_nowait(START)
         await wait_until(lambda: len(station.events) == 1)
 
 
@@ -138,3 +135,44 @@ class AwayOnce(RecordingStation):
             self._away = False
             raise Unavailable("the store is away")
         return await super().event(event)
+
+
+SECTION = """
+[southbound.light]
+kind = "stacklight"
+type_ids = ["com.example.station.light.v1"]
+chip = "pinctrl-rp1"
+"""
+
+
+def test_it_is_set_by_its_own_section(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text(f"{SECTION}lamps = {{ red = 17 }}\n[southbound.light.buttons]\n'{START}' = 5\n")
+    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__SCOPE": "station-2"}, EQUIPMENT).southbound["light"]
+    assert isinstance(light, StackLightSettings)
+    assert (light.lamps, light.buttons, light.scope) == ({"red": 17}, {START: 5}, "station-2")
+
+
+def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text(SECTION)
+    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__LAMPS": '{"red": 17}'}, EQUIPMENT).southbound["light"]
+    assert isinstance(light, StackLightSettings)
+    assert light.lamps == {"red": 17}
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("", "southbound.light.lamps: missing, expected a table of lines"),
+        ("lamps = { red = -1 }", "southbound.light.lamps: expected a table of lines, as in { red = 17 }, got"),
+        ("lamps = 17", "southbound.light.lamps: expected a table of lines, as in { red = 17 }, got a whole number"),
+        ("lamps = { red = 5, green = 5 }", "southbound.light.lamps, buttons: line 5 is given 2 times"),
+    ],
+)
+def test_what_cannot_work_is_told(tmp_path: Path, keys: str, told: str) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text(SECTION + keys)
+    with pytest.raises(SettingsError) as refused:
+        load_settings(file, {}, EQUIPMENT)
+    assert told in refused.value.problems[0]

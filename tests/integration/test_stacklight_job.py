@@ -1,0 +1,56 @@
+"""A job that switches a stack light, from settings alone, through a whole gateway."""
+
+from typing import Any
+
+from edge.app.wiring import open_gateway
+from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.links.mqtt import open_session
+from edge.model.isa95 import ReturnStatus, WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sim.mes import open_mes
+from edge.southbound.stacklight import StackLightSettings
+from tests.app.running import NO_OPCUA
+from tests.conftest import WaitUntil
+from tests.integration.plant import SCOPE, Heard, order
+
+LIGHT = "com.example.station.light.v1"
+SIGNALLING: dict[str, Any] = {
+    "steps": [{"name": "Signal", "initial": True}, {"name": "Done"}],
+    "transitions": [{"source": "Signal", "target": "Done", "condition": "green"}],
+    "actions": [
+        {
+            "name": "light",
+            "step": "Signal",
+            "qualifier": "N",
+            "interaction": "push_command",
+            "type_id": LIGHT,
+            "parameters": {"green": True, "red": False},
+        }
+    ],
+}
+
+
+async def test_a_recipe_switches_the_lamps_of_a_chip_that_need_not_be_there(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    heard = Heard()
+    settings = Settings(
+        redis=redis,
+        mqtt=MqttSettings(url=mqtt.url, client_id=unique),
+        northbound=NorthboundSettings(topic_prefix=unique),
+        southbound={
+            "light": StackLightSettings(
+                kind="stacklight", type_ids=(LIGHT,), chip="fake", lamps={"red": 17, "green": 22}
+            )
+        },
+        opcua=NO_OPCUA,
+    )
+    async with (
+        open_session(mqtt, f"{unique}-listener") as listener,
+        open_mes(mqtt, f"{unique}-mes", topic_prefix=unique) as mes,
+        open_gateway(settings),
+    ):
+        await listener.subscribe(f"{unique}/{SCOPE}/events", heard.take)
+        await mes.configure(SCOPE, "workmaster", WorkMaster(id="WM-1", data=SIGNALLING, dataschema=RECIPE_DATASCHEMA))
+        assert (await mes.call(SCOPE, "StoreAndStart", order("J1"))).status is ReturnStatus.NO_ERROR
+        await wait_until(lambda: "Ended/Completed" in heard.states())
