@@ -1,16 +1,18 @@
 """Looks how the gateway is, and says it in one line: what does not work first, then its jobs and its store."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import structlog
 
 from edge.app.systemd import Notify
-from edge.errors import Unavailable
+from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import Session
 from edge.store.client import Store
-from edge.store.fitness import Memory, memory
+from edge.store.fitness import Memory, memory, writes
 from edge.store.runs import active_jobs
+from edge.upkeep.clock import Clock, read_clock
+from edge.upkeep.finding import Finding, Level
 
 logger = structlog.get_logger(__name__)
 
@@ -19,12 +21,17 @@ _NEARLY_FULL = 0.85
 
 
 class Health:
-    """What the gateway depends on; `sessions` are those with brokers, by who needs them."""
+    """What the gateway depends on; `sessions` are those with brokers, by who needs them.
 
-    def __init__(self, store: Store) -> None:
+    `certificates` examines those that are ours.
+    """
+
+    def __init__(self, store: Store, certificates: Callable[[], Iterable[Finding]] = tuple) -> None:
         self.sessions: dict[str, Session] = {}
         self._store = store
+        self._certificates = certificates
         self._filling_up = False
+        self._told: frozenset[Finding] = frozenset()
 
     async def tell(self, notify: Notify, serving: str) -> None:
         """Tell systemd again and again how we are and what we serve, until cancelled."""
@@ -34,15 +41,17 @@ class Health:
 
     async def look(self) -> str:
         """Say how we are."""
-        troubles = list(self._troubles())
+        troubles = [*self._troubles(), *await asyncio.to_thread(self._unfit_certificates)]
         try:
             at_work = len(await active_jobs(self._store))
             taken = await memory(self._store)
+            if not await writes(self._store):
+                troubles.insert(0, "Redis cannot write to its disk: is it full?")
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
         self._warn_of(taken)
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
-        return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full))
+        return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *_clock()))
 
     def _troubles(self) -> Iterator[str]:
         if silent := self._store.heartbeat.silent():
@@ -50,8 +59,23 @@ class Health:
         if away := [name for name, session in self.sessions.items() if not session.connected]:
             yield f"broker away: {', '.join(away)}"
 
+    def _unfit_certificates(self) -> list[str]:
+        try:
+            unfit = frozenset(each for each in self._certificates() if each.level is Level.FAILING)
+        except SettingsError as error:
+            return [error.message]
+        for each in unfit - self._told:
+            logger.warning("a certificate cannot be used", subject=each.subject, reason=each.found, advice=each.advice)
+        self._told = unfit
+        return sorted(f"{each.subject}: {each.found}" for each in unfit)
+
     def _warn_of(self, taken: Memory) -> None:
         if taken.fullness >= _NEARLY_FULL and not self._filling_up:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
             logger.warning("the store fills up", used=taken.used, limit=taken.limit, advice=advice)
         self._filling_up = taken.fullness >= _NEARLY_FULL
+
+
+def _clock() -> Iterator[str]:
+    if read_clock() is Clock.UNSYNCHRONISED:
+        yield "clock not synchronised"

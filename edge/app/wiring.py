@@ -37,6 +37,7 @@ from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.client import Store, open_store
+from edge.upkeep.opcua_check import certificates_of
 
 _CONNECT_WITHIN_S = 5.0
 """How long a start waits for a broker; who starts us (systemd) tries again."""
@@ -60,7 +61,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         enter = stack.enter_async_context
         store = await enter(open_store(settings.redis, settings.gateway.name))
         store.heartbeat.expect((*_CRITICAL, *(publishing([scope]) for scope in settings.gateway.scopes)))
-        health = Health(store)
+        health = Health(store, functools.partial(certificates_of, settings))
         # Before any session is opened: a broker would throw out that of another gateway of our name.
         instance = await enter(open_instance(store, settings.gateway.scopes))
         keep = settings.retention

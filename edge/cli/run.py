@@ -26,9 +26,16 @@ def run(file: Path | None) -> None:
 
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
+    from edge.app.systemd import notifier
     from edge.config import load_settings
+    from edge.errors import EdgeError
     from edge.southbound.kinds import EQUIPMENT
 
-    settings = load_settings(file, os.environ, EQUIPMENT)
-    set_up(settings.logging)
-    uvloop.run(serve(settings))
+    try:
+        settings = load_settings(file, os.environ, EQUIPMENT)
+        set_up(settings.logging)
+        uvloop.run(serve(settings))
+    except EdgeError as error:
+        # `systemctl status` shows it until the next start.
+        notifier()(f"STATUS={'; '.join(error.message.splitlines())}")
+        raise

@@ -32,6 +32,12 @@ async def memory(store: "Store") -> Memory:
     return Memory(int(told["used_memory"]), int(told["maxmemory"]))
 
 
+async def writes(store: "Store") -> bool:
+    """Ask whether the server could write down the last change; while it cannot, it refuses all others."""
+    told: Mapping[str, Any] = await store.execute("INFO", "persistence")
+    return not int(told["aof_enabled"]) or told["aof_last_write_status"] == "ok"
+
+
 async def require_fit(store: "Store", durability: Literal["required", "any"]) -> None:
     """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
     if durability == "required":

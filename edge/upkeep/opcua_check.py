@@ -82,11 +82,17 @@ async def _say_hello(host: str, port: int, endpoint: str) -> bytes:
 
 async def examine_certificates(settings: Settings) -> AsyncIterator[Finding]:
     """Look at every certificate that is ours, and how long it holds. Raises SettingsError when one cannot be read."""
+    for finding in await asyncio.to_thread(list, certificates_of(settings)):
+        yield finding
+
+
+def certificates_of(settings: Settings) -> Iterator[Finding]:
+    """Tell of every certificate that is ours how long it holds. Raises SettingsError when one cannot be read."""
     now = datetime.now(UTC)
     if settings.opcua.endpoint:
-        yield await asyncio.to_thread(_own, settings, now)
+        yield _own(settings, now)
     for name, path in _files(settings):
-        yield await asyncio.to_thread(_lifetime, name, Path(path), now)
+        yield _lifetime(name, Path(path), now)
 
 
 def _own(settings: Settings, now: datetime) -> Finding:

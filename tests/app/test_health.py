@@ -7,14 +7,23 @@ from pathlib import Path
 import pytest
 import structlog
 
+from edge.app import health
 from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
+from edge.errors import SettingsError
 from edge.links.mqtt import open_session
 from edge.sim.broker import open_broker
 from edge.store import heartbeat
 from edge.store.client import Store, open_store
+from edge.upkeep.clock import Clock
+from edge.upkeep.finding import Finding, failing, ok
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server
+
+
+@pytest.fixture(autouse=True)
+def _clock_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "read_clock", lambda: Clock.SYNCHRONISED)
 
 
 async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
@@ -24,13 +33,13 @@ async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
 
 
 async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, unique: str, wait_until: WaitUntil) -> None:
-    health = Health(store)
+    looking = Health(store)
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
-        health.sessions["wrench"] = session
-        assert "broker" not in await health.look()
+        looking.sessions["wrench"] = session
+        assert "broker" not in await looking.look()
         await broker.stop()
         await wait_until(lambda: not session.connected)
-        assert (await health.look()).startswith("broker away: wrench; ")
+        assert (await looking.look()).startswith("broker away: wrench; ")
 
 
 async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,15 +58,44 @@ async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.Monk
 
 async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
-        health = Health(store)
+        looking = Health(store)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
         await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
         with structlog.testing.capture_logs() as told:
             for _ in range(2):
-                assert re.fullmatch(r"0 jobs at work; store \d\d% full", await health.look())
+                assert re.fullmatch(r"0 jobs at work; store \d\d% full", await looking.look())
         assert [each["event"] for each in told] == ["the store fills up"]
         await server.kill()
-        assert (await health.look()).startswith("Redis does not answer: ")
+        assert (await looking.look()).startswith("Redis does not answer: ")
+
+
+async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuses(_: Store) -> bool:
+        return False
+
+    monkeypatch.setattr(health, "writes", refuses)
+    assert (await Health(store).look()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
+
+
+async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(store: Store) -> None:
+    found = [failing("certificate mqtt.ca_file", "ca.pem has expired", "renew it"), ok("certificate rpc.ca_file", "")]
+    looking = Health(store, lambda: found)
+    with structlog.testing.capture_logs() as told:
+        for _ in range(2):
+            assert (await looking.look()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
+    assert [(each["subject"], each["advice"]) for each in told] == [("certificate mqtt.ca_file", "renew it")]
+
+
+async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
+    def unreadable() -> list[Finding]:
+        raise SettingsError(["opcua.pki: the key is open to others"])
+
+    assert (await Health(store, unreadable).look()).startswith("opcua.pki: the key is open to others; 0 jobs")
+
+
+async def test_a_clock_that_nobody_keeps_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "read_clock", lambda: Clock.UNSYNCHRONISED)
+    assert (await Health(store).look()).endswith("; clock not synchronised")
 
 
 async def test_systemd_hears_it_again_and_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

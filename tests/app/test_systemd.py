@@ -69,7 +69,7 @@ async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(
     assert systemd.told[0].startswith("READY=1")
 
 
-async def test_a_gateway_that_cannot_start_is_never_ready(
+async def test_a_gateway_that_cannot_start_says_why_and_is_never_ready(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
@@ -78,7 +78,19 @@ async def test_a_gateway_that_cannot_start_is_never_ready(
         async with edge_run("--settings", file, **environment) as gateway:
             assert await gateway.ended() == 2
         with pytest.raises(TimeoutError):
-            await systemd.until("", deadline=0.01)
+            await systemd.until("READY", deadline=0.01)
+    (told,) = systemd.told
+    assert told.startswith("STATUS=opcua.nodesets: ")
+
+
+async def test_every_fault_of_the_settings_stands_in_one_line(tmp_path: Path) -> None:
+    environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "EDGE_MQTT__URL": "x", "EDGE_OPCUA__SECURITY": "x"}
+    async with listening(tmp_path) as systemd, edge_run(**environment) as gateway:
+        assert await gateway.ended() == 2
+        told = await systemd.until("STATUS=")
+    assert "\n" not in told
+    assert "mqtt.url" in told
+    assert "opcua.security" in told
 
 
 async def test_the_watchdog_is_fed_three_times_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:

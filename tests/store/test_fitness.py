@@ -7,7 +7,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import SettingsError
 from edge.store.client import Store, open_store
-from edge.store.fitness import FORM, Memory, memory
+from edge.store.fitness import FORM, Memory, memory, writes
 from tests.store.servers import own_server
 
 FULL_SOON = ("--maxmemory", "64mb")
@@ -68,3 +68,18 @@ async def test_it_is_told_how_full_a_server_is(tmp_path: Path) -> None:
 
 def test_without_a_limit_nothing_is_full() -> None:
     assert Memory(used=10**9, limit=0).fullness == 0.0
+
+
+async def test_a_server_that_could_not_write_the_last_change_refuses_all_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await writes(store)
+    told = {"aof_enabled": "1", "aof_last_write_status": "err"}
+
+    async def execute(*_: str) -> dict[str, str]:
+        return told
+
+    monkeypatch.setattr(store, "execute", execute)
+    assert not await writes(store)
+    told["aof_enabled"] = "0"
+    assert await writes(store)
