@@ -27,7 +27,7 @@ class Clock(StrEnum):
 
 
 def read_clock() -> Clock:
-    """Ask the kernel; where a stricter sandbox keeps us from it (`ProtectClock=yes`), look at the mark of systemd-timesyncd."""
+    """Ask the kernel; where a sandbox (`ProtectClock=yes`) keeps us from it, look at the mark of systemd-timesyncd."""
     state = _libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     if state >= 0:
         return Clock.UNSYNCHRONISED if state == _ERROR_STATE else Clock.SYNCHRONISED
