@@ -97,6 +97,7 @@ class Channel(SecureConnection):
 
 
 def _checked(hello: ua.Hello) -> ua.Hello:
-    if min(hello.ReceiveBufferSize, hello.SendBufferSize) < _SMALLEST_BUFFER:
+    largest_answer = hello.MaxMessageSize or _SMALLEST_BUFFER  # 0: it takes any
+    if min(hello.ReceiveBufferSize, hello.SendBufferSize, largest_answer) < _SMALLEST_BUFFER:
         raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpNotEnoughResources)
     return hello

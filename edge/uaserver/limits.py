@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from asyncua.common.connection import TransportLimits
-
 # asyncua would gather 100 MiB of chunks for anybody, before it knows who that is
 # (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
 CHUNK_BYTES = 65_535
-CHUNKS = 64
+CHUNKS = 256
 MESSAGE_BYTES = CHUNKS * CHUNK_BYTES
+"""What one message may be, above all an answer: a thousand job orders of 16 KiB each."""
+
+REQUEST_BYTES = 64 * CHUNK_BYTES
+"""What of a request is read: what asyncua makes of it takes a hundred times as much."""
 
 CONNECTIONS = 20
 SESSIONS = 50
@@ -52,13 +54,3 @@ OPERATIONS: Mapping[str, int] = MappingProxyType(
     }
 )
 """What one request may ask for, by the name of the property of OperationLimits (OPC 10000-5, 6.3.11)."""
-
-
-def transport() -> TransportLimits:
-    """Bound what one message may cost us."""
-    return TransportLimits(
-        max_recv_buffer=CHUNK_BYTES,
-        max_send_buffer=CHUNK_BYTES,
-        max_chunk_count=CHUNKS,
-        max_message_size=MESSAGE_BYTES,
-    )

@@ -12,17 +12,18 @@ from typing import Any
 
 import structlog
 from asyncua import ua
-from asyncua.common.connection import TransportLimits
 from asyncua.common.utils import Buffer, ServiceError
 from asyncua.crypto.security_policies import SecurityPolicy
 from asyncua.crypto.uacrypto import InvalidSignature as UaInvalidSignature
-from asyncua.server.uaprocessor import UaProcessor
-from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, uatcp_to_binary
+from asyncua.server.uaprocessor import PublishRequestData, UaProcessor
+from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
 from cryptography.exceptions import InvalidSignature
 
-from edge.uaserver import audit
+from edge.uaserver import audit, limits
 from edge.uaserver.admission import Peer
 from edge.uaserver.channel import Channel
+from edge.uaserver.hello import Agreement
+from edge.uaserver.publishing import shorten
 from edge.uaserver.roles import Caller
 from edge.uaserver.session import Session
 
@@ -48,12 +49,13 @@ _FAULTS_TOLD = 10  # of one connection; a broken client would fill the log
 class SessionProcessor(UaProcessor):
     """The state of one connection: its channel, and the session that is used over it."""
 
-    def __init__(self, internal_server: Any, transport: asyncio.Transport, limits: TransportLimits) -> None:
+    def __init__(self, internal_server: Any, transport: asyncio.Transport, agreed: Agreement) -> None:
         self._session: Session | None = None
-        super().__init__(internal_server, transport, limits)
+        super().__init__(internal_server, transport, agreed)
         self._admission = internal_server.admission
         self._address = str(self.name[0]) if self.name else ""
-        self._connection = Channel(self._limits, self._admission, self._address)
+        self._agreed: Agreement = self._limits
+        self._connection = Channel(self._agreed, self._admission, self._address)
         self._faults = 0
 
     @property
@@ -92,28 +94,73 @@ class SessionProcessor(UaProcessor):
         typeid = nodeid_from_binary(body)
         header = struct_from_binary(ua.RequestHeader, body)
         try:
-            if typeid == _CREATE:
-                return await self._create(typeid, header, seqhdr, body)
-            if typeid == _ACTIVATE:
-                return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
-            if typeid not in _WITHOUT_SESSION:
-                self._check_session(header.AuthenticationToken)
-            return await self._process_message(typeid, header, seqhdr, body)
+            return await self._answer(typeid, header, seqhdr, body)
         except (ServiceError, ua.UaStatusCodeError) as error:
             code = error.code
         except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
             code = ua.StatusCodes.BadDecodingError
             self._tell_fault(typeid, error)
-        fault = ua.ServiceFault()
-        fault.ResponseHeader.ServiceResult = ua.StatusCode(code)
-        self.send_response(header.RequestHandle, seqhdr, fault)
+        self._send_fault(header, seqhdr, code)
         return True
+
+    async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
+        if len(body) > limits.REQUEST_BYTES:
+            raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
+        if typeid == _CREATE:
+            return await self._create(typeid, header, seqhdr, body)
+        if typeid == _ACTIVATE:
+            return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
+        if typeid not in _WITHOUT_SESSION:
+            self._check_session(header.AuthenticationToken)
+        goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
+        return goes_on
+
+    def send_response(
+        self, requesthandle: int, seqhdr: Any, response: Any, msgtype: ua.MessageType = ua.MessageType.SecureMessage
+    ) -> None:
+        """Send an answer. Raises ServiceError with BadResponseTooLarge when the client cannot take it.
+
+        asyncua would send it, whereupon the client ends the connection.
+        """
+        response.ResponseHeader.RequestHandle = requesthandle
+        body = struct_to_binary(response)
+        if msgtype == ua.MessageType.SecureMessage and len(body) > self._largest_answer():
+            raise ServiceError(ua.StatusCodes.BadResponseTooLarge)
+        self._transport.write(
+            self._connection.message_to_binary(body, message_type=msgtype, request_id=seqhdr.RequestId)
+        )
+
+    async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
+        """Send what a subscription has to tell: as much as the client takes at once, the rest right after it."""
+        try:
+            await super().forward_publish_response(result, requestdata)
+        except ServiceError:
+            await self._send_less(result, requestdata)
 
     async def close(self) -> None:
         """Leave a session alone that has moved to another connection."""
         if self._session is not None and self._session.processor is not self:
             self._session = None
         await super().close()
+
+    async def _send_less(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
+        subscription = self.iserver.subscription_service.subscriptions[result.SubscriptionId]
+        shorten(result, subscription, self._largest_answer())
+        try:
+            await super().forward_publish_response(result, requestdata)
+        except ServiceError as error:
+            # What it acknowledges at once, by the thousand, has answers that fill a message alone.
+            self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
+        if result.MoreNotifications:
+            await subscription.publish_results()
+
+    def _largest_answer(self) -> int:
+        return self._agreed.largest_answer(self._connection.security_policy.symmetric_cryptography)
+
+    def _send_fault(self, header: ua.RequestHeader, seqhdr: ua.SequenceHeader, code: int) -> None:
+        fault = ua.ServiceFault()
+        fault.ResponseHeader.ServiceResult = ua.StatusCode(code)
+        self.send_response(header.RequestHandle, seqhdr, fault)
 
     def _check_length(self, header: ua.Header) -> None:
         session = self._session

@@ -9,9 +9,10 @@ from asyncua import Server, ua
 from cryptography import x509
 
 from edge.config import OpcuaSettings
-from edge.uaserver import certificates, limits
+from edge.uaserver import certificates
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.hardening import OpenServices
+from edge.uaserver.hello import Agreement
 
 logger = structlog.get_logger(__name__)
 
@@ -26,7 +27,7 @@ _DAY_S = 24 * 60 * 60
 
 def offer(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
     """Have the server offer what the settings allow, before it starts."""
-    server.limits = limits.transport()
+    server.limits = Agreement()
     server.iserver.certificate = own.certificate
     server.iserver.private_key = own.key
     plain = (ua.SecurityPolicyType.NoSecurity,) if settings.security == "none" else ()

@@ -19,6 +19,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from edge.uaserver import audit, limits
 from edge.uaserver.certificates import application_uris
 from edge.uaserver.channel import Channel
+from edge.uaserver.index_range import RangedItems, part
 from edge.uaserver.roles import CALLER, Caller, may_call
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Session(InternalSession):
         result = await super().create_session(params, sockname)
         # asyncua ends it by the time-out its client wished for, which each GetEndpoints makes begin anew.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
-        result.MaxRequestMessageSize = limits.MESSAGE_BYTES
+        result.MaxRequestMessageSize = limits.REQUEST_BYTES
         return result
 
     def activate(self, caller: Caller) -> ua.ActivateSessionResult:
@@ -103,6 +104,8 @@ class Session(InternalSession):
         _count("MaxNodesPerRead", params.NodesToRead)
         results: list[ua.DataValue] = await super().read(params)
         for at, item in enumerate(params.NodesToRead):
+            if item.IndexRange:
+                results[at] = part(results[at], item.IndexRange)
             if item.AttributeId == ua.AttributeIds.UserExecutable and results[at].StatusCode.is_good():
                 results[at] = ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
         return results
@@ -175,7 +178,10 @@ class Session(InternalSession):
         params.RequestedPublishingInterval = interval
         longest = max(3, int(limits.LONGEST_SILENCE_MS / interval))
         params.RequestedLifetimeCount = min(params.RequestedLifetimeCount or longest, longest)
-        return await super().create_subscription(params, callback, request_callback)
+        result = await super().create_subscription(params, callback, request_callback)
+        subscription = self.subscription_service.subscriptions[result.SubscriptionId]
+        subscription.monitored_item_srv = RangedItems(subscription, self.aspace)
+        return result
 
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
         """Answer with what holds: asyncua changes nothing."""

@@ -13,9 +13,9 @@ from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPoli
 from asyncua.ua.ua_binary import header_from_binary, struct_to_binary
 
 from edge.config import OpcuaSettings
-from edge.uaserver import limits
 from edge.uaserver.admission import Admission
 from edge.uaserver.channel import Channel
+from edge.uaserver.hello import Agreement
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import Application, channel, connected, make_application, prepared
 from tests.uaserver.running import SETTINGS
@@ -81,8 +81,11 @@ class TestTheOrderOfThings:
         wire.send(b"HEL", struct_to_binary(ua.Hello()))
         await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
 
-    async def test_a_greeting_that_would_have_us_answer_in_crumbs(self, wire: Wire) -> None:
-        wire.send(b"HEL", struct_to_binary(ua.Hello(ReceiveBufferSize=100, SendBufferSize=100)))
+    @pytest.mark.parametrize(
+        "hello", [ua.Hello(ReceiveBufferSize=100, SendBufferSize=100), ua.Hello(MaxMessageSize=100)]
+    )
+    async def test_a_greeting_that_would_have_us_answer_in_crumbs(self, wire: Wire, hello: ua.Hello) -> None:
+        wire.send(b"HEL", struct_to_binary(hello))
         await wire.is_ended_with(ua.StatusCodes.BadTcpNotEnoughResources)
 
     async def test_a_message_on_the_channel_of_somebody_else(self, secure: UaServer) -> None:
@@ -152,7 +155,7 @@ class TestWhoseCertificate:
 
 
 def opened(lifetime: int) -> Channel:
-    made = Channel(limits.transport(), Admission(SETTINGS), "127.0.0.1")
+    made = Channel(Agreement(), Admission(SETTINGS), "127.0.0.1")
     made.set_policy_factories([PLAIN])
     made.select_policy(SecurityPolicyNone.URI, None)
     made.open(ua.OpenSecureChannelParameters(RequestedLifetime=lifetime), _Ids())

@@ -14,6 +14,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.uaserver import limits
 from edge.uaserver.framing import Framing
+from edge.uaserver.hello import Agreement
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import serves
 from tests.uaserver.running import MACHINES, SETTINGS, served
@@ -150,7 +151,7 @@ class Core:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def framing() -> AsyncIterator[Framing]:
-    made = Framing(Core(), [], [], [], limits.transport())
+    made = Framing(Core(), [], [], [], Agreement())
     made.connection_made(Transport())
     made.processor = Processor()
     yield made

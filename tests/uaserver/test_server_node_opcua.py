@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from edge.model.isa95 import IdCall, JobStatusEvent, OrderCall, ReturnStatus
+from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobStatusEvent, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import JobState
 from edge.uaserver.server import UaServer
 from edge.uaserver.space import PROVIDER_METHODS, RECEIVER_METHODS
@@ -163,6 +163,22 @@ async def test_it_reads_job_orders_with_every_field_it_knows(other: OtherMake, s
     assert "rear-axle" in shown["jobOrder"]["workMasterID"][0].values()
     assert shown["state"][0]["stateText"]["text"] == "AllowedToStart"
     seen.hide("station-1", "job-1")
+
+
+async def test_it_reads_a_list_of_many_mebibytes_or_is_told_that_it_is_too_large(
+    other: OtherMake, seen: UaServer
+) -> None:
+    names = [f"job-{number}" for number in range(17)]
+    for name in names:
+        text = LocalizedText(text="x" * 2**20)
+        order = JobOrder(job_order_id=name, description=(text,))
+        seen.show("station-1", JobOrderAndState(job_order=order, state=entry(name).state), None)
+    with pytest.raises(AssertionError, match="BadResponseTooLarge"):
+        await other.ask("read", part=CONTROL, name="JobOrderList")
+    read = await other.ask("read", part=CONTROL, name="JobOrderList", range="0:14", counted=True)
+    assert read == {"status": "Good", "value": 15}
+    for name in names:
+        seen.hide("station-1", name)
 
 
 async def test_it_reads_that_the_receiver_is_in_no_state(other: OtherMake) -> None:

@@ -258,16 +258,22 @@ class TestOperations:
 
     async def test_the_message_size_we_announce_is_the_one_we_take(self, server: UaServer) -> None:
         async with channel(Client(server.endpoint)) as client:
-            assert (await client.create_session()).MaxRequestMessageSize == limits.MESSAGE_BYTES
+            assert (await client.create_session()).MaxRequestMessageSize == limits.REQUEST_BYTES
 
-    async def test_a_message_beyond_four_mebibytes_ends_its_connection_only(
+    async def test_a_request_beyond_it_is_refused_and_ends_nothing(self, own: Client) -> None:
+        node = own.get_node(ua.ObjectIds.Server_ServiceLevel)
+        with pytest.raises(ua.uaerrors.BadRequestTooLarge):
+            await node.write_value(ua.Variant(bytes(limits.REQUEST_BYTES), ua.VariantType.ByteString))
+        assert await serves(own)
+
+    async def test_a_message_beyond_what_we_said_ends_its_connection_only(
         self, server: UaServer, client: Client
     ) -> None:
         sending = Client(server.endpoint)
         await sending.connect()
         node = sending.get_node(ua.ObjectIds.Server_ServiceLevel)
         with pytest.raises(ua.uaerrors.BadRequestTooLarge):
-            await node.write_value(ua.Variant(bytes(5 * 1024 * 1024), ua.VariantType.ByteString))
+            await node.write_value(ua.Variant(bytes(limits.MESSAGE_BYTES), ua.VariantType.ByteString))
         assert await serves(client)
         with contextlib.suppress(ConnectionError, ua.UaError):
             await sending.disconnect()

@@ -24,6 +24,7 @@ const {
   coerceNodeId,
   makeBrowsePath,
 } = require("node-opcua-client");
+const { NumericRange } = require("node-opcua-numeric-range");
 const { OPCUACertificateManager } = require("node-opcua-certificate-manager");
 
 const MACHINERY = "http://opcfoundation.org/UA/Machinery/";
@@ -72,12 +73,14 @@ class Plant {
     return result.references.map((reference) => reference.browseName.name).sort();
   }
 
-  async read({ part, name }) {
+  // Read a value, or a part of it; what is too long for a line of the answer is counted.
+  async read({ part, name, range, counted }) {
     const value = await this.session.read({
       nodeId: await this.member(part, name),
       attributeId: AttributeIds.Value,
+      indexRange: range ? new NumericRange(range) : undefined,
     });
-    return { status: value.statusCode.name, value: value.value.value };
+    return { status: value.statusCode.name, value: counted ? value.value.value.length : value.value.value };
   }
 
   async write({ part, name }) {

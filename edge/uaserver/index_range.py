@@ -1,0 +1,54 @@
+"""Gives the part of an array that an IndexRange names (OPC 10000-4, 7.27); asyncua gives the whole."""
+
+import re
+
+from asyncua import ua
+from asyncua.server.monitored_item_service import MonitoredItemService
+
+_RANGES = re.compile(r"\d{1,10}(:\d{1,10})?(,\d{1,10}(:\d{1,10})?)*", re.ASCII)
+_NO_DATA = ua.StatusCode(ua.StatusCodes.BadIndexRangeNoData)
+_INVALID = ua.StatusCode(ua.StatusCodes.BadIndexRangeInvalid)
+
+
+def is_valid(text: str) -> bool:
+    """Tell whether this is how a range is written: `2` or `2:5`, for each dimension."""
+    if not _RANGES.fullmatch(text):
+        return False
+    limits = [[int(limit) for limit in each.split(":")] for each in text.split(",")]
+    return all(first < last for first, last in (each for each in limits if len(each) > 1))
+
+
+def part(value: ua.DataValue, text: str) -> ua.DataValue:
+    """Give the entries of an array, or the characters of a text, from the first index to the last.
+
+    Where there are fewer, those there are. A range behind the end, or of several dimensions, is Bad_IndexRangeNoData.
+    """
+    if not value.StatusCode.is_good():
+        return value
+    if not is_valid(text):
+        return ua.DataValue(StatusCode=_INVALID)
+    first, _, last = text.partition(":")
+    content = value.Value.Value if value.Value is not None and "," not in text else None
+    found = content[int(first) : int(last or first) + 1] if isinstance(content, list | str | bytes) else None
+    if not found:
+        return ua.DataValue(StatusCode=_NO_DATA)
+    variant = ua.Variant(found, value.Value.VariantType, is_array=isinstance(found, list))
+    return ua.DataValue(variant, SourceTimestamp=value.SourceTimestamp, ServerTimestamp=value.ServerTimestamp)
+
+
+class RangedItems(MonitoredItemService):
+    """The monitored items of one subscription, each with the part of its value that it is about."""
+
+    async def _create_data_change_monitored_item(
+        self, params: ua.MonitoredItemCreateRequest
+    ) -> ua.MonitoredItemCreateResult:
+        text = params.ItemToMonitor.IndexRange
+        if text and not is_valid(text):
+            return ua.MonitoredItemCreateResult(StatusCode=_INVALID)
+        return await super()._create_data_change_monitored_item(params)
+
+    async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
+        """Have a value told, unless the part of it that is monitored is as it was."""
+        item = self._monitored_items[self._monitored_datachange[handle]]
+        text = item.read_value_id and item.read_value_id.IndexRange
+        await super().datachange_callback(handle, part(value, text) if text else value, error)

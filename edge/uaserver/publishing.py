@@ -1,0 +1,88 @@
+"""Cuts what a subscription has to tell to what its client can take.
+
+What does not fit into one message goes with the next (OPC 10000-4, 5.14.5: MoreNotifications). What fits into none is
+told without what makes it too large, so that its client hears of the change and can read by IndexRange what it is: the
+value has the status Bad_ResponseTooLarge; so has a field of an event, in place of which there is "a StatusCode that
+indicates the reason for the unavailability" (OPC 10000-4, 7.22.3). asyncua sends whatever there is
+(github.com/FreeOpcUa/opcua-asyncio/issues/1931), and the client ends the connection.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from asyncua import ua
+from asyncua.server.internal_subscription import InternalSubscription
+from asyncua.ua.ua_binary import struct_to_binary, variant_to_binary
+
+_TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
+_AROUND = 256  # bytes of a response and of two lists, beside what stands in them
+
+Notification: TypeAlias = ua.MonitoredItemNotification | ua.EventFieldList
+
+
+def shorten(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
+    """Leave in a message what fits into so many bytes, at least one notification; put the others back."""
+    message = result.NotificationMessage
+    status = [each for each in message.NotificationData if isinstance(each, ua.StatusChangeNotification)]
+    waiting = deque(_each(message.NotificationData))
+    message.NotificationData = status
+    room = left = largest - _AROUND - len(struct_to_binary(result))
+    told: list[Notification] = []
+    while waiting:
+        if len(struct_to_binary(waiting[0])) > room:
+            waiting[0] = _reduced(waiting[0], room)
+        left -= len(struct_to_binary(waiting[0]))
+        if told and left < 0:
+            break
+        told.append(waiting.popleft())
+    message.NotificationData = [*_lists(told), *status]
+    result.MoreNotifications = bool(waiting)
+    _put_back(subscription, waiting)
+
+
+def _each(data: Iterable[object]) -> Iterable[Notification]:
+    for part in data:
+        match part:
+            case ua.DataChangeNotification():
+                yield from part.MonitoredItems
+            case ua.EventNotificationList():
+                yield from part.Events
+            case _:
+                pass  # its status, which is not one of a queue
+
+
+def _lists(told: Iterable[Notification]) -> Iterable[object]:
+    values = [each for each in told if isinstance(each, ua.MonitoredItemNotification)]
+    events = [each for each in told if isinstance(each, ua.EventFieldList)]
+    if values:
+        yield ua.DataChangeNotification(MonitoredItems=values)
+    if events:
+        yield ua.EventNotificationList(Events=events)
+
+
+def _reduced(told: Notification, room: int) -> Notification:
+    """Tell the same without the value, or without the largest fields."""
+    if isinstance(told, ua.MonitoredItemNotification):
+        times = {"SourceTimestamp": told.Value.SourceTimestamp, "ServerTimestamp": told.Value.ServerTimestamp}
+        return ua.MonitoredItemNotification(told.ClientHandle, ua.DataValue(StatusCode=_TOO_LARGE, **times))
+    fields = list(told.EventFields)
+    sizes = {at: len(variant_to_binary(each)) for at, each in enumerate(fields)}
+    excess = sum(sizes.values()) + _AROUND - room
+    for at in sorted(sizes, key=lambda each: -sizes[each]):
+        if excess <= 0:
+            break
+        fields[at] = ua.Variant(_TOO_LARGE, ua.VariantType.StatusCode)
+        excess -= sizes[at] - len(variant_to_binary(fields[at]))
+    return ua.EventFieldList(told.ClientHandle, fields)
+
+
+def _put_back(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
+    # asyncua has no way to take less out of its queues, and what is told says only what the client calls the item.
+    items = subscription.monitored_item_srv._monitored_items.items()  # noqa: SLF001
+    item_of = {item.client_handle: item_id for item_id, item in items}
+    for told in waiting:
+        is_value = isinstance(told, ua.MonitoredItemNotification)
+        queues = subscription._triggered_datachanges if is_value else subscription._triggered_events  # noqa: SLF001
+        if told.ClientHandle in item_of:  # else it was deleted meanwhile
+            queues.setdefault(item_of[told.ClientHandle], []).append(told)

@@ -1,0 +1,168 @@
+"""What a client cannot take is not sent to it: it is told so, and nothing of its connection is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, ua
+from asyncua.common.events import Event
+
+from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent, LocalizedText
+from edge.model.job_state import JobState, JobStatus, state_entries
+from edge.uaserver import limits
+from edge.uaserver.server import UaServer
+from edge.uaserver.space import JOB_ORDER_STATUS_EVENT
+from tests.uaserver.clients import Application, connected, serves
+from tests.uaserver.running import Space
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MEBIBYTE = 2**20
+FEW = 65_536  # bytes that the modest client takes in a message
+TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
+IDLE = state_entries(JobStatus(JobState.NOT_ALLOWED_TO_START))
+
+
+def large(job_order_id: str, size: int) -> JobOrderAndState:
+    order = JobOrder(job_order_id=job_order_id, description=(LocalizedText(text="x" * size),))
+    return JobOrderAndState(job_order=order, state=IDLE)
+
+
+class Listener:
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        self.values = asyncio.Queue[ua.DataValue]()
+        self.events = asyncio.Queue[Event]()
+
+    def datachange_notification(self, _node: object, _value: object, data: object) -> None:
+        self.values.put_nowait(data.monitored_item.Value)  # type: ignore[attr-defined]
+
+    def event_notification(self, event: Event) -> None:
+        self.events.put_nowait(event)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def modest(server: UaServer) -> AsyncIterator[Client]:
+    """A client that says in its Hello how little it takes."""
+    client = Client(server.endpoint)
+    client.max_messagesize = FEW
+    async with client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def node(space: Space) -> ua.NodeId:
+    return (await space.job_order_list()).nodeid
+
+
+async def read(client: Client, node_id: ua.NodeId, index_range: str | None = None) -> ua.DataValue:
+    asked = ua.ReadValueId(node_id, ua.AttributeIds.Value, IndexRange=index_range)
+    (found,) = await client.uaclient.read(ua.ReadParameters(NodesToRead=[asked]))
+    return found
+
+
+async def test_a_list_beyond_what_the_client_takes_is_read_in_parts(
+    jobs: UaServer, modest: Client, node: ua.NodeId
+) -> None:
+    for number in range(4):
+        jobs.show("station-1", large(f"job-{number}", 20_000), None)
+    with pytest.raises(ua.uaerrors.BadResponseTooLarge):
+        await read(modest, node)
+    assert len((await read(modest, node, "0:2")).Value.Value) == 3
+    assert len((await read(modest, node, "3")).Value.Value) == 1
+    assert await serves(modest)
+
+
+async def test_a_list_beyond_what_we_send_ends_no_connection(jobs: UaServer, client: Client, node: ua.NodeId) -> None:
+    for number in range(2):
+        jobs.show("station-1", large(f"job-{number}", limits.MESSAGE_BYTES // 2), None)
+    with pytest.raises(ua.uaerrors.BadResponseTooLarge):
+        await read(client, node)
+    assert len((await read(client, node, "0")).Value.Value) == 1
+
+
+async def test_whoever_sets_no_limit_gets_a_list_of_fifteen_mebibytes(
+    secure: UaServer, friend: Application, node: ua.NodeId
+) -> None:
+    for number in range(15):
+        secure.show("station-1", large(f"job-{number}", MEBIBYTE), None)
+    async with connected(secure.endpoint, friend) as client:
+        assert len((await read(client, node)).Value.Value) == 15
+
+
+async def test_a_subscriber_hears_that_a_list_is_too_large_and_when_it_is_not(
+    jobs: UaServer, modest: Client, node: ua.NodeId
+) -> None:
+    heard = Listener()
+    subscription = await modest.create_subscription(50, heard)
+    await subscription.subscribe_data_change(modest.get_node(node), queuesize=10)
+    async with asyncio.timeout(5):
+        assert (await heard.values.get()).StatusCode.is_good()
+        jobs.show("station-1", large("job-1", FEW), None)
+        told = await heard.values.get()
+        assert (told.StatusCode, told.Value.Value) == (TOO_LARGE, None)
+        assert told.SourceTimestamp
+        jobs.hide("station-1", "job-1")
+        assert (await heard.values.get()).Value.Value == []
+    assert await serves(modest)
+
+
+async def test_a_subscriber_hears_of_an_event_without_the_fields_that_are_too_large(
+    jobs: UaServer, modest: Client
+) -> None:
+    heard = Listener()
+    subscription = await modest.create_subscription(50, heard)
+    await subscription.subscribe_events(modest.nodes.server, evfilter=filter_of("Message", "JobOrder"))
+    order = large("job-1", FEW).job_order
+    async with asyncio.timeout(5):
+        await jobs.tell("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
+        event = await heard.events.get()
+    assert event.Message.Text == "job-1: NotAllowedToStart"
+    assert event.JobOrder == TOO_LARGE
+
+
+async def test_what_does_not_fit_into_one_message_comes_with_the_next_and_in_order(
+    jobs: UaServer, modest: Client, node: ua.NodeId
+) -> None:
+    heard = Listener()
+    # All has happened before the first is told.
+    subscription = await modest.create_subscription(500, heard)
+    await subscription.subscribe_events(modest.nodes.server, evfilter=filter_of("Message", "JobOrder"))
+    await subscription.subscribe_data_change(modest.get_node(node))
+    names = [f"job-{number}" for number in range(20)]
+    for name in names:
+        order = large(name, 20_000).job_order
+        await jobs.tell("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
+    async with asyncio.timeout(10):
+        told = [await heard.events.get() for _ in names]
+        assert (await heard.values.get()).StatusCode.is_good()
+    assert [event.Message.Text.partition(":")[0] for event in told] == names
+    assert not any(event.JobOrder == TOO_LARGE for event in told)
+    assert heard.events.empty()
+
+
+async def test_who_acknowledges_more_than_an_answer_holds_is_told_so(modest: Client) -> None:
+    protocol = modest.uaclient.protocol
+    made = ua.CreateSubscriptionRequest()
+    made.Parameters = ua.CreateSubscriptionParameters(RequestedPublishingInterval=50, PublishingEnabled=True)
+    await protocol.send_request(made)
+    asked = ua.PublishRequest()
+    asked.Parameters.SubscriptionAcknowledgements = [ua.SubscriptionAcknowledgement()] * (FEW // 4)
+    with pytest.raises(ua.uaerrors.BadResponseTooLarge):
+        await protocol.send_request(asked)
+    assert await serves(modest)
+
+
+def filter_of(*fields: str) -> ua.EventFilter:
+    isa95 = JOB_ORDER_STATUS_EVENT.NamespaceIndex
+    paths = [ua.QualifiedName(name, isa95 if name == "JobOrder" else 0) for name in fields]
+    clauses = [
+        ua.SimpleAttributeOperand(
+            TypeDefinitionId=ua.NodeId(ua.ObjectIds.BaseEventType), BrowsePath=[path], AttributeId=ua.AttributeIds.Value
+        )
+        for path in paths
+    ]
+    return ua.EventFilter(SelectClauses=clauses)
