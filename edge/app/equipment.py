@@ -1,0 +1,127 @@
+"""Looks how the equipment is, every few seconds, and leaves word of it in the store for other processes."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.station.answers import unanswered
+from edge.station.contact import Contact
+from edge.station.decision import Held
+from edge.station.equipment import Equipment
+from edge.station.runs import Runs
+from edge.store import health_reports
+from edge.store.client import Store
+from edge.store.runs import active_jobs
+
+logger = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 5.0
+_COUNTS_EVERY_MS = 30_000
+"""How often at most mere counts are written: each writing wears the flash."""
+_AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A piece of equipment, the commands that it takes, and what it has told."""
+
+    equipment: Equipment
+    kind: str
+    type_ids: Collection[str]
+    contact: Contact
+
+
+class EquipmentWatch:
+    """How all equipment is, as of the last look; `watchers` are told after each."""
+
+    def __init__(self, store: Store, runs: Runs) -> None:
+        self.watched: list[Watched] = []
+        self.health: tuple[EquipmentHealth, ...] = ()
+        self.watchers: list[Callable[[], Awaitable[None]]] = []
+        self._store = store
+        self._runs = runs
+        self._outstanding: Counter[str] = Counter()
+        self._has_counted = False
+        self._written: EquipmentReport | None = None
+
+    async def run(self) -> None:
+        """Look, and tell, again and again until cancelled; a store that is away is told later."""
+        while True:
+            try:
+                await self._count()
+                self.health = self._look()
+                await self._report()
+            except Unavailable as error:
+                self.health = self._look()
+                logger.debug("the report on equipment waits for the store", reason=error.message)
+            for tell in self.watchers:
+                await tell()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _count(self) -> None:
+        """Count the commands that wait for an answer, by their type."""
+        found: Counter[str] = Counter()
+        for job_id in await active_jobs(self._store):
+            # At the first look we hold none of the runs that an earlier process has begun.
+            if held := self._runs.known(job_id) or (None if self._has_counted else await self._read(job_id)):
+                found.update(command.type_id for command in unanswered(held))
+        self._outstanding = found
+        self._has_counted = True
+
+    async def _read(self, job_id: str) -> Held | None:
+        try:
+            return await self._runs.load(job_id)
+        except Unavailable:
+            raise
+        except Exception:
+            # One run that nobody can read must not hide how the equipment is.
+            logger.exception("run cannot be looked at", job=job_id)
+            return None
+
+    def _look(self) -> tuple[EquipmentHealth, ...]:
+        before = {each.name: each.connected for each in self.health}
+        for each in self.watched:
+            name, connected = each.equipment.name, each.equipment.connected
+            if before.get(name) is not connected and (name in before or connected):
+                each.contact.seen(self._runs.clock())
+        return tuple(
+            _health(each, sum(self._outstanding[type_id] for type_id in each.type_ids)) for each in self.watched
+        )
+
+    async def _report(self) -> None:
+        report = EquipmentReport(at=self._runs.clock(), equipment=self.health)
+        if self.watched and is_due(self._written, report):
+            await self._store.commit(health_reports.save(self._store.keys, self._store.consumer, report))
+            self._written = report
+
+
+def is_due(written: EquipmentReport | None, report: EquipmentReport) -> bool:
+    """Tell whether a report is to be written: trouble at once, mere counts now and then, the same in a few hours."""
+    if written is None or _troubles(written.equipment) != _troubles(report.equipment):
+        return True
+    age = report.at - written.at
+    return age >= (_COUNTS_EVERY_MS if written.equipment != report.equipment else _AFRESH_EVERY_MS)
+
+
+def _troubles(equipment: Sequence[EquipmentHealth]) -> list[tuple[object, ...]]:
+    return [(each.name, each.connected, each.failed, each.refused, each.last_error) for each in equipment]
+
+
+def _health(watched: Watched, outstanding: int) -> EquipmentHealth:
+    contact = watched.contact
+    return EquipmentHealth(
+        name=watched.equipment.name,
+        kind=watched.kind,
+        connected=watched.equipment.connected,
+        last_seen=contact.last_seen,
+        outstanding=outstanding,
+        answered=contact.answered,
+        failed=contact.failed,
+        refused=contact.refused,
+        last_error=contact.last_error,
+    )

@@ -1,0 +1,151 @@
+"""How the equipment is, is looked at again and again, and written where other processes find it, sparingly."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edge.app import equipment
+from edge.app.equipment import EquipmentWatch, Watched, is_due
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.model.job_state import Cause
+from edge.station.equipment import EquipmentAnswer
+from edge.store import health_reports, leases
+from edge.store.client import Store, open_store
+from edge.store.health_reports import LIFETIME_MS, Told
+from tests.conftest import WaitUntil
+from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
+from tests.store.servers import own_server
+
+WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True)
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equipment, "LOOK_EVERY_S", 0.01)
+
+
+async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
+    await plant.teach("linear", LINEAR)
+    return plant
+
+
+@asynccontextmanager
+async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[EquipmentWatch]:
+    watch = EquipmentWatch(plant.store, plant.runs)
+    watch.watched.append(Watched(tool, "fake", (TIGHTEN, PHOTO), plant.answers.contact))
+    async with beside(watch.run(), "equipment"):
+        yield watch
+
+
+async def test_commands_that_wait_are_counted_also_those_of_an_earlier_process(
+    store: Store, wait_until: WaitUntil
+) -> None:
+    tool = FakeEquipment("wrench")
+    before = await plant_at(store, tool)
+    await before.order(Cause.STORE_AND_START, order("J1"))
+    await before.drive()
+    now = await plant_at(store, tool)
+    async with watching(now, tool) as watch:
+        await wait_until(lambda: watch.health)
+        assert [each.outstanding for each in watch.health] == [1]
+        await now.answers.answer(EquipmentAnswer(tool.commands[0].command_id, error="jammed"))
+        await wait_until(lambda: watch.health[0].failed)
+        (health,) = watch.health
+    assert (health.outstanding, health.answered, health.last_error, health.last_seen) == (0, 1, "jammed", NOW)
+
+
+async def test_coming_and_going_is_noticed_with_its_instant(store: Store, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    assert isinstance(plant.runs.clock, Clock)
+    tool.reachable = False
+    async with watching(plant, tool) as watch:
+        await wait_until(lambda: watch.health)
+        # Nobody has ever seen what was away from the start.
+        assert (watch.health[0].connected, watch.health[0].last_seen) == (False, None)
+        tool.reachable = True
+        await wait_until(lambda: watch.health[0].connected)
+        assert watch.health[0].last_seen == NOW
+        plant.runs.clock.now += 1000
+        tool.reachable = False
+        await wait_until(lambda: not watch.health[0].connected)
+        assert watch.health[0].last_seen == NOW + 1000
+
+
+async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    await leases.register(store, (SCOPE,), "edge")
+    told: list[int] = []
+
+    async with watching(plant, tool) as watch:
+
+        async def tell() -> None:
+            told.append(len(watch.health))
+
+        watch.watchers.append(tell)
+        await wait_until(lambda: told)
+    found = await health_reports.load_all(store, (SCOPE,))
+    report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
+    assert found == {"edge": Told(report, at_work=False)}
+
+
+async def test_a_run_that_nobody_can_read_hides_nothing(store: Store, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
+    await store.execute("SET", store.keys.sfc_execution("J1"), "no hash")
+    async with watching(plant, tool) as watch:
+        await wait_until(lambda: watch.health)
+        assert watch.health[0].outstanding == 0
+
+
+async def test_a_store_that_is_away_hides_nothing(tmp_path: Path, wait_until: WaitUntil) -> None:
+    tool = FakeEquipment("wrench")
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        plant = await plant_at(store, tool)
+        async with watching(plant, tool) as watch:
+            await wait_until(lambda: watch.health)
+            await server.kill()
+            tool.reachable = False
+            await wait_until(lambda: not watch.health[0].connected)
+
+
+async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
+    plant = await plant_at(store, FakeEquipment())
+    watch = EquipmentWatch(store, plant.runs)
+    looked = asyncio.Event()
+
+    async def note() -> None:
+        looked.set()
+
+    watch.watchers.append(note)
+    async with beside(watch.run(), "equipment"):
+        await asyncio.wait_for(looked.wait(), 5)
+    assert not await store.execute("EXISTS", store.keys.health("edge"))
+
+
+@pytest.mark.parametrize(
+    ("change", "age", "due"),
+    [
+        ({}, 5000, False),
+        ({}, LIFETIME_MS // 4, True),
+        ({"last_seen": 1, "answered": 7, "outstanding": 2}, 5000, False),
+        ({"last_seen": 1, "answered": 7, "outstanding": 2}, 30_000, True),
+        ({"connected": False}, 5000, True),
+        ({"failed": 1, "last_error": "jammed"}, 5000, True),
+        ({"refused": 1}, 5000, True),
+    ],
+)
+def test_trouble_is_written_at_once_and_counts_now_and_then(change: dict[str, object], age: int, *, due: bool) -> None:
+    written = EquipmentReport(at=NOW, equipment=(WRENCH,))
+    report = EquipmentReport(at=NOW + age, equipment=(msgspec.structs.replace(WRENCH, **change),))
+    assert is_due(written, report) is due
+    assert is_due(None, report)
