@@ -27,15 +27,17 @@ def sim() -> None:
 def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...]) -> None:
     """Run a tightening controller.
 
-    It takes commands on PREFIX/NAME/commands and answers each after a delay with torque and angle.
+    It takes commands on PREFIX/NAME/commands and answers each after a delay with torque and angle. It says on
+    PREFIX/NAME/presence whether it is there.
     """
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
     from edge.sim.controller import open_controller
+    from edge.sim.presence import last_will
 
     async def run() -> None:
         async with (
-            open_session(MqttSettings(url=url), f"edge-sim-{name}") as session,
+            open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
         ):
             await _until_stopped(f"controller {name} takes commands on {device.topic}/commands")
@@ -52,15 +54,17 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
 def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> None:
     """Run an inspection camera.
 
-    It offers its results on PREFIX/NAME/events, again and again, for one job after the other.
+    It offers its results on PREFIX/NAME/events, again and again, for one job after the other. It says on
+    PREFIX/NAME/presence whether it is there.
     """
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
     from edge.sim.camera import open_camera
+    from edge.sim.presence import last_will
 
     async def run() -> None:
         async with (
-            open_session(MqttSettings(url=url), f"edge-sim-{name}") as session,
+            open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
         ):
             await _until_stopped(f"camera {name} offers results on {device.topic}/events")

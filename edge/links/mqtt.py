@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import aiomqtt
@@ -27,7 +27,7 @@ from edge.links.mqtt_connection import (
 )
 from edge.model.cloudevent import CloudEvent
 
-__all__ = ["Handler", "Message", "PoisonHandler", "Session", "open_session", "to_event", "to_message"]
+__all__ = ["Handler", "Message", "PoisonHandler", "PublishRefused", "Session", "open_session", "to_event", "to_message"]
 
 Handler = Callable[[Message], Awaitable[None]]
 PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
@@ -53,15 +53,18 @@ async def open_session(
     session_expiry: int = SESSION_EXPIRY_SECONDS,
     unclaimed_after: float = UNCLAIMED_SECONDS,
     on_change: Callable[[bool], None] | None = None,
+    will: Message | None = None,
 ) -> AsyncIterator["Session"]:
     """Open a session; from then on it reconnects by itself.
 
     No other process may use `client_id` at the same time. Times are in seconds. The broker keeps the session, with what
     arrives meanwhile, for `session_expiry`; messages of a kept session that no subscription has claimed by
-    `unclaimed_after` are dropped. `on_change` is told each time the connection comes (True) or goes (False). Raises
-    Unavailable when the broker is not reached within `connect_timeout`, SettingsError when the settings cannot work.
+    `unclaimed_after` are dropped. `on_change` is told each time the connection comes (True) or goes (False). The broker
+    publishes `will` when it loses us; who leaves by the end of the block says so himself. Raises Unavailable when the
+    broker is not reached within `connect_timeout`, SettingsError when the settings cannot work.
     """
-    session = Session(broker_of(settings, client_id, session_expiry), unclaimed_after, on_change)
+    broker = replace(broker_of(settings, client_id, session_expiry), will=will)
+    session = Session(broker, unclaimed_after, on_change)
     async with beside(session.run(), f"mqtt {client_id}"):
         await session.wait_connected(connect_timeout)
         yield session

@@ -66,7 +66,10 @@ class PublishRefused(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds."""
+    """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
+
+    It publishes `will` as soon as it loses us without our word.
+    """
 
     host: str
     port: int
@@ -75,6 +78,7 @@ class Broker:
     username: str = ""
     password: str = ""
     tls: ssl.SSLContext | None = None
+    will: Message | None = None
 
     @property
     def address(self) -> str:
@@ -285,6 +289,7 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
         timeout=ANSWER_SECONDS,
         properties=_connect_properties(broker.session_expiry),
         tls_context=broker.tls,
+        will=_will(broker.will),
         # A command of a few hundred bytes must not wait for the acknowledgement of the one before (Nagle).
         socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
     )
@@ -302,6 +307,10 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
         yield connection
     finally:
         await connection.close()
+
+
+def _will(message: Message | None) -> aiomqtt.Will | None:
+    return None if message is None else aiomqtt.Will(message.topic, message.payload, qos=1, retain=message.retain)
 
 
 def _connect_properties(session_expiry: int) -> Properties:

@@ -12,6 +12,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
+from edge.sim.presence import present
 
 TOPIC_PREFIX = "app/equipment"
 INTERVAL_SECONDS = 0.5
@@ -44,7 +45,7 @@ async def open_camera(
     """
     camera = Camera(session, f"{topic_prefix}/{name}", scope, interval, patience)
     await session.subscribe(f"{camera.topic}/tasks", camera.take)
-    async with beside(camera.run(results), f"camera {name}"):
+    async with present(session, camera.topic), beside(camera.run(results), f"camera {name}"):
         yield camera
 
 

@@ -14,6 +14,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import CloudEvent
+from edge.sim.presence import present
 
 TOPIC_PREFIX = "app/equipment"
 WORK_SECONDS = 0.2
@@ -40,7 +41,8 @@ async def open_controller(
     controller = Controller(session, f"{topic_prefix}/{name}", delay, failing)
     async with beside(controller.run(), f"controller {name}"):
         await session.subscribe(f"{controller.topic}/commands", controller.take)
-        yield controller
+        async with present(session, controller.topic):
+            yield controller
 
 
 class Controller:

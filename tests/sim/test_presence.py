@@ -1,0 +1,68 @@
+"""Simulated equipment says when it comes, when it goes, and has its broker say when it is lost."""
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import DEVNULL
+
+from edge.config import MqttSettings
+from edge.links.mqtt import Message, open_session
+from edge.sim.broker import open_broker
+from edge.sim.presence import last_will, present
+from tests.conftest import WaitUntil
+
+START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
+
+
+class Bystander:
+    """Notes what is said on a topic of presence."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+
+    async def note(self, message: Message) -> None:
+        self.heard.append(message.payload)
+
+
+async def test_who_comes_and_goes_says_so_once(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    bystander = Bystander()
+    async with open_session(mqtt, f"{unique}-bystander") as ears:
+        await ears.subscribe(f"{unique}/presence", bystander.note)
+        async with open_session(mqtt, unique, will=last_will(unique)) as session, present(session, unique):
+            await wait_until(lambda: bystander.heard)
+        await wait_until(lambda: len(bystander.heard) == 2)
+    assert bystander.heard == [b"online", b"offline"]
+    async with open_session(mqtt, f"{unique}-later") as later:
+        left = await later.retained(f"{unique}/presence")
+    assert left is not None
+    assert (left.payload, left.retain) == (b"offline", True)
+
+
+async def test_who_is_connected_anew_is_born_again(unique: str, wait_until: WaitUntil) -> None:
+    bystander = Bystander()
+    async with open_broker() as broker:
+        mqtt = MqttSettings(url=broker.url)
+        async with open_session(mqtt, unique) as session, present(session, unique):
+            await broker.kill()
+            await wait_until(lambda: not session.connected)
+            broker.forget()
+            await broker.start()
+            async with open_session(mqtt, f"{unique}-bystander") as ears:
+                await ears.subscribe(f"{unique}/presence", bystander.note)
+                await wait_until(lambda: bystander.heard, deadline=10)
+    assert set(bystander.heard) == {b"online"}
+
+
+async def test_of_who_is_killed_the_broker_says_it(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    bystander = Bystander()
+    arguments = ("controller", "--url", mqtt.url, "--name", "wrench", "--prefix", unique)
+    async with open_session(mqtt, f"{unique}-bystander") as ears:
+        await ears.subscribe(f"{unique}/wrench/presence", bystander.note)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", START, *arguments, stdout=DEVNULL)
+        try:
+            await wait_until(lambda: bystander.heard, deadline=20)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        await wait_until(lambda: len(bystander.heard) == 2)
+    assert bystander.heard == [b"online", b"offline"]
