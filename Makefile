@@ -72,7 +72,7 @@ format: setup ## Put the code into its form and mend what ruff can mend
 
 lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
-	@$(LOCK) pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
+	@$(LOCK) --extra gpio pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
 	@$(LOCK) --upgrade ansible/requirements.in --output-file ansible/requirements.lock
 
