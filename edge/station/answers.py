@@ -69,6 +69,9 @@ class Answers:
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
                 logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
+                if not _names_its_job(event):
+                    # It tells of a part that is gone: repeated, it must not pass the next one either.
+                    await self._store.commit(self._mark(event, None))
                 return None
             signal = Event(event.type_id, _kept(event.data), id=_identity(event), named=_names_its_job(event))
             match await self._runs.signal(job_id, signal, also=partial(self._mark, event)):
