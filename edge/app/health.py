@@ -23,11 +23,12 @@ _NEARLY_FULL = 0.85
 class Health:
     """What the gateway depends on; `sessions` are those with brokers, by who needs them.
 
-    `certificates` examines those that are ours.
+    `refusals` give the topics that a broker refuses now. `certificates` examines those that are ours.
     """
 
     def __init__(self, store: Store, certificates: Callable[[], Iterable[Finding]] = tuple) -> None:
         self.sessions: dict[str, Session] = {}
+        self.refusals: list[Callable[[], Iterable[str]]] = []
         self._store = store
         self._certificates = certificates
         self._filling_up = False
@@ -58,6 +59,8 @@ class Health:
             yield f"no progress: {', '.join(silent)}"
         if away := [name for name, session in self.sessions.items() if not session.connected]:
             yield f"broker away: {', '.join(away)}"
+        if refused := [topic for refusal in self.refusals for topic in refusal()]:
+            yield f"broker refuses: {', '.join(refused)}"
 
     def _unfit_certificates(self) -> list[str]:
         try:

@@ -179,6 +179,7 @@ async def _open_northbound(
         own = {scope: topics[scope]}
         publisher = Publisher(store, session, _source(settings), own, settings.retention.retained_topics, now_ms)
         runs.watchers.append(publisher.watch)
+        health.refusals.append(publisher.refused)
         await stack.enter_async_context(beside(publisher.run_progress(), f"publish progress of {scope}"))
         publishing = publishes.while_on(publisher.run, f"publisher of {scope}")
         await stack.enter_async_context(beside(publishing, f"publisher of {scope} while it is ours"))

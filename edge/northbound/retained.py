@@ -7,7 +7,7 @@ It may have lost status events too: the index says up to which change they were 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDE
 from edge.model.isa95 import JobOrderAndState, JobResponse
 from edge.model.job_state import has_ended, state_entries
 from edge.model.state_index import StateIndex
+from edge.northbound.outlet import Outlet
 from edge.northbound.state_index import JobStates
 from edge.northbound.topics import Topics
 from edge.station.runs import Clock
@@ -57,8 +58,11 @@ class Lost:
     connection: int
 
 
-Retell = Callable[[Lost], Awaitable[None]]
-"""Tells changes again, in their order. Raises Unavailable when it does not come to their end."""
+Retell = Callable[[Lost], Awaitable[str]]
+"""Tells changes again, in their order, and gives the last that was told: those behind it, the broker refuses.
+
+Raises Unavailable when the broker or the store is gone.
+"""
 
 
 class Retained:
@@ -68,6 +72,7 @@ class Retained:
         self,
         store: Store,
         session: Session,
+        outlet: Outlet,
         source: str,
         topics: Mapping[str, Topics],
         lifetime_s: int,
@@ -77,6 +82,7 @@ class Retained:
         self._lock = asyncio.Lock()
         self._store = store
         self._session = session
+        self._outlet = outlet
         self._source = source
         self._topics = topics
         self._lifetime_s = lifetime_s
@@ -86,6 +92,8 @@ class Retained:
         self._told: dict[str, str] = {}
         self._changed: set[str] = set()
         self._lost: set[str] = set()
+        self._refused: dict[str, str] = {}
+        """Of each scope a job whose topics the broker refused: when it takes them, the others are published too."""
         self._checked = 0
         self._awake = asyncio.Event()
         session.watchers.append(self._watch)
@@ -111,11 +119,13 @@ class Retained:
         """Let go of what is known: another instance may have published since."""
         self._states.clear()
         self._changed.clear()
+        self._told.clear()
+        self._refused.clear()
 
     async def load(self) -> None:
         """Read where all jobs stand. Raises Unavailable when the store is gone."""
-        self._told = await changes.cursors(self._store, self._topics)
-        for scope in self._topics:
+        for scope, position in (await changes.cursors(self._store, self._topics)).items():
+            self._told.setdefault(scope, position)
             if scope not in self._states:
                 await self._load(scope)
 
@@ -129,35 +139,72 @@ class Retained:
 
         The caller is `alone`. Raises Unavailable when the broker is gone.
         """
-        order_topic, result_topic = (
-            each(job_order_id) for each in (self._topics[scope].order, self._topics[scope].result)
-        )
+        for message in self._messages(scope, job_order_id, job, response):
+            if not await self._outlet.send(message):
+                self._refused[scope] = job_order_id
+        noted = changes.hidden if job is None else changes.shown
+        return noted(self._store.keys, scope, job_order_id)
+
+    def _messages(
+        self, scope: str, job_order_id: str, job: Job | None, response: JobResponse | None
+    ) -> Iterator[Message]:
+        topics = self._topics[scope]
         if job is None:
-            await self._session.publish(order_topic, retain=True)
-            await self._session.publish(result_topic, retain=True)
-            return changes.hidden(self._store.keys, scope, job_order_id)
+            yield Message(topics.order(job_order_id), retain=True)
+            yield Message(topics.result(job_order_id), retain=True)
+            return
         state = state_entries(job.status)
         if response and has_ended(job.status):
             told = msgspec.structs.replace(response, job_state=state)
-            await self._retain(result_topic, JOB_RESPONSE_TYPE, scope, told, job.correlation_id)
+            yield self._retaining(topics.result(job_order_id), JOB_RESPONSE_TYPE, scope, told, job.correlation_id)
         entry = JobOrderAndState(job_order=job.order, state=state)
-        await self._retain(order_topic, JOB_ORDER_TYPE, scope, entry, job.correlation_id)
-        return changes.shown(self._store.keys, scope, job_order_id)
+        yield self._retaining(topics.order(job_order_id), JOB_ORDER_TYPE, scope, entry, job.correlation_id)
+
+    def note_told(self, scope: str, position: str) -> None:
+        """Note that the events up to a position are out: the next index says so."""
+        self._told[scope] = position
+
+    async def tell_rest(self, scope: str) -> None:
+        """Tell the changes that were not told because the broker refused their events, if it takes them now."""
+        async with self.alone():
+            await self.check()
+            last = (await changes.cursors(self._store, [scope]))[scope]
+            self._told[scope] = await self._retell(Lost(scope, self._told[scope], last, self._checked))
+        self._changed.add(scope)
+        self._awake.set()
+
+    async def try_refused(self) -> None:
+        """Publish again one job of each scope that has refused ones; when the broker takes it, all the others too."""
+        if not self._outlet.refused and not self._refused:
+            return
+        self._changed.update(scope for scope, each in self._topics.items() if each.state_index in self._outlet.refused)
+        for scope, job_order_id in tuple(self._refused.items()):
+            del self._refused[scope]
+            try:
+                await self._put_again(scope, job_order_id)
+            finally:
+                if scope not in self._refused:
+                    self._lost.add(scope)
+        self._awake.set()
 
     def note(self, change: Change) -> None:
         """Take a change, whose topics are published, into the index."""
         self._states[change.scope].apply(change)
-        self._told[change.scope] = change.position
         self._changed.add(change.scope)
         self._awake.set()
 
     async def run(self) -> None:
         """Publish indexes as they change, and everything a broker has lost, until cancelled."""
+        loop = asyncio.get_running_loop()
+        renew_at = loop.time() + self._lifetime_s / 2
         while True:
             pause = INDEX_EVERY_S
             try:
-                await self._sleep()
+                await self._sleep(renew_at)
                 self._awake.clear()
+                if loop.time() >= renew_at:
+                    self._lost.update(self._topics)
+                    renew_at = loop.time() + self._lifetime_s / 2
                 async with self.alone():
                     await self.check()
                 for scope in tuple(self._lost):
@@ -173,12 +220,10 @@ class Retained:
     def _watch(self, _: bool) -> None:  # noqa: FBT001  the signature of a watcher
         self._awake.set()
 
-    async def _sleep(self) -> None:
-        try:
-            async with asyncio.timeout(self._lifetime_s / 2):
+    async def _sleep(self, until: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
                 await self._awake.wait()
-        except TimeoutError:
-            self._lost.update(self._topics)
 
     async def check(self) -> None:
         """Find out, once on each connection and before anything else is published there, what the broker has lost.
@@ -197,7 +242,9 @@ class Retained:
                 logger.info("retained topics are published again", scope=scope, expected=expected, found=found)
                 self._lost.add(scope)
             # The newest index may be there, and what was told in the moment before the next one not.
-            await self._retell(Lost(scope, position, last, connection))
+            told = self._told[scope] = await self._retell(Lost(scope, position, last, connection))
+            if told != last:
+                self._lost.add(scope)
         self._checked = connection
 
     async def _load(self, scope: str) -> None:
@@ -209,21 +256,21 @@ class Retained:
     async def _renew(self, scope: str) -> None:
         known = await changes.shown_jobs(self._store, scope)
         for job_id in dict.fromkeys((*await jobs.list_ids(self._store, scope), *known)):
-            try:
-                await self._put_again(scope, job_id)
-            except Unavailable:
-                raise
-            except Exception:
-                # One job that nobody can read must not keep the topics of the others from coming back.
-                logger.exception("topics of a job are not published again", scope=scope, job=job_id)
+            await self._put_again(scope, job_id)
         await self._load(scope)
         self._lost.discard(scope)
 
     async def _put_again(self, scope: str, job_id: str) -> None:
         async with self.alone():
-            job = await jobs.load(self._store, job_id)
-            response = await jobs.load_response(self._store, job) if job else None
-            await self._store.commit(await self.put(scope, job_id, job, response))
+            try:
+                job = await jobs.load(self._store, job_id)
+                response = await jobs.load_response(self._store, job) if job else None
+                await self._store.commit(await self.put(scope, job_id, job, response))
+            except Unavailable:
+                raise
+            except Exception:
+                # One job that nobody can read must not keep the topics of the others from coming back.
+                logger.exception("topics of a job are not published again", scope=scope, job=job_id)
 
     async def _publish_index(self, scope: str) -> int:
         """Publish the index of a scope; give its size in bytes."""
@@ -234,12 +281,15 @@ class Retained:
             self._session.demand(self._checked)
             index = self._states[scope].index(seq, self._clock())
             told = {_POSITION: self._told[scope]}
-            return await self._retain(self._topics[scope].state_index, STATE_INDEX_TYPE, scope, index, None, told)
+            topic = self._topics[scope].state_index
+            message = self._retaining(topic, STATE_INDEX_TYPE, scope, index, None, told)
+            await self._outlet.send(message)
+            return len(message.payload)
         except Unavailable:
             self._changed.add(scope)
             raise
 
-    async def _retain(
+    def _retaining(
         self,
         topic: str,
         event_type: str,
@@ -247,7 +297,7 @@ class Retained:
         data: object,
         correlation_id: str | None,
         extensions: Mapping[str, str] = MappingProxyType({}),
-    ) -> int:
+    ) -> Message:
         event = CloudEvent(
             id=new_id(),
             source=self._source,
@@ -258,13 +308,7 @@ class Retained:
             extensions=dict(extensions),
             data=data,
         )
-        message = to_message(event, topic, retain=True)
-        try:
-            await self._session.send(message)
-        except Refused as refusal:
-            # The broker never takes it: the others must not wait for it.
-            logger.error("not retained", topic=topic, reason=refusal.message)  # noqa: TRY400  it says all there is
-        return len(message.payload)
+        return to_message(event, topic, retain=True)
 
 
 def _read(message: Message) -> tuple[int, str]:

@@ -81,6 +81,11 @@ class LocalBroker:
         if self._process:
             self._process.send_signal(signal.SIGCONT)
 
+    def reload(self) -> None:
+        """Have it read its access rules again."""
+        if self._process:
+            self._process.send_signal(signal.SIGHUP)
+
     async def save(self) -> None:
         """Have it store what it has now; return when that is on the disk."""
         if self._process is None:

@@ -42,6 +42,12 @@ async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, uniq
         assert (await looking.look()).startswith("broker away: wrench; ")
 
 
+async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:
+    looking = Health(store)
+    looking.refusals += [list, lambda: ["app/jobs/station-1/events"]]
+    assert (await looking.look()).startswith("broker refuses: app/jobs/station-1/events; ")
+
+
 async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.01)
     store.heartbeat.expect(["timers"])

@@ -1,0 +1,80 @@
+"""A topic that the broker's access rules refuse keeps no other from being told, and is told once they allow it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.config import MqttSettings
+from edge.sim.broker import open_broker
+from edge.store.client import Store
+from tests.conftest import WaitUntil
+from tests.northbound.test_publisher import Bench, opened_bench
+
+
+@asynccontextmanager
+async def forbidding(
+    store: Store, directory: Path, unique: str, *topics: str
+) -> AsyncIterator[tuple[Bench, Callable[[], None]]]:
+    """Open a bench at a broker that refuses some topics, and give what ends that."""
+    rules = directory / "acl"
+    rules.write_text("".join(("topic readwrite #\n", *(f"topic deny {topic}\n" for topic in topics))))
+    rules.chmod(0o600)
+    async with open_broker(f"acl_file {rules}") as broker:
+
+        def allow() -> None:
+            rules.write_text("topic readwrite #\n")
+            broker.reload()
+
+        async with opened_bench(store, MqttSettings(url=broker.url), unique) as bench:
+            yield bench, allow
+
+
+async def test_events_that_are_refused_hold_up_nothing_and_come_later_in_their_order(
+    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
+) -> None:
+    async with forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow):
+        with capture_logs() as logs:
+            async with bench.publishing() as publisher:
+                await bench.store_and_abort("J1")
+                await bench.store_and_abort("J2")
+                await wait_until(lambda: bench.topics.result("J2") in bench.heard.retained)
+                await wait_until(lambda: publisher.refused() == [bench.topics.events])
+                allow()
+                await wait_until(lambda: bench.heard.states("J2"))
+                await wait_until(lambda: not publisher.refused())
+                await bench.store_and_abort("J3")
+                await wait_until(lambda: bench.heard.states("J3"))
+    told = [event.data["JobOrder"]["JobOrderID"] for event in bench.heard.events]
+    assert told == ["J1", "J2", "J3"]
+    assert [each["topic"] for each in logs if each["event"] == "refused topic"] == [bench.topics.events]
+
+
+async def test_events_that_are_refused_are_not_forgotten_by_a_restart(
+    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
+) -> None:
+    async with forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow):
+        bench.retry_refused_s = 3600
+        async with bench.publishing():
+            await bench.store_and_abort("J1")
+            await wait_until(lambda: "Aborted" in str(bench.heard.retained.get(bench.topics.state_index)))
+        allow()
+        async with bench.publishing():
+            await wait_until(lambda: bench.heard.states("J1"))
+
+
+@pytest.mark.parametrize("kind", ["order/#", "result/#", "state-index"])
+async def test_retained_topics_that_are_refused_hold_up_nothing_and_come_later(
+    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, kind: str
+) -> None:
+    async with forbidding(store, tmp_path, unique, f"{unique}/+/{kind}") as (bench, allow), bench.publishing():
+        every = {each(job) for each in (bench.topics.order, bench.topics.result) for job in ("J1", "J2")}
+        every.add(bench.topics.state_index)
+        await bench.store_and_abort("J1")
+        await bench.store_and_abort("J2")
+        await wait_until(lambda: bench.heard.states("J2"))
+        await wait_until(lambda: {each for each in every if kind.rstrip("#") not in each} == set(bench.heard.retained))
+        allow()
+        await wait_until(lambda: every == set(bench.heard.retained))
