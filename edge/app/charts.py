@@ -1,7 +1,12 @@
-"""Shows running charts to OPC UA clients: those that run at the start, and each as it moves on."""
+"""Shows running charts to OPC UA clients, each as it moves on, whichever instance moves it.
+
+What we decide ourselves is shown as we decide it. For what others decide we ask the store once a second for the
+revisions of all runs, which takes two round trips, and read the runs that have another one than we show.
+"""
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -12,7 +17,7 @@ from edge.sfc.run import ActionState, Association, next_deadline
 from edge.sfc.why import why
 from edge.station.decision import Held
 from edge.station.runs import Progress, Runs
-from edge.store.runs import active_jobs
+from edge.store.runs import revisions
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 
 if TYPE_CHECKING:
@@ -21,46 +26,88 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-_RETRY_S = 1.0
+_ROUND_S = 1.0
+_PAUSE_S = 0.02  # a thousand runs that others move cost us fifty readings a second, and are late
 _NEVER_STARTED = Association(state=ActionState.PENDING)
 
 
-async def show_charts(store: "Store", runs: Runs, server: "UaServer", scopes: Collection[str]) -> None:
-    """Follow every run of the scopes; then show those that run already, waiting for a store that is gone."""
-
-    def show(held: Held) -> None:
-        job = held.job
-        if job.scope not in scopes:
-            return
-        if has_ended(job.status):
-            server.hide_run(job.scope, job.job_id)
-        else:
-            server.show_run(job.scope, job.job_id, lambda: picture(held, runs.clock()))
-
-    def watch(progress: Progress) -> None:
-        show(progress.held)
-
-    runs.watchers.append(watch)
+async def show_charts(
+    store: "Store", runs: Runs, server: "UaServer", scopes: Collection[str], round_s: float = _ROUND_S
+) -> None:
+    """Show every run of the scopes until cancelled: as it moves here, and soon after another instance has moved it."""
+    charts = RunCharts(store, runs, server, scopes)
+    runs.watchers.append(charts.watch)
+    pause_s = 0.0  # those that run at the start are shown at once
     while True:
         try:
-            for job_id in await active_jobs(store):
-                if held := await _readable(runs, job_id):
-                    show(held)
-            return
+            await charts.catch_up(pause_s)
+            pause_s = _PAUSE_S
         except Unavailable as error:
             logger.warning("OPC UA charts wait for the store", reason=error.message)
-            await asyncio.sleep(_RETRY_S)
+        await asyncio.sleep(round_s)
 
 
-async def _readable(runs: Runs, job_id: str) -> Held | None:
-    try:
-        return await runs.held(job_id)
-    except Unavailable:
-        raise
-    except Exception:
-        # One run that nobody can read must not keep the charts of the others from being shown.
-        logger.exception("run cannot be shown", job=job_id)
-        return None
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A run as it was last read; of one that cannot be read there is no scope."""
+
+    revision: int
+    scope: str | None = None
+
+
+class RunCharts:
+    """What is shown of each run, and at which revision that was."""
+
+    def __init__(self, store: "Store", runs: Runs, server: "UaServer", scopes: Collection[str]) -> None:
+        self._store = store
+        self._runs = runs
+        self._server = server
+        self._scopes = scopes
+        self._known: dict[str, _Known] = {}
+
+    def watch(self, progress: Progress) -> None:
+        """Show what a decision of our own made of a run."""
+        self._show(progress.held)
+
+    async def catch_up(self, pause_s: float) -> None:
+        """Show what others have started, moved on or ended; rest after each run that had to be read."""
+        before = set(self._known)  # what starts here from now on may not be among those read below
+        there = await revisions(self._store)
+        for job_id in before - there.keys():
+            if scope := self._known.pop(job_id).scope:
+                self._server.hide_run(scope, job_id)
+        for job_id, revision in there.items():
+            known = self._known.get(job_id)
+            if known and (known.revision == revision or self._is_elsewhere(known)):
+                continue
+            self._known[job_id] = _Known(revision, known.scope if known else None)
+            if held := await self._readable(job_id):
+                self._show(held)
+            await asyncio.sleep(pause_s)
+
+    async def _readable(self, job_id: str) -> Held | None:
+        try:
+            return await self._runs.load(job_id)
+        except Unavailable:
+            del self._known[job_id]  # read it when the store is there again
+            raise
+        except Exception:
+            # One run that nobody can read must not keep the charts of the others from being shown.
+            logger.exception("run cannot be shown", job=job_id)
+            return None
+
+    def _show(self, held: Held) -> None:
+        job = held.job
+        known = self._known[job.job_id] = _Known(held.stored.revision, job.scope)
+        if self._is_elsewhere(known):
+            return
+        if has_ended(job.status):
+            self._server.hide_run(job.scope, job.job_id)
+        else:
+            self._server.show_run(job.scope, job.job_id, lambda: picture(held, self._runs.clock()))
+
+    def _is_elsewhere(self, known: _Known) -> bool:
+        return known.scope is not None and known.scope not in self._scopes
 
 
 def picture(held: Held, now: int) -> ChartPicture:

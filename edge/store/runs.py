@@ -199,6 +199,13 @@ async def active_jobs(store: Store) -> list[str]:
     return sorted(jobs)
 
 
+async def revisions(store: Store) -> dict[str, int]:
+    """Give the revision of the run of each active job: another one means that somebody has moved it."""
+    job_ids = await active_jobs(store)
+    replies = await store.read([("HGET", store.keys.sfc_execution(job_id), "rev") for job_id in job_ids])
+    return {job_id: int(reply) for job_id, reply in zip(job_ids, replies, strict=True) if reply is not None}
+
+
 async def longest_waiting(store: Store, scope: str, type_id: str, besides: Collection[str] = ()) -> str | None:
     """Give the job that has waited longest for an event of a type, besides some; None when no other waits."""
     jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, len(besides))

@@ -6,10 +6,14 @@ from typing import cast
 
 import pytest
 
-from edge.app.charts import picture, show_charts
+from edge.app.charts import RunCharts, picture, show_charts
 from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
+from edge.station.decision import Held
+from edge.station.runs import Runs
+from edge.store.client import Store, open_store
+from edge.store.runs import revisions
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
@@ -30,7 +34,7 @@ class Screen:
 
 
 def showing(plant: Plant, screen: Screen) -> AbstractAsyncContextManager[None]:
-    return beside(show_charts(plant.store, plant.runs, cast("UaServer", screen), (SCOPE,)), "charts")
+    return beside(show_charts(plant.store, plant.runs, cast("UaServer", screen), (SCOPE,), round_s=0.02), "charts")
 
 
 @pytest.fixture
@@ -88,6 +92,61 @@ async def test_runs_that_another_process_left_are_shown_at_the_start(
         async with second.at_work():
             await second.ask(Cause.ABORT, "J1")
             await wait_until(lambda: screen.shown == {})
+
+
+async def test_a_run_that_another_instance_moves_is_shown_as_it_stands_there(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    screen = Screen()
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+        instance(redis, {}, clock, consumer="edge") as plant,
+        showing(plant, screen),
+        other.at_work(),
+    ):
+        await other.teach("linear", LINEAR)
+        await other.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: (SCOPE, "J1") in screen.shown)
+        await wait_until(lambda: tool.told() == ["a"])
+        await other.answer(tool.commands[0])
+        await wait_until(lambda: screen.shown[SCOPE, "J1"]().steps["two"].active)
+        await other.answer(tool.commands[1])
+        await wait_until(lambda: screen.shown == {})
+
+
+class Noting(Runs):
+    """Notes which runs were read."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        super().__init__(store, clock, keep_ended_ms=60_000)
+        self.read: list[str] = []
+
+    async def load(self, job_id: str) -> Held | None:
+        self.read.append(job_id)
+        return await super().load(job_id)
+
+
+@pytest.mark.parametrize(("scope", "readings"), [(SCOPE, ["J1", "J1"]), ("station-9", ["J1"])])
+async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_shown(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil, scope: str, readings: list[str]
+) -> None:
+    screen = Screen()
+    async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
+        await other.teach("linear", LINEAR)
+        await other.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: tool.told() == ["a"])
+        async with open_store(redis, "edge-2") as store:
+            runs = Noting(store, clock)
+            charts = RunCharts(store, runs, cast("UaServer", screen), (scope,))
+            await charts.catch_up(0)
+            before = await revisions(store)
+            await other.answer(tool.commands[0])
+            await wait_until(lambda: tool.told() == ["a", "b"])
+            assert await revisions(store) != before
+            for _ in range(3):
+                await charts.catch_up(0)
+            assert runs.read == readings
+    assert set(screen.shown) == {(SCOPE, "J1")} & {(scope, "J1")}
 
 
 async def test_a_failed_run_says_why_in_its_last_picture(

@@ -181,6 +181,20 @@ async def test_an_outbox_is_taken_over_once(store: Store) -> None:
     assert await runs.load_outbox(store, "J1", store.consumer) == (FIRST,)
 
 
+async def test_each_move_of_a_run_shows_in_its_revision_until_it_is_active_no_more(store: Store) -> None:
+    chart = net()
+    before = {name: started(chart, name) for name in ("J1", "J2")}
+    for run in before.values():
+        await store.commit(runs.create(store.keys, run, "edge"))
+    assert await runs.revisions(store) == {"J1": NOW, "J2": NOW}
+    after_it = moved(before["J1"], before["J1"].run)
+    await store.commit(runs.update(store.keys, before["J1"], after_it, "edge"))
+    await store.commit(runs.finish(store.keys, "J2"))
+    assert await runs.revisions(store) == {"J1": NOW + 1}
+    await store.execute("DEL", store.keys.sfc_execution("J1"))
+    assert await runs.revisions(store) == {}
+
+
 async def test_a_run_that_is_renewed_makes_every_copy_of_it_old(store: Store) -> None:
     stored = started(net())
     await store.commit(runs.create(store.keys, stored, store.consumer))
