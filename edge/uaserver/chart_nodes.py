@@ -20,12 +20,9 @@ from edge.uaserver.chart_types import (
     CHART_TYPE,
     STEP,
     STEP_TYPE,
-    Shown,
-    type_name,
-    type_node,
-    variable_attributes,
 )
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import Shown, type_name, type_node, variable_attributes
 from edge.uaserver.picture import ChartPicture
 
 Draw = Callable[[], ChartPicture]

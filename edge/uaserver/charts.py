@@ -19,9 +19,10 @@ from asyncua.server.internal_server import InternalServer
 
 from edge.sfc.command_id import quote
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node, reference_to
-from edge.uaserver.chart_types import CHART_TYPE, type_name
+from edge.uaserver.chart_types import CHART_TYPE
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import type_name
 from edge.uaserver.picture import ChartPicture, Look
 
 logger = structlog.get_logger(__name__)

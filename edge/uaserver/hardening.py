@@ -76,9 +76,14 @@ class ServerCore(InternalServer):
     def create_session(self, name: Any, user: User | None = None, external: bool = False) -> Session:  # noqa: FBT001, FBT002 - asyncua's signature
         """Make a session of a client. Raises BadTooManySessions."""
         del user, external
-        if len(self._external_sessions) >= limits.SESSIONS:
+        if self.sessions >= limits.SESSIONS:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
         return Session(self, name)
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions clients have."""
+        return len(self._external_sessions)
 
     def session_of(self, session_id: ua.NodeId) -> Session | None:
         """Give the session of this id."""

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 UA_URI = "http://opcfoundation.org/UA/"
 TYPES_URI = "urn:microdcs-edge:types"
-TYPES_VERSION = "1.0.0"
+TYPES_VERSION = "1.1.0"
 TYPES_PUBLISHED = datetime(2026, 11, 20, tzinfo=UTC)
 """Both change when a type does."""
 

@@ -1,8 +1,10 @@
-"""A running chart as it stands at an instant, in plain values; instants and times are milliseconds."""
+"""What clients are shown, as it stands at an instant, in plain values; instants and times are milliseconds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from edge.model.equipment_health import EquipmentHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,17 @@ class ChartPicture:
     waiting: tuple[str, ...] = ()
     error: str = ""
     deadline: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPicture:
+    """How the gateway is: one line for people, the memory of its store in bytes (0 is no limit), its equipment."""
+
+    status: str
+    memory_used: int
+    memory_limit: int
+    is_nearly_full: bool
+    equipment: Mapping[str, EquipmentHealth]
 
 
 Look: TypeAlias = Callable[[], ChartPicture]

@@ -26,6 +26,7 @@ from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
 from edge.uaserver.connection import Server
 from edge.uaserver.events import JobEvents
+from edge.uaserver.gateway_view import GatewayView
 from edge.uaserver.hardening import ServerCore
 from edge.uaserver.lists import LiveList, tell_subscribers
 from edge.uaserver.methods import Methods, Services, Target
@@ -38,7 +39,7 @@ from edge.uaserver.namespaces import (
     charts_uri,
     machines_uri,
 )
-from edge.uaserver.picture import Look
+from edge.uaserver.picture import GatewayPicture, Look
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -69,10 +70,19 @@ class _Machine:
 class UaServer:
     """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S."""
 
-    def __init__(self, endpoint: str, machines: Mapping[str, _Machine], charts: Charts) -> None:
+    def __init__(
+        self, endpoint: str, core: ServerCore, machines: Mapping[str, _Machine], charts: Charts, gateway: GatewayView
+    ) -> None:
         self.endpoint = endpoint
+        self._core = core
+        self._gateway = gateway
         self._machines = machines
         self._charts = charts
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions clients have."""
+        return self._core.sessions
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
         """Show a job as it stands now. Without a response it has none to show (OPC 10031-4, 6.2.7.1)."""
@@ -102,6 +112,10 @@ class UaServer:
         """Take the chart of a job away: it runs no more."""
         self._charts.hide(scope, job_order_id)
 
+    async def show_gateway(self, picture: GatewayPicture) -> None:
+        """Show how the gateway is now."""
+        await self._gateway.show(picture)
+
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show what the machine has recipes for."""
         self._machines[scope].work_masters.replace({master.id: master for master in work_masters})
@@ -115,9 +129,11 @@ async def open_server(
     services: Services,
     tasks: asyncio.TaskGroup,
     activation_s: float = limits.ACTIVATION_S,
+    equipment: Sequence[str] = (),
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the block is left; the server's own tasks run in `tasks`.
 
+    Of the `equipment` of these names it shows how it is.
     A session that its client has not activated `activation_s` seconds after it was made ends.
 
     Raises SettingsError when the node sets are not there, the endpoint cannot be or our certificate not be kept,
@@ -138,6 +154,7 @@ async def open_server(
         await _introduce(server, settings, gateway)
         nodes = await _add_machines(server, settings, gateway, machines)
         charts = _add_charts(server, nodes)
+        gateway_view = GatewayView(iserver, equipment)
         targets = _targets(nodes)
         iserver.method_service = Methods(
             iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services
@@ -156,7 +173,7 @@ async def open_server(
             tasks.create_task(charts.tell_subscribers(), name="opcua chart notifications"),
         )
         try:
-            yield UaServer(endpoint, shown, charts)
+            yield UaServer(endpoint, iserver, shown, charts, gateway_view)
         finally:
             for task in running:
                 task.cancel()

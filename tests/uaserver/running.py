@@ -75,6 +75,7 @@ async def served(
     station: Station | None = None,
     role: Role | None = None,
     activation_s: float = limits.ACTIVATION_S,
+    equipment: Sequence[str] = (),
 ) -> AsyncIterator[UaServer]:
     """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones.
 
@@ -90,7 +91,7 @@ async def served(
         services = Services(behind, behind)
         async with (
             asyncio.TaskGroup() as tasks,
-            open_server(settings, "edge", machines, services, tasks, activation_s) as server,
+            open_server(settings, "edge", machines, services, tasks, activation_s, equipment) as server,
         ):
             opened.set_result(server)
             await enough.wait()

@@ -4,7 +4,7 @@ from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
-from edge.uaserver.chart_types import type_name
+from edge.uaserver.own_types import type_name
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 
 

@@ -3,8 +3,9 @@
 import pytest
 from asyncua import Client, Node, ua
 
-from edge.uaserver.chart_types import ACTION, CHART, CHART_METHODS, STEP, Shown
+from edge.uaserver.chart_types import ACTION, CHART, CHART_METHODS, STEP
 from edge.uaserver.namespaces import TYPES_URI
+from edge.uaserver.own_types import Shown
 from tests.uaserver.running import Space
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

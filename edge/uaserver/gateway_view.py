@@ -1,0 +1,145 @@
+"""Shows how the gateway is, with its store and its equipment.
+
+    Objects / Gateway / Status, StoreMemoryUsed, StoreMemoryLimit, StoreNearlyFull
+                      / Equipment / <name> / Kind, Connected, LastSeen, CommandsOutstanding, CommandsAnswered,
+                                             CommandsFailed, MessagesRefused, LastError
+
+The nodes are there from the start, in the namespace of the server itself; their NodeIds are paths of browse names.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from asyncua import ua
+from asyncua.server.internal_server import InternalServer
+
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import (
+    HAS_COMPONENT,
+    MANDATORY,
+    PLACEHOLDER,
+    Shown,
+    T,
+    add_modelling_rules,
+    add_nodes,
+    base,
+    instant,
+    object_item,
+    object_type,
+    text,
+    type_node,
+    variable_item,
+)
+from edge.uaserver.picture import GatewayPicture
+
+GATEWAY_TYPE = type_node("GatewayType")
+EQUIPMENT_TYPE = type_node("EquipmentType")
+
+_OBJECTS = ua.NodeId(ua.ObjectIds.ObjectsFolder)
+_ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
+_FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
+_NOTHING_YET = ua.StatusCode(ua.StatusCodes.BadWaitingForInitialData)
+
+
+def _flag(value: bool | None) -> ua.Variant:  # noqa: FBT001 - the value itself
+    return ua.Variant() if value is None else ua.Variant(value, T.Boolean)
+
+
+def _count(value: int) -> ua.Variant:
+    return ua.Variant(value, T.UInt32)
+
+
+def _bytes(value: int) -> ua.Variant:
+    return ua.Variant(value, T.UInt64)
+
+
+GATEWAY = (
+    Shown("Status", base(T.String), "How it is: what does not work first.", lambda p: text(p.status)),
+    Shown("StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used)),
+    Shown("StoreMemoryLimit", base(T.UInt64), "Bytes it may take; 0: no limit.", lambda p: _bytes(p.memory_limit)),
+    Shown("StoreNearlyFull", base(T.Boolean), "Whether 85 % of them are taken.", lambda p: _flag(p.is_nearly_full)),
+)
+EQUIPMENT = (
+    Shown("Kind", base(T.String), "How it is spoken to.", lambda p: text(p.kind)),
+    Shown("Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)),
+    Shown("LastSeen", base(T.DateTime), "When it last said something, came or went.", lambda p: instant(p.last_seen)),
+    Shown("CommandsOutstanding", base(T.UInt32), "Commands that wait for an answer.", lambda p: _count(p.outstanding)),
+    Shown("CommandsAnswered", base(T.UInt32), "Answers since the start.", lambda p: _count(p.answered)),
+    Shown("CommandsFailed", base(T.UInt32), "Those that said it could not.", lambda p: _count(p.failed)),
+    Shown("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
+    Shown("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
+)
+
+
+class GatewayView:
+    """The object Gateway; a value is written when it is another, and who has subscribed is told then."""
+
+    def __init__(self, iserver: InternalServer, equipment: Sequence[str]) -> None:
+        add_nodes(iserver, _types())
+        add_modelling_rules(iserver, _rules())
+        add_nodes(iserver, _instances(equipment))
+        self._aspace = iserver.aspace
+        for asked in _instances(equipment):
+            if asked.NodeClass is ua.NodeClass.Variable:
+                held = self._aspace[asked.RequestedNewNodeId].attributes[ua.AttributeIds.Value]
+                held.value = ua.DataValue(ua.Variant(), StatusCode=_NOTHING_YET)
+        self._shown: dict[ua.NodeId, ua.Variant] = {}
+
+    async def show(self, picture: GatewayPicture) -> None:
+        """Show how the gateway is now."""
+        now = datetime.now(UTC)
+        for node_id, value in _values(picture):
+            if self._shown.get(node_id) != value:
+                status = _NOTHING_YET if value.Value is None else ua.StatusCode()
+                told = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)
+                await self._aspace.write_attribute_value(node_id, ua.AttributeIds.Value, told)
+                self._shown[node_id] = value
+
+
+def _types() -> Iterator[ua.AddNodesItem]:
+    yield from object_type(EQUIPMENT_TYPE, EQUIPMENT)
+    yield from object_type(GATEWAY_TYPE, GATEWAY)
+    folder = type_node("GatewayType", "Equipment")
+    yield object_item(folder, GATEWAY_TYPE, HAS_COMPONENT, _FOLDER_TYPE)
+    yield object_item(type_node("GatewayType", "Equipment", "<Name>"), folder, HAS_COMPONENT, EQUIPMENT_TYPE)
+
+
+def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
+    for type_id, members in ((EQUIPMENT_TYPE, EQUIPMENT), (GATEWAY_TYPE, GATEWAY)):
+        yield from ((type_node(type_id.Identifier, shown.name), MANDATORY) for shown in members)
+    yield type_node("GatewayType", "Equipment"), MANDATORY
+    yield type_node("GatewayType", "Equipment", "<Name>"), PLACEHOLDER
+
+
+def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
+    gateway, folder = _node("Gateway"), _node("Gateway", "Equipment")
+    yield object_item(gateway, _OBJECTS, _ORGANIZES, GATEWAY_TYPE)
+    yield from _variables(gateway, GATEWAY)
+    yield object_item(folder, gateway, HAS_COMPONENT, _FOLDER_TYPE)
+    for name in equipment:
+        place = _node("Gateway", "Equipment", name)
+        found = object_item(place, folder, HAS_COMPONENT, EQUIPMENT_TYPE)
+        found.BrowseName = ua.QualifiedName(name, Namespace.APPLICATION)
+        yield found
+        yield from _variables(place, EQUIPMENT)
+
+
+def _variables(owner: ua.NodeId, members: Sequence[Shown]) -> Iterator[ua.AddNodesItem]:
+    for shown in members:
+        asked = variable_item(_node(owner.Identifier, shown.name), owner, shown)
+        asked.NodeAttributes.Value = ua.Variant()
+        yield asked
+
+
+def _values(picture: GatewayPicture) -> Iterator[tuple[ua.NodeId, ua.Variant]]:
+    shown: Mapping[tuple[str, ...], tuple[Sequence[Shown], Any]] = {
+        (): (GATEWAY, picture),
+        **{("Equipment", name): (EQUIPMENT, health) for name, health in picture.equipment.items()},
+    }
+    for path, (members, part) in shown.items():
+        yield from ((_node("Gateway", *path, each.name), each.value(part)) for each in members)
+
+
+def _node(*path: str) -> ua.NodeId:
+    return ua.NodeId("/".join(path), Namespace.APPLICATION)

@@ -1,0 +1,125 @@
+"""How types of our own are made: what their objects show, as tables, and the type nodes made of these."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from asyncua import ua
+from asyncua.server.internal_server import InternalServer
+
+from edge.uaserver.namespaces import Namespace
+
+T = ua.VariantType
+
+HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
+DURATION = ua.NodeId(ua.ObjectIds.Duration)
+MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
+PLACEHOLDER = ua.NodeId(ua.ObjectIds.ModellingRule_OptionalPlaceholder)
+
+_HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
+_HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
+_BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)  # the null of DateTime (OPC 10000-6, 5.2.2.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A variable: its data type, what it means, and how its value is got from the picture of its owner."""
+
+    name: str
+    data_type: ua.NodeId
+    description: str
+    value: Callable[[Any], ua.Variant]
+    is_array: bool = False
+
+
+def type_node(*path: str) -> ua.NodeId:
+    """Name a node of our types."""
+    return ua.NodeId("/".join(path), Namespace.TYPES)
+
+
+def type_name(name: str) -> ua.QualifiedName:
+    """Name a member of our types, and of what is made by them."""
+    return ua.QualifiedName(name, Namespace.TYPES)
+
+
+def base(kind: ua.VariantType) -> ua.NodeId:
+    """Name a built-in data type."""
+    return ua.NodeId(kind.value)
+
+
+def instant(milliseconds: int | None) -> ua.Variant:
+    """Give an instant, in milliseconds since the epoch; the null of DateTime for none."""
+    return ua.Variant(
+        _NO_INSTANT if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds), T.DateTime
+    )
+
+
+def text(text: str) -> ua.Variant:
+    """Give a text."""
+    return ua.Variant(text, T.String)
+
+
+def variable_attributes(shown: Shown) -> ua.VariableAttributes:
+    """Give the attributes that a variable has in every object of its type."""
+    attributes = ua.VariableAttributes()
+    attributes.DisplayName = ua.LocalizedText(shown.name)
+    attributes.Description = ua.LocalizedText(shown.description, "en")
+    attributes.DataType = shown.data_type
+    attributes.ValueRank = ua.ValueRank.OneDimension if shown.is_array else ua.ValueRank.Scalar
+    attributes.ArrayDimensions = [0] if shown.is_array else None
+    attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
+    return attributes
+
+
+def object_type(type_id: ua.NodeId, members: Iterable[Shown]) -> Iterator[ua.AddNodesItem]:
+    """Declare a type with its variables."""
+    yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, ua.ObjectTypeAttributes())
+    for shown in members:
+        yield variable_item(type_node(type_id.Identifier, shown.name), type_id, shown)
+
+
+def item(
+    node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, node_class: ua.NodeClass, attributes: Any
+) -> ua.AddNodesItem:
+    """Ask for a node whose name is the last part of its NodeId."""
+    name = node_id.Identifier.rpartition("/")[2]
+    attributes.DisplayName = ua.LocalizedText(name)
+    return ua.AddNodesItem(
+        RequestedNewNodeId=node_id,
+        BrowseName=type_name(name),
+        NodeClass=node_class,
+        ParentNodeId=parent,
+        ReferenceTypeId=reference,
+        NodeAttributes=attributes,
+    )
+
+
+def object_item(node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, type_id: ua.NodeId) -> ua.AddNodesItem:
+    """Ask for an object."""
+    asked = item(node_id, parent, reference, ua.NodeClass.Object, ua.ObjectAttributes())
+    asked.TypeDefinition = type_id
+    return asked
+
+
+def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: Shown) -> ua.AddNodesItem:
+    """Ask for a variable."""
+    asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, variable_attributes(shown))
+    asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
+    return asked
+
+
+def add_nodes(iserver: InternalServer, items: Iterable[ua.AddNodesItem]) -> None:
+    """Add nodes, parents before what is below them."""
+    for each in items:
+        (result,) = iserver.node_mgt_service.add_nodes([each])
+        result.StatusCode.check()
+
+
+def add_modelling_rules(iserver: InternalServer, rules: Iterable[tuple[ua.NodeId, ua.NodeId]]) -> None:
+    """Say of each of these members whether objects of the type have it (OPC 10000-3, 6.4.4.4)."""
+    asked = [ua.AddReferencesItem(node, _HAS_MODELLING_RULE, IsForward=True, TargetNodeId=rule) for node, rule in rules]
+    for status in iserver.node_mgt_service.add_references(asked):
+        status.check()

@@ -1,0 +1,134 @@
+"""How the gateway and its equipment are, as a client sees it that browses, reads and subscribes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+from asyncua import Client, Node, ua
+
+from edge.model.equipment_health import EquipmentHealth
+from edge.uaserver.gateway_view import EQUIPMENT, GATEWAY
+from edge.uaserver.namespaces import TYPES_URI, application_uri
+from edge.uaserver.picture import GatewayPicture
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import Space, served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WRENCH = EquipmentHealth(
+    name="wrench",
+    kind="mqtt",
+    connected=False,
+    last_seen=1_767_322_800_000,
+    outstanding=2,
+    answered=7,
+    failed=1,
+    last_error="the spindle is jammed",
+)
+PICTURE = GatewayPicture(
+    status="equipment away: wrench; 1 job at work",
+    memory_used=850,
+    memory_limit=1000,
+    is_nearly_full=True,
+    equipment={"wrench": WRENCH, "eye/1": EquipmentHealth(name="eye/1", kind="vision")},
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[UaServer]:
+    async with served(equipment=("wrench", "eye/1")) as running:
+        yield running
+
+
+async def member(space: Space, *names: str) -> Node:
+    """Find a node below the gateway; what equipment is called is named in the server's own namespace."""
+    path = [space.name("Gateway", TYPES_URI)]
+    for at, name in enumerate(names):
+        path.append(space.name(name, application_uri("edge") if at == 1 and names[0] == "Equipment" else TYPES_URI))
+    return await space.client.nodes.objects.get_child(path)
+
+
+async def values(node: Node, names: list[str]) -> dict[str, Any]:
+    children = {(await child.read_browse_name()).Name: child for child in await node.get_children()}
+    return {name: await children[name].read_value() for name in names}
+
+
+async def test_before_the_first_look_nothing_is_claimed(space: Space) -> None:
+    for path in (("Status",), ("Equipment", "wrench", "Connected")):
+        found = await (await member(space, *path)).read_data_value(raise_on_bad_status=False)
+        assert found.StatusCode.value == ua.StatusCodes.BadWaitingForInitialData
+
+
+async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space: Space) -> None:
+    await server.show_gateway(PICTURE)
+    assert await values(await member(space), [shown.name for shown in GATEWAY]) == {
+        "Status": "equipment away: wrench; 1 job at work",
+        "StoreMemoryUsed": 850,
+        "StoreMemoryLimit": 1000,
+        "StoreNearlyFull": True,
+    }
+    assert await values(await member(space, "Equipment", "wrench"), [shown.name for shown in EQUIPMENT]) == {
+        "Kind": "mqtt",
+        "Connected": False,
+        "LastSeen": datetime(2026, 1, 2, 3, 0, tzinfo=UTC),
+        "CommandsOutstanding": 2,
+        "CommandsAnswered": 7,
+        "CommandsFailed": 1,
+        "MessagesRefused": 0,
+        "LastError": "the spindle is jammed",
+    }
+    eye = await member(space, "Equipment", "eye/1")
+    assert eye.nodeid == ua.NodeId("Gateway/Equipment/eye/1", 1)
+    silent = await (await eye.get_child([space.name("Connected", TYPES_URI)])).read_data_value(
+        raise_on_bad_status=False
+    )
+    assert silent.StatusCode.value == ua.StatusCodes.BadWaitingForInitialData
+
+
+async def test_every_value_has_the_type_that_is_declared(server: UaServer, space: Space, client: Client) -> None:
+    await server.show_gateway(PICTURE)
+    for owner, shown in ((await member(space), GATEWAY), (await member(space, "Equipment", "wrench"), EQUIPMENT)):
+        kind = client.get_node(await owner.read_type_definition())
+        for each in shown:
+            name = space.name(each.name, TYPES_URI)
+            declared, made = await kind.get_child([name]), await owner.get_child([name])
+            assert (await declared.read_description()).Text == each.description
+            assert await made.read_data_type() == await declared.read_data_type() == each.data_type
+            assert (await made.read_data_value()).Value.VariantType.value == each.data_type.Identifier
+            (rule,) = await declared.get_references(ua.ObjectIds.HasModellingRule)
+            assert rule.NodeId.Identifier == ua.ObjectIds.ModellingRule_Mandatory
+
+
+async def test_who_has_subscribed_is_told_of_what_has_changed_alone(
+    server: UaServer, space: Space, client: Client
+) -> None:
+    await server.show_gateway(PICTURE)
+    told: asyncio.Queue[Any] = asyncio.Queue()
+
+    class Listener:
+        def datachange_notification(self, _node: Node, value: Any, _data: Any) -> None:
+            told.put_nowait(value)
+
+    subscription = await client.create_subscription(50, Listener())
+    connected = await member(space, "Equipment", "wrench", "Connected")
+    await subscription.subscribe_data_change([connected, await member(space, "Status")])
+    assert {await asyncio.wait_for(told.get(), 5) for _ in range(2)} == {False, PICTURE.status}
+    there = msgspec.structs.replace(WRENCH, connected=True)
+    await server.show_gateway(replace(PICTURE, equipment=PICTURE.equipment | {"wrench": there}))  # type: ignore[operator]
+    assert await asyncio.wait_for(told.get(), 5) is True
+    await subscription.delete()
+    assert told.empty()
+
+
+@pytest.mark.usefixtures("client")
+async def test_the_sessions_of_clients_are_counted(server: UaServer) -> None:
+    before = server.sessions
+    assert before >= 1
+    async with Client(server.endpoint):
+        assert server.sessions == before + 1
+    assert server.sessions == before

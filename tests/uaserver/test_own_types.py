@@ -1,0 +1,30 @@
+"""What types of ours are made of: names, instants, variables."""
+
+from datetime import UTC, datetime
+
+from asyncua import ua
+
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import Shown, T, base, instant, object_type, text, type_node, variable_attributes
+
+LEVEL = Shown("Level", base(T.String), "How high.", text)
+LEVELS = Shown("Levels", base(T.String), "How high.", text, is_array=True)
+
+
+def test_an_instant_that_is_none_is_the_null_of_its_type() -> None:
+    assert instant(None) == ua.Variant(datetime(1601, 1, 1, tzinfo=UTC), T.DateTime)
+    assert instant(1500) == ua.Variant(datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC), T.DateTime)
+
+
+def test_a_type_is_declared_before_its_variables() -> None:
+    declared, level, levels = object_type(type_node("TankType"), (LEVEL, LEVELS))
+    assert declared.RequestedNewNodeId == ua.NodeId("TankType", Namespace.TYPES)
+    assert [each.ParentNodeId for each in (level, levels)] == [declared.RequestedNewNodeId] * 2
+    assert level.RequestedNewNodeId == ua.NodeId("TankType/Level", Namespace.TYPES)
+    assert level.BrowseName == ua.QualifiedName("Level", Namespace.TYPES)
+
+
+def test_a_variable_can_be_read_and_says_whether_it_is_an_array() -> None:
+    one, many = variable_attributes(LEVEL), variable_attributes(LEVELS)
+    assert (one.ValueRank, many.ValueRank) == (ua.ValueRank.Scalar, ua.ValueRank.OneDimension)
+    assert one.AccessLevel == one.UserAccessLevel == 1 << ua.AccessLevel.CurrentRead
