@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from email.parser import BytesHeaderParser
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -29,8 +28,8 @@ class Page:
     body: bytes
 
 
-Render = Callable[[str], Awaitable[Page]]
-"""Makes the page anew for each request, in a form that its `Accept` header names (RFC 9110, 12.5.1)."""
+Render = Callable[[], Awaitable[Page]]
+"""Makes the page anew for each request."""
 
 _Visit = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -94,14 +93,12 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pat
 
 
 async def _answer(head: bytes, path: str, render: Render) -> bytes:
-    request, _, rest = head.partition(b"\r\n")
-    match request.split():
+    match head.partition(b"\r\n")[0].split():
         case [b"GET" | b"HEAD" as method, target, version] if version.startswith(b"HTTP/1."):
             if target.partition(b"?")[0] != path.encode():
                 return _response(HTTPStatus.NOT_FOUND, _told(f"the page is {path}"))
-            accept = BytesHeaderParser().parsebytes(rest).get("Accept", "")
             try:
-                page = await render(accept)
+                page = await render()
             except Exception:  # noqa: BLE001 - a page that cannot be made must not end what the gateway is for
                 _log.exception("http page could not be made", path=path)
                 return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _told("look at the log"))
