@@ -104,11 +104,10 @@ class MqttEquipment:
         """Take a message from the events or the data topic; where it asks for work, answer with it."""
         try:
             event = to_event(_without_correlation_data(message) if message.response_topic else message)
-            happened = _happened(event)
+            task = await self._station.event(_happened(event))
         except Refused as refusal:
             await self._refuse(message, refusal)
             return
-        task = await self._station.event(happened)
         await self._session.answer(message, self._task_answer(event, task))
 
     async def take_presence(self, message: Message) -> None:

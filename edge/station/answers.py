@@ -1,5 +1,6 @@
 """Takes what equipment says, answers and events, to the run it belongs to."""
 
+import dataclasses
 from collections.abc import Collection
 from functools import partial
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import msgspec
 import structlog
 
+from edge.errors import Refused
 from edge.model.job_state import JobState
-from edge.model.station import RESERVED_ID_STARTS
+from edge.model.station import MAX_BYTES, RESERVED_ID_STARTS
 from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import ActionState, KeptEvent, is_outstanding
@@ -47,20 +49,28 @@ class Answers:
         at = self._runs.clock()
         self.contact.seen(at)
         sent_at = _sent_at(self._runs.known(key.job_id), answer.command_id)
-        signal = Answer(answer.command_id, ok=answer.error is None, data=_kept(answer.data), error=answer.error)
+        try:
+            data, error = _kept(answer.data), answer.error
+        except Refused as refusal:
+            data, error = None, answer.error or f"its result is too large: {refusal.message}"
+        signal = Answer(answer.command_id, ok=error is None, data=data, error=error)
         match await self._runs.signal(key.job_id, signal):
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
             case Decision():
-                self.contact.answers(at, sent_at, answer.error)
+                self.contact.answers(at, sent_at, error)
             case NotAllowed() | Stale():
                 pass
 
     async def event(self, event: EquipmentEvent) -> Task | None:
-        """Take an event: for the job it names, else for the one that has waited longest; else discard it."""
+        """Take an event: for the job it names, else for the one that has waited longest; else discard it.
+
+        Raises Refused(`too_large`) for one that holds more than is kept.
+        """
         self.contact.seen(self._runs.clock())
+        event = dataclasses.replace(event, data=_kept(event.data))
         declined: set[str] = set()
         while True:
             given = await dedupe.answer_given(self._store, event.source, event.event_id)
@@ -73,7 +83,7 @@ class Answers:
                     # It tells of a part that is gone: repeated, it must not pass the next one either.
                     await self._store.commit(self._mark(event, None))
                 return None
-            signal = Event(event.type_id, _kept(event.data), id=_identity(event), named=_names_its_job(event))
+            signal = Event(event.type_id, event.data, id=_identity(event), named=_names_its_job(event))
             match await self._runs.signal(job_id, signal, also=partial(self._mark, event)):
                 case Decision() as decision:
                     return _task(decision)
@@ -123,7 +133,7 @@ class Answers:
         job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
         if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MOST_EARLY:
             return False
-        kept = KeptEvent(event.type_id, _identity(event), _kept(event.data))
+        kept = KeptEvent(event.type_id, _identity(event), event.data)
         after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)
         now = self._runs.clock()
         parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, None)]
@@ -167,8 +177,15 @@ def _sent_at(held: Held | None, command_id: str) -> int | None:
 
 
 def _kept(data: object) -> Any:
-    """Give data as it will be read back, so that an instance that holds a run and one that loads it decide alike."""
-    return msgspec.json.decode(msgspec.json.encode(data))
+    """Give data as it will be read back, so that an instance that holds a run and one that loads it decide alike.
+
+    Raises Refused(`too_large`): with each change of the job, its results go to Redis, to the MES and to OPC UA clients.
+    """
+    written = msgspec.json.encode(data)
+    if len(written) > MAX_BYTES:
+        problem = f"{len(written)} bytes of JSON, where {MAX_BYTES} can be kept"
+        raise Refused("too_large", problem, "Send what recipe and MES need, and where the rest is to be found.")
+    return msgspec.json.decode(written)
 
 
 def _names_its_job(event: EquipmentEvent) -> bool:

@@ -64,10 +64,16 @@ class Station(Protocol):
     """
 
     async def answer(self, answer: EquipmentAnswer) -> None:
-        """Take the answer to a command; late, duplicate and foreign ones change nothing."""
+        """Take the answer to a command; late, duplicate and foreign ones change nothing.
+
+        A result that is too large to be kept fails its action.
+        """
 
     async def event(self, event: EquipmentEvent) -> Task | None:
-        """Take an event; give the work it was used for, or None when nobody waited for it."""
+        """Take an event; give the work it was used for, or None when nobody waited for it.
+
+        Raises Refused(`too_large`) for one that holds more than is kept.
+        """
 
     async def set_aside(self, message: SetAside) -> None:
         """Keep a message that cannot be taken, for a person to look at, and count it."""

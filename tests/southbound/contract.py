@@ -25,7 +25,7 @@ WORK = Command(
     correlation_id="7d444840-9dc0-11d1-b245-5ffdce74fad2",
     action="work",
     attempt=1,
-    parameters={"program": "P1", "recipe_id": "P1", "green": True},
+    parameters={"program": "P1", "recipe_id": "P1", "green": True, "joining_process_id": "P1 85Nm"},
 )
 NEXT = replace(WORK, command_id=WORK.command_id.replace("/1", "/2"), attempt=2)
 
@@ -48,6 +48,8 @@ class RecordingStation:
         self.answers.append(answer)
 
     async def event(self, event: EquipmentEvent) -> Task | None:
+        if self.failures:
+            raise self.failures.pop()
         self.events.append(event)
         return self.task
 

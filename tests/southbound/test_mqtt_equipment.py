@@ -9,7 +9,7 @@ import aiomqtt
 import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Message, Session, open_session
 from edge.sfc.signal import Phase
 from edge.sim.broker import open_broker
@@ -238,6 +238,16 @@ async def test_an_unreadable_message_is_answered_counted_and_passed_by(
     await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
     await wait_until(lambda: bench.station.answers)
     assert bench.station.events == []
+
+
+async def test_an_event_that_the_station_refuses_is_answered_and_set_aside(bench: Bench, wait_until: WaitUntil) -> None:
+    bench.station.failures.append(Refused("too_large", "far too large"))
+    await bench.device.publish(
+        f"{bench.topic}/events", b"1", user_properties=QUESTION, response_topic=f"{bench.topic}/replies"
+    )
+    await wait_until(lambda: bench.received)
+    assert bench.received[0].user_properties["mdcserrorkind"] == "too_large"
+    assert [each.kind for each in bench.station.refused] == ["too_large"]
 
 
 async def test_a_command_whose_answer_cannot_be_read_fails_rather_than_wait_for_ever(
