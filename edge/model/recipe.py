@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,9 @@ RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-
 
 # Far beyond any job, and small enough that every sum of milliseconds stays an exact integer.
 LONGEST_SECONDS: Final = 1_000_000_000
+
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_SECONDS)]
 
 
 class Qualifier(StrEnum):
@@ -54,36 +58,36 @@ class BranchType(StrEnum):
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A step; exactly one of a recipe is initial."""
 
-    name: str
+    name: Text
     initial: bool = False
 
 
 class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A transition between steps or branches; the lower priority number wins, ties go by list order."""
 
-    source: str
-    target: str
-    condition: str
+    source: Text
+    target: Text
+    condition: Text
     priority: int = 0
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One association of an action with a step; `duration_seconds` is the T of L, D, SD, DS and SL."""
 
-    name: str
-    step: str
+    name: Text
+    step: Text
     qualifier: Qualifier
     interaction: Interaction
-    type_id: str
-    timeout_seconds: float = 0
+    type_id: Text
+    timeout_seconds: Seconds = 0
     parameters: dict[str, Any] = {}
-    duration_seconds: float = 0
+    duration_seconds: Seconds = 0
 
 
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A branch; each path is a sequence of step or branch names."""
 
-    name: str
+    name: Text
     type: BranchType
     branches: tuple[tuple[str, ...], ...]
 
@@ -114,9 +118,10 @@ def _flag(value: object) -> bool:
 
 
 def _integer(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    # JSON knows one kind of number: 1.0 is 1.
+    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
         raise _Wrong("must be a whole number")
-    return value
+    return int(value)
 
 
 def _seconds(value: object) -> float:
@@ -268,6 +273,20 @@ def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Give the JSON Schema of a recipe in its canonical (snake_case) spelling."""
+    """Give the JSON Schema of a recipe: each key in snake_case or in PascalCase, and only once."""
     schema = msgspec.json.schema(Recipe)
+    for definition in schema["$defs"].values():
+        if "properties" in definition:
+            _spell_both_ways(definition)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": RECIPE_DATASCHEMA, **schema}
+
+
+def _spell_both_ways(definition: dict[str, Any]) -> None:
+    properties, required = definition["properties"], definition.pop("required", [])
+    definition["properties"] = {spelling: each for key, each in properties.items() for spelling in (key, _pascal(key))}
+    definition["allOf"] = [
+        {"oneOf": [{"required": [key]}, {"required": [_pascal(key)]}]}
+        if key in required
+        else {"not": {"required": [key, _pascal(key)]}}
+        for key in properties
+    ]

@@ -1,7 +1,10 @@
 """The words of a recipe, and every way to get them wrong."""
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 
 from edge.model.recipe import (
@@ -143,9 +146,68 @@ def test_all_faults_come_in_one_answer_and_the_rest_can_still_be_checked() -> No
     assert recipe.actions[0].qualifier is Qualifier.N
 
 
-def test_the_schema_bears_the_dataschema_as_its_id_and_refuses_unknown_keys() -> None:
-    schema = recipe_schema()
-    assert schema["$id"] == RECIPE_DATASCHEMA
-    assert schema["$defs"]["Action"]["additionalProperties"] is False
-    assert schema["$defs"]["Action"]["required"] == ["name", "step", "qualifier", "interaction", "type_id"]
-    assert schema["$defs"]["Transition"]["required"] == ["source", "target", "condition"]
+def test_the_schema_bears_the_dataschema_as_its_id() -> None:
+    assert recipe_schema()["$id"] == RECIPE_DATASCHEMA
+
+
+WHOLE: dict[str, Any] = {
+    "steps": [STEP],
+    "transitions": [{**TRANSITION, "priority": 1}],
+    "actions": [{**ACTION, "timeout_seconds": 1, "parameters": {"torque_nm": 60}, "duration_seconds": 1}],
+    "branches": [BRANCH],
+}
+
+
+VALUES: tuple[Any, ...] = (None, True, -1, 7, 1.5, 2e9, "", "N", "selection", [], [1], [["x"]], [[1]], {})
+
+
+def pascal(data: Any) -> Any:
+    """Spell all keys in PascalCase, but those within parameters."""
+    if isinstance(data, list):
+        return [pascal(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    return {
+        "".join(word.capitalize() for word in key.split("_")): each if key == "parameters" else pascal(each)
+        for key, each in data.items()
+    }
+
+
+def objects(data: Any) -> Iterator[dict[str, Any]]:
+    """Give a recipe's objects with keys of the recipe."""
+    if isinstance(data, dict):
+        yield data
+    for each in data.values() if isinstance(data, dict) else data:
+        if isinstance(each, (list, dict)) and each != {"torque_nm": 60}:
+            yield from objects(each)
+
+
+def changed() -> Iterator[dict[str, Any]]:
+    """Give the whole recipe with one thing changed: each value in turn, each key left out, twice or unknown."""
+    for number, here in enumerate(objects(WHOLE)):
+        for key in here:
+            for value in VALUES:
+                data = copy.deepcopy(WHOLE)
+                list(objects(data))[number][key] = value
+                yield data
+            for doing in ("leave out", "twice", "unknown"):
+                data = copy.deepcopy(WHOLE)
+                there = list(objects(data))[number]
+                match doing:
+                    case "leave out":
+                        del there[key]
+                    case "twice":
+                        there |= pascal({key: there[key]})
+                    case _:
+                        there[f"{key}_"] = there.pop(key)
+                yield data
+
+
+def test_the_schema_refuses_the_form_that_the_parser_refuses_in_either_spelling() -> None:
+    schema = jsonschema.Draft202012Validator(recipe_schema())
+    assert schema.is_valid(WHOLE)
+    assert schema.is_valid(pascal(WHOLE))
+    for data in changed():
+        told = schema.is_valid(data)
+        assert told is not bool(parse_recipe(data)[1]), data
+        assert schema.is_valid(pascal(data)) is not bool(parse_recipe(pascal(data))[1]), data
