@@ -6,10 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Refused
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
-from edge.model.station import MAX_BYTES
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Ignored, Signal
 from edge.station.answers import Answers
@@ -316,28 +314,6 @@ async def test_what_an_answer_holds_is_kept_as_it_will_be_read_back(plant: Plant
     assert held
     assert loaded
     assert held.stored.run.variables == loaded.stored.run.variables
-
-
-async def test_a_result_that_is_too_large_to_be_kept_fails_its_action_with_that_reason(
-    plant: Plant, tool: FakeEquipment
-) -> None:
-    await started(plant, "J1")
-    await plant.answer(tool.commands[0], {"trace": "x" * MAX_BYTES})
-    job = await plant.job("J1")
-    assert job.status.state is JobState.ABORTED
-    response = await jobs.load_response(plant.store, job)
-    assert response
-    assert response.description
-    assert "too large: 262156 bytes of JSON, where 262144 can be kept" in response.description.text
-
-
-async def test_an_event_that_is_too_large_to_be_kept_is_refused(plant: Plant) -> None:
-    await plant.teach("scan", SCANNING)
-    await started(plant, "J1", master="scan")
-    with pytest.raises(Refused, match="can be kept") as refused:
-        await plant.happens(data="x" * MAX_BYTES)
-    assert refused.value.kind == "too_large"
-    assert await scanned(plant, "J1") == []
 
 
 async def test_the_mark_of_an_event_expires(plant: Plant) -> None:

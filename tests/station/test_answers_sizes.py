@@ -1,0 +1,32 @@
+"""What a result or an event of equipment may hold is bounded: it would fill the store, and every list that shows it."""
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.job_state import JobState
+from edge.model.station import MAX_BYTES
+from edge.store import jobs
+from tests.station.plant import FakeEquipment, Plant
+from tests.station.test_answers import SCANNING, scanned, started
+
+
+async def test_a_result_that_is_too_large_to_be_kept_fails_its_action_with_that_reason(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    await started(plant, "J1")
+    await plant.answer(tool.commands[0], {"trace": "x" * MAX_BYTES})
+    job = await plant.job("J1")
+    assert job.status.state is JobState.ABORTED
+    response = await jobs.load_response(plant.store, job)
+    assert response
+    assert response.description
+    assert "too large: 262156 bytes of JSON, where 262144 can be kept" in response.description.text
+
+
+async def test_an_event_that_is_too_large_to_be_kept_is_refused(plant: Plant) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", master="scan")
+    with pytest.raises(Refused, match="can be kept") as refused:
+        await plant.happens(data="x" * MAX_BYTES)
+    assert refused.value.kind == "too_large"
+    assert await scanned(plant, "J1") == []
