@@ -8,6 +8,7 @@ import structlog
 from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import Session
+from edge.station.equipment import Equipment
 from edge.store.client import Store
 from edge.store.fitness import Memory, memory, writes
 from edge.store.runs import active_jobs
@@ -17,17 +18,20 @@ from edge.upkeep.finding import Finding, Level
 logger = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S = 5.0
-_NEARLY_FULL = 0.85
 
 
 class Health:
-    """What the gateway depends on; `sessions` are those with brokers, by who needs them.
+    """What the gateway depends on; `sessions` are those with brokers, by who needs them, `equipment` is that by name.
 
-    `refusals` give the topics that a broker refuses now. `certificates` examines those that are ours.
+    `line` and `memory` are what the last look found. `refusals` give the topics that a broker refuses now.
+    `certificates` examines those that are ours.
     """
 
     def __init__(self, store: Store, certificates: Callable[[], Iterable[Finding]] = tuple) -> None:
         self.sessions: dict[str, Session] = {}
+        self.equipment: dict[str, Equipment] = {}
+        self.line = ""
+        self.memory = Memory(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self._store = store
         self._certificates = certificates
@@ -37,15 +41,19 @@ class Health:
     async def tell(self, notify: Notify, serving: str) -> None:
         """Tell systemd again and again how we are and what we serve, until cancelled."""
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
             notify(f"STATUS={await self.look()}; {serving}")
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def look(self) -> str:
         """Say how we are."""
+        self.line = await self._look()
+        return self.line
+
+    async def _look(self) -> str:
         troubles = [*self._troubles(), *await asyncio.to_thread(self._unfit_certificates)]
         try:
             at_work = len(await active_jobs(self._store))
-            taken = await memory(self._store)
+            taken = self.memory = await memory(self._store)
             if not await writes(self._store):
                 troubles.insert(0, "Redis cannot write to its disk: is it full?")
         except Unavailable as error:
@@ -59,6 +67,9 @@ class Health:
             yield f"no progress: {', '.join(silent)}"
         if away := [name for name, session in self.sessions.items() if not session.connected]:
             yield f"broker away: {', '.join(away)}"
+        # Of what is behind a broker that is away, nobody knows.
+        if lost := [name for name, each in self.equipment.items() if each.connected is False and name not in away]:
+            yield f"equipment away: {', '.join(lost)}"
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"
 
@@ -73,10 +84,10 @@ class Health:
         return sorted(f"{each.subject}: {each.found}" for each in unfit)
 
     def _warn_of(self, taken: Memory) -> None:
-        if taken.fullness >= _NEARLY_FULL and not self._filling_up:
+        if taken.is_nearly_full and not self._filling_up:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
             logger.warning("the store fills up", used=taken.used, limit=taken.limit, advice=advice)
-        self._filling_up = taken.fullness >= _NEARLY_FULL
+        self._filling_up = taken.is_nearly_full
 
 
 def _clock() -> Iterator[str]:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 FORM = 1
 """The form of what we keep. Raised by a change that an older version would misread; converting is then its business."""
 
+NEARLY_FULL = 0.85
+"""The part of its memory from which on a server is nearly full: there is still time to do something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -24,6 +27,11 @@ class Memory:
     def fullness(self) -> float:
         """The part of the limit that is taken, 0.0 where there is none."""
         return self.used / self.limit if self.limit else 0.0
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether it is time to do something."""
+        return self.fullness >= NEARLY_FULL
 
 
 async def memory(store: "Store") -> Memory:

@@ -27,24 +27,18 @@ def save(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
     return operation("SET", keys.health(consumer), msgspec.json.encode(report).decode(), "PX", LIFETIME_MS)
 
 
+async def load(store: Store, consumers: Sequence[str]) -> Mapping[str, EquipmentReport | None]:
+    """Give the last reports of these gateways, None for one that has left no word."""
+    texts = await store.read([("GET", store.keys.health(each)) for each in consumers]) if consumers else []
+    return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
+
+
 async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, Told]:
     """Give what the gateways on the register of these scopes have told, by their names."""
-    keys = store.keys
-    members = await store.read([("SMEMBERS", keys.instances(scope)) for scope in scopes])
-    names = sorted(set().union(*members))
-    if not names:
-        return {}
-    replies = await store.read(
-        [
-            (command, key(name))
-            for name in names
-            for command, key in (("GET", keys.health), ("EXISTS", keys.lease_instance))
-        ]
-    )
-    return {
-        name: Told(_report(text), bool(there))
-        for name, text, there in zip(names, replies[::2], replies[1::2], strict=True)
-    }
+    members = await store.read([("SMEMBERS", store.keys.instances(scope)) for scope in scopes])
+    reports = await load(store, sorted(set().union(*members)))
+    held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports]) if reports else []
+    return {name: Told(report, bool(there)) for (name, report), there in zip(reports.items(), held, strict=True)}
 
 
 def _report(text: str | None) -> EquipmentReport | None:

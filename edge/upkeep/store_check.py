@@ -6,15 +6,17 @@ from typing import Any
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError
+from edge.model.equipment_health import EquipmentHealth
+from edge.store import health_reports
 from edge.store.client import Store, open_store
-from edge.store.fitness import Memory
+from edge.store.fitness import NEARLY_FULL, Memory
 from edge.store.runs import active_jobs
 from edge.store.snapshot import present
 from edge.upkeep.finding import Finding, failing, ok, warning
 
 _PINGS = 20
 _SLOW_MS = 50.0
-_NEARLY_FULL, _FULL = 0.85, 0.98
+_FULL = 0.98
 
 
 async def examine_store(settings: RedisSettings) -> AsyncIterator[Finding]:
@@ -30,7 +32,11 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[Finding]:
         told: Mapping[str, Any] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(told)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
-        yield _gateways(await present(store))
+        there = await present(store)
+        yield _gateways(there)
+        for gateway, report in (await health_reports.load(store, there)).items():
+            for each in report.equipment if report else ():
+                yield _equipment(gateway, each)
         yield await _durability(store, told)
         yield _room(Memory(int(told["used_memory"]), int(told["maxmemory"])))
         yield await _speed(store)
@@ -40,6 +46,23 @@ def _gateways(there: Sequence[str]) -> Finding:
     if there:
         return ok("gateway", f"at work: {', '.join(there)}")
     return warning("gateway", "none works on this store", "Start it: systemctl start microdcs-edge")
+
+
+def _equipment(gateway: str, each: EquipmentHealth) -> Finding:
+    """Say what a gateway says of its equipment; others examine how it can be reached."""
+    subject = f"equipment {each.name} of {gateway}"
+    counts = f"{each.outstanding} commands outstanding, {each.failed} failed, {each.refused} messages refused"
+    last = f"; last: {each.last_error}" if each.last_error else ""
+    match each.connected:
+        case False:
+            advice = "Switch it on, and look at its way to the gateway: jobs wait for it."
+            return failing(subject, f"away; {counts}{last}", advice)
+        case _ if each.refused:
+            return warning(subject, f"{counts}{last}", "Mend what it sends: docs/reference/equipment.md")
+        case True:
+            return ok(subject, f"connected; {counts}{last}")
+        case None:
+            return ok(subject, f"has not said whether it is there; {counts}{last}")
 
 
 def _server(told: Mapping[str, Any]) -> str:
@@ -75,7 +98,7 @@ def _room(taken: Memory) -> Finding:
     advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
     if taken.fullness >= _FULL:
         return failing("store memory", found, advice)
-    return warning("store memory", found, advice) if taken.fullness >= _NEARLY_FULL else ok("store memory", found)
+    return warning("store memory", found, advice) if taken.fullness >= NEARLY_FULL else ok("store memory", found)
 
 
 async def _speed(store: Store) -> Finding:

@@ -18,6 +18,7 @@ from edge.store.client import Store, open_store
 from edge.upkeep.clock import Clock
 from edge.upkeep.finding import Finding, failing, ok
 from tests.conftest import WaitUntil
+from tests.station.plant import FakeEquipment
 from tests.store.servers import own_server
 
 
@@ -40,6 +41,22 @@ async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, uniq
         await broker.stop()
         await wait_until(lambda: not session.connected)
         assert (await looking.look()).startswith("broker away: wrench; ")
+
+
+async def test_equipment_that_is_away_is_named_unless_its_broker_is(
+    store: Store, unique: str, wait_until: WaitUntil
+) -> None:
+    looking = Health(store)
+    wrench, camera, scanner = FakeEquipment("wrench"), FakeEquipment("camera"), FakeEquipment("scanner")
+    looking.equipment = {each.name: each for each in (wrench, camera, scanner)}
+    assert "equipment" not in await looking.look()
+    wrench.reachable = camera.reachable = False
+    assert (await looking.look()).startswith("equipment away: wrench, camera; ")
+    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
+        looking.sessions["wrench"] = session
+        await broker.stop()
+        await wait_until(lambda: not session.connected)
+        assert (await looking.look()).startswith("broker away: wrench; equipment away: camera; ")
 
 
 async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:

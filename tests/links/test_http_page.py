@@ -13,7 +13,6 @@ from edge.errors import Unavailable
 from edge.links import http_page
 from edge.links.http_page import Page, serving
 
-
 PAGE = Page("text/plain", b"a page")
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.store import health_reports
 from edge.store.client import open_store
 from edge.upkeep.finding import Finding, Level
 from edge.upkeep.store_check import examine_store
@@ -79,3 +81,27 @@ async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
 async def test_a_store_of_the_process_is_lost_with_it() -> None:
     found = await examined(RedisSettings(url="embedded:"))
     assert found["store"].level is Level.WARNING
+
+
+async def test_what_a_gateway_says_of_its_equipment_is_told(tmp_path: Path) -> None:
+    equipment = (
+        EquipmentHealth(name="wrench", kind="mqtt", connected=False, failed=1, last_error="jammed"),
+        EquipmentHealth(name="eye", kind="vision", connected=True, outstanding=2),
+        EquipmentHealth(name="printer", kind="mqtt", refused=3, last_error="no JSON"),
+        EquipmentHealth(name="scanner", kind="mqtt"),
+    )
+    async with own_server(tmp_path, "--maxmemory", "64mb") as server:
+        settings = RedisSettings(url=server.url)
+        async with open_store(settings, "edge") as store:
+            await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
+            await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=1, equipment=equipment)))
+        found = await examined(settings)
+    told = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
+    none = "0 commands outstanding, 0 failed"
+    assert told == [
+        (Level.FAILING, "away; 0 commands outstanding, 1 failed, 0 messages refused; last: jammed"),
+        (Level.OK, "connected; 2 commands outstanding, 0 failed, 0 messages refused"),
+        (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),
+        (Level.OK, f"has not said whether it is there; {none}, 0 messages refused"),
+    ]
+    assert "equipment wrench of edge" in found
