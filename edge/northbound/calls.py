@@ -41,8 +41,8 @@ class Incoming:
     """The scope of an event that names none."""
     way: str
     """Where it came in, for the log."""
-    payload: bytes = b""
-    """What it holds, for those who look at what was refused."""
+    held: Callable[[], bytes] = bytes
+    """Gives what it holds, for those who look at what was refused."""
     expires_at: int | None = None
     """When it is worth nothing any more, as the line tells it, in milliseconds since the epoch."""
 
@@ -84,7 +84,7 @@ class Calls:
             expires_at = _expiry(event) if incoming.expires_at is None else incoming.expires_at
             said = await self._act(event.subject or incoming.scope, event, expires_at)
         except Refused as refusal:
-            kind, reason = refusal.kind, f"{refusal.message} {refusal.advice}".strip()
+            kind, reason = refusal.kind, _reason(refusal)
             logger.warning("message refused", way=incoming.way, kind=kind, reason=reason)
             await self._set_aside(incoming, kind, reason)
             said = _Said(error_kind=kind, reason=reason)
@@ -102,7 +102,7 @@ class Calls:
 
     async def _set_aside(self, incoming: Incoming, kind: str, reason: str) -> None:
         told = incoming.told
-        message = SetAside(incoming.way, told.get("type", ""), told.get("id", ""), kind, reason, incoming.payload)
+        message = SetAside(incoming.way, told.get("type", ""), told.get("id", ""), kind, reason, incoming.held())
         await self._store.commit(set_aside(self._store.keys, message))
 
     async def _act(self, scope: str, event: CloudEvent, expires_at: int | None) -> _Said:
@@ -143,6 +143,11 @@ class Calls:
             mdcserrormessage=said.reason,
             data=said.data,
         )
+
+
+def _reason(refusal: Refused) -> str:
+    sentences = (refusal.message, refusal.advice)
+    return ". ".join(each.removesuffix(".") for each in sentences if each) + "."
 
 
 def _arguments(method: str, event: CloudEvent, kind: type[_P]) -> _P:

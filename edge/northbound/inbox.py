@@ -35,7 +35,7 @@ def _incoming(scope: str, message: Message) -> Incoming:
         told=message.user_properties,
         scope=scope,
         way=message.topic,
-        payload=message.payload,
+        held=lambda: message.payload,
         expires_at=_expiry(message),
     )
 

@@ -1,7 +1,7 @@
 """Lets programs beside the gateway call it by MessagePack-RPC as the MES does, and tells them what the MES is told."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -43,11 +43,16 @@ async def _publish(calls: Calls, scope: str, params: Sequence[Any]) -> object:
     match params:
         case [dict(event)] | [dict(event), dict() | None]:
             told = {name: value for name, value in event.items() if isinstance(name, str) and isinstance(value, str)}
-            answer = await calls.answer(Incoming(partial(from_map, event), told, scope, "rpc"))
+            answer = await calls.answer(Incoming(partial(from_map, event), told, scope, "rpc", partial(_held, event)))
             return [to_map(answer, form_of(event))]
         case _:
             reason = "publish takes a CloudEvent and, if at all, its transportmetadata."
             raise Refused("invalid_params", reason, "Send both as maps.")
+
+
+def _held(event: Mapping[Any, Any]) -> bytes:
+    # A map of MessagePack may hold what no JSON can say, above all one that was refused.
+    return repr(event).encode(errors="backslashreplace")
 
 
 async def _heartbeat(_: Sequence[Any]) -> None:

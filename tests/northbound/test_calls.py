@@ -196,7 +196,7 @@ async def test_a_transaction_that_was_declined_may_be_tried_again(calls: Calls, 
 
 async def test_a_refused_message_is_counted_and_set_aside_with_its_beginning(calls: Calls, store: Store) -> None:
     told = {"id": "7", "type": "told.v1"}
-    await calls.answer(Incoming(unreadable, told, SCOPE, "app/jobs", payload=b"\xff" * 10_000))
+    await calls.answer(Incoming(unreadable, told, SCOPE, "app/jobs", held=lambda: b"\xff" * 10_000))
     await calls.answer_defect(Incoming(unreadable, {}, SCOPE, "rpc"), ZeroDivisionError())
     assert await refused.count(store) == 2
     defect, unread = await refused.newest(store, 10)

@@ -20,7 +20,7 @@ from edge.model.job_state import JobState
 from edge.northbound.calls import Calls, Incoming
 from edge.northbound.rpc import open_rpc
 from edge.station.jobs import JobService
-from edge.store import jobs
+from edge.store import jobs, refused
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, now_ms, opened_station, order
@@ -111,18 +111,22 @@ async def test_station_settings_are_taken(client: Client) -> None:
     assert (answer.data, answer.mdcserrorkind) == (None, None)
 
 
-async def test_what_is_refused_is_answered_with_its_kind(client: Client) -> None:
+async def test_what_is_refused_is_answered_with_its_kind_and_set_aside(client: Client, bench: Bench) -> None:
     unknown = await client.publish(CloudEvent(id="1", source="/stand", type="none.v1"))
     assert unknown.mdcserrorkind == "unknown_type"
     (unreadable,) = await client.call("publish", {"id": "7", "type": "none.v1"})
     assert (unreadable["mdcserrorkind"], unreadable["causationid"]) == ("unreadable", "7")
+    await client.call("publish", {"id": "8", "": b"\xff", (1, 2): {3: None}})
+    kept = await refused.newest(bench.store, 3)
+    assert kept[0].payload == b"{'id': '8', '': b'\\xff', (1, 2): {3: None}}"
+    assert [each.event_id for each in kept] == ["8", "7", "1"]
 
 
 @pytest.mark.parametrize("params", [[], [5], [{}, 5], [{}, {}, {}], [[]], ["event", {}]])
 async def test_other_parameters_are_an_error(client: Client, params: list[Any]) -> None:
-    with pytest.raises(Refused, match="publish takes a CloudEvent") as refused:
+    with pytest.raises(Refused, match="publish takes a CloudEvent") as refusal:
         await client.call("publish", *params)
-    assert refused.value.kind == "invalid_params"
+    assert refusal.value.kind == "invalid_params"
 
 
 async def test_a_heartbeat_is_answered_with_nothing(client: Client) -> None:
