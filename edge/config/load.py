@@ -56,9 +56,13 @@ def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[
 def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
     """Names the files to read, the main one first; one that was asked for has to exist."""
     main = _main(path, environ)
-    if path and not path.exists():
-        problems.append(f"{path}: there is no such file")
-    return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
+    try:
+        if path and not path.exists():
+            problems.append(f"{path}: there is no such file")
+        return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
+    except PermissionError:
+        problems.append(f"{main}: is not for this user to read; on an installed gateway call edge as root (sudo)")
+        return []
 
 
 def _main(path: Path | None, environ: Mapping[str, str]) -> Path:
@@ -69,8 +73,9 @@ def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
     """Finds the file of a password: systemd's credential, or for root, who is not the service, what that is made of."""
     if credentials := environ.get("CREDENTIALS_DIRECTORY"):
         return Path(credentials, name)
-    source = directory / "passwords" / name.removeprefix("password_")
-    return source if name.startswith("password_") and os.access(source, os.R_OK) else Path(name)
+    passwords = directory / "passwords"
+    is_credential = name.startswith("password_") and os.access(passwords, os.F_OK)
+    return passwords / name.removeprefix("password_") if is_credential else Path(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ class _Draft:
                     if "password" in given:
                         both = f"give this or {section}.password, not both"
                         self.problems.append(f"{origin}: {section}.password_file: {both}")
-                    if file.exists() and not file.is_dir():
+                    if os.access(file, os.R_OK) and not file.is_dir():
                         given["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
                 case _:
                     pass

@@ -2,6 +2,7 @@
 
 import json
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,12 +96,22 @@ def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
             pass
         case str(url), {"schemes": schemes}:
             yield from _url_faults(url, schemes)
-        case str(path), {"must_be": "file"} if not Path(path).exists() or Path(path).is_dir():
-            yield f"there is no file {path}"
-        case str(path), {"must_be": "directory"} if not Path(path).is_dir():
-            yield f"there is no directory {path}"
+        case str(path), {"must_be": "file" | "directory" as kind}:
+            yield from _path_faults(Path(path), kind)
         case _:
             pass
+
+
+def _path_faults(path: Path, kind: Literal["file", "directory"]) -> Iterator[str]:
+    try:
+        is_directory = stat.S_ISDIR(path.stat().st_mode)
+    except PermissionError:
+        yield f"{path} is not for this user to read"
+    except (OSError, ValueError):
+        yield f"there is no {kind} {path}"
+    else:
+        if is_directory != (kind == "directory"):
+            yield f"there is no {kind} {path}"
 
 
 # Several hosts are no URL that urllib would split; who asks them may say who he is.

@@ -1,5 +1,7 @@
 """Passwords are found by the service and by root who looks after it, from the same settings."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -33,5 +35,36 @@ def test_the_service_reads_its_credentials(main: Path, tmp_path: Path) -> None:
 
 def test_who_can_read_neither_is_told(main: Path) -> None:
     (main.parent / "passwords" / "mqtt").unlink()
-    with pytest.raises(SettingsError, match=r"mqtt\.password_file"):
+    with pytest.raises(SettingsError, match=r"mqtt\.password_file: there is no file .*/passwords/mqtt"):
         load_settings(main, {}, EQUIPMENT)
+
+
+def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
+    """Have the kernel refuse one path, also where root runs the tests."""
+    real = os.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        if path == denied:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+
+
+def test_a_user_who_may_not_read_a_password_is_told(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    password = main.parent / "passwords" / "mqtt"
+    password.chmod(0)
+    deny(monkeypatch, password)
+    monkeypatch.setattr(os, "access", lambda path, _: path != password)
+    with pytest.raises(SettingsError, match=f"mqtt.password_file: {password} is not for this user to read"):
+        load_settings(main, {}, EQUIPMENT)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_user_who_may_not_read_the_settings_is_told_to_come_as_root(
+    main: Path, monkeypatch: pytest.MonkeyPatch, *, named: bool
+) -> None:
+    deny(monkeypatch, main)
+    environ = {} if named else {"CONFIGURATION_DIRECTORY": str(main.parent)}
+    with pytest.raises(SettingsError, match=r"is not for this user to read; .*\(sudo\)"):
+        load_settings(main if named else None, environ, EQUIPMENT)
