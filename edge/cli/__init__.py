@@ -12,6 +12,7 @@ COMMANDS = {
     "demo": "Run one whole job on real parts, on this machine.",
     "jobs": "Look at jobs, and store, start, hold or end them.",
     "dead-letters": "Look at work that was given up, and have it done again or drop it.",
+    "refused": "Look at messages that could not be taken, the newest first.",
     "station": "Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.",
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
@@ -23,6 +24,7 @@ COMMANDS = {
     "backup": "Save settings, certificates, users and jobs of a gateway in one file.",
     "restore": "Bring back what a backup has saved.",
     "support-bundle": "Gather what support needs in one file, without secrets.",
+    "record": "Record what goes between the gateway and a piece of equipment, without secrets.",
     "sim": "Run simulated equipment against a broker.",
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
@@ -30,14 +31,27 @@ _PATTERNS = (
     (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
 )
 
+_TELLING = re.compile(
+    r"(?i)passw|passphrase|secret|token|api_?key|serial|instance_?uri|user|login|operator|personnel|employee|host"
+    r"|(?:ip|mac)_?addr|(?:^|_)(?:sn|vin|ip|mac)$"
+)
+"""Names of members whose values are secret, a serial number, a person or a host."""
+_ADDRESSES = (
+    (re.compile(r"(\b[\w+.-]+://)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
+    (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"), HIDDEN),
+    # IPv6 and MAC; a time of day has less colons.
+    (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{0,4}(?![\w:])"), HIDDEN),
+)
 
-def redactor(secrets: Iterable[str]) -> Redact:
-    """Give what hides these secrets, in whichever spelling, and what looks like one."""
+
+def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
+    """Give what hides these secrets, in whichever spelling, what looks like one, and these names as whole words."""
     spellings = {spelled for secret in secrets if secret.strip() for spelled in _spellings(secret)}
     known = [
         re.compile(rf"(?<!\w){re.escape(each)}(?!\w)" if len(each) < _SHORT else re.escape(each))
         for each in sorted(spellings, key=len, reverse=True)
     ]
+    known += [re.compile(rf"(?<![\w-]){re.escape(each)}(?![\w-])") for each in names]
 
     def redact(text: str) -> str:
         for pattern in known:
@@ -47,6 +61,27 @@ def redactor(secrets: Iterable[str]) -> Redact:
         return text
 
     return redact
+
+
+def redact_data(data: Any, redact: Redact) -> Any:
+    """Give JSON data of others without secrets, serial numbers, persons and hosts.
+
+    They are known by the names of members, and in texts by what `redact` knows and by how addresses look.
+    """
+    match data:
+        case dict():
+            return {
+                name: HIDDEN if _TELLING.search(name) and each else redact_data(each, redact)
+                for name, each in data.items()
+            }
+        case list():
+            return [redact_data(each, redact) for each in data]
+        case str():
+            for pattern, instead in _ADDRESSES:
+                data = pattern.sub(instead, data)
+            return redact(data)
+        case _:
+            return data
 
 
 def _spellings(secret: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """No secret leaves the house, however it is spelled."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from edge.config import load_settings
 from edge.southbound.kinds import EQUIPMENT
-from edge.upkeep.redaction import redactor, secrets_of, shown
+from edge.upkeep.redaction import redact_data, redactor, secrets_of, shown
 
 SETTINGS = """
 [redis]
@@ -87,3 +88,23 @@ def test_a_short_secret_is_hidden_where_it_stands_alone() -> None:
 def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
     redact = redactor((secret,))
     assert secret not in redact(f"{around}\n{secret}\n{around}").replace("***", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "shown_as"),
+    [
+        (
+            {"SerialNumber": "A-1", "part_sn": 4711, "program": 7},
+            {"SerialNumber": "***", "part_sn": "***", "program": 7},
+        ),
+        ({"operator": {"name": "Erika"}, "user": ""}, {"operator": "***", "user": ""}),
+        ([{"hostname": "line-4"}, {"token": "x"}], [{"hostname": "***"}, {"token": "***"}]),
+        ({"at": "opc.tcp://wrench.plant:4840/a"}, {"at": "opc.tcp://***/a"}),
+        ("10.0.0.7, fe80::1:2:3 and 00:11:22:aa:bb:cc", "***, *** and ***"),
+        ("line-4 says sesame at 10:20:30", "*** says *** at 10:20:30"),
+        ({"version": "1.2.3", "torque": 85.2, "ok": True, "none": None}, ...),
+        ("line-45, 2026-11-20T10:20:30.123456+00:00, urn:microdcs-edge:equipment:light", ...),
+    ],
+)
+def test_data_of_others_leave_without_serial_numbers_persons_and_hosts(data: Any, shown_as: Any) -> None:
+    assert redact_data(data, redactor({"sesame"}, {"line-4"})) == (data if shown_as is ... else shown_as)
