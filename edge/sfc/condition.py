@@ -75,10 +75,11 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """A comparison of a step's T with a bound."""
+    """A comparison of a step's T with a bound; `beside` is the step whose T is the bound."""
 
     step: str
     bound: Evaluate
+    beside: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,21 +190,17 @@ class _Compiler:
 
     def _comparison(self, node: Compare) -> Evaluate:
         left, right = self.closure(node.left), self.closure(node.right)
-        self._note_wake(node.left, right)
-        self._note_wake(node.right, left)
+        timed, beside = _timed_step(node.left), _timed_step(node.right)
+        if timed is not None:
+            self.wakes.append(Wake(timed, right, beside))
+        if beside is not None:
+            self.wakes.append(Wake(beside, left, timed))
         text, word = self._part(node), node.operator
 
         def evaluate(view: View) -> Truth:
             return compare(word, left(view), right(view), text)
 
         return evaluate
-
-    def _note_wake(self, side: Node, bound: Evaluate) -> None:
-        match side:
-            case Name(path=("steps", step, "T")):
-                self.wakes.append(Wake(str(step), bound))
-            case _:
-                pass
 
     def _name(self, node: Name) -> Evaluate:
         first, *rest = node.path
@@ -293,6 +290,15 @@ class _Compiler:
         return ", ".join(told) or "never true"
 
 
+def _timed_step(node: Node) -> str | None:
+    """Give the step whose T this is; None for anything else."""
+    match node:
+        case Name(path=("steps", str() as step, "T")):
+            return step
+        case _:
+            return None
+
+
 def _call(name: str, function: Callable[[View], object], view: View) -> object:
     try:
         return function(view)
@@ -305,6 +311,9 @@ def wake_instants(condition: Condition, view: View) -> list[int]:
     """Give the instants at which the mere passing of time may change the condition."""
     instants = []
     for wake in condition.wakes:
+        if wake.beside is not None and view.step(wake.beside, "X") is True:
+            # Both clocks run: time alone changes nothing between them.
+            continue
         try:
             bound = wake.bound(view)
         except ConditionFaultError:

@@ -144,11 +144,15 @@ def test_a_condition_tells_what_makes_it_live() -> None:
         ("steps.A.T > -1e308", []),
         ("steps.A.T > ok", []),
         ("steps.B.T > 2s", []),
+        ("steps.A.T > steps.A.T", []),
+        ("steps.A.T > steps.B.T", [4000, 4001]),
+        ("steps.B.T < steps.A.T", [4000, 4001]),
         ("ok", []),
     ],
 )
 def test_only_comparisons_with_the_time_of_an_active_step_wake(text: str, instants: list[int]) -> None:
-    assert wake_instants(made(text), Values(limit=7, word="x", ok=True)) == instants
+    view = Values(limit=7, word="x", ok=True, A_X=True, A_T=3.0, B_X=False, B_T=4.0)
+    assert wake_instants(made(text), view) == instants
 
 
 def test_a_bound_that_cannot_be_evaluated_wakes_nobody() -> None:
