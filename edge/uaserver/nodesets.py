@@ -142,14 +142,14 @@ def _prepare_cache(directory: Path, say: Callable[[str], None]) -> None:
             say(f"{directory} is up to date")
             return
     except UnusableCache:
-        nodes = asyncio.run(_imported_nodes(content))
-    for stale in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
-        stale.unlink()
-    type_cache.write(path, cache_key(content), nodes)
-    say(f"wrote {path} with {len(nodes)} nodes")
+        for stale in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
+            stale.unlink()
+    count = asyncio.run(_write_cache(path, content))
+    say(f"wrote {path} with {count} nodes")
 
 
-async def _imported_nodes(content: Content) -> Mapping[ua.NodeId, asyncua.server.address_space.NodeData]:
+async def _write_cache(path: Path, content: Content) -> int:
+    """Import node sets, keep the nodes, and give their number: of the nodes asyncio.run would write out the repr."""
     began = datetime.now(UTC)
     server = asyncua.Server()
     await server.init()
@@ -161,7 +161,8 @@ async def _imported_nodes(content: Content) -> Mapping[ua.NodeId, asyncua.server
         for node in nodes.values():
             for attribute in node.attributes.values():
                 attribute.value = _dated(attribute.value, began, datetime.fromtimestamp(int(epoch), UTC))
-    return MappingProxyType(nodes)
+    type_cache.write(path, cache_key(content), nodes)
+    return len(nodes)
 
 
 def _dated(value: Any, began: datetime, instant: datetime) -> Any:

@@ -69,26 +69,23 @@ class TestWhyWeDoItOurselves:
         with pytest.raises(ua.uaerrors.BadParentNodeIdInvalid):
             await plain.import_xml(nodeset_package / nodesets.NODESETS[0].file, auto_load_definitions=False)
 
-    async def test_asyncua_drops_the_definition_of_an_option_set_on_byte(
-        self, plain: Server, nodeset_package: Path
-    ) -> None:
-        await nodesets.register_official(plain)
-        for nodeset in nodesets.NODESETS[3:]:
-            await plain.import_xml(nodeset_package / nodeset.file, auto_load_definitions=False)
+    async def test_asyncua_drops_the_definition_of_an_option_set_on_byte(self, plain: Server) -> None:
         output_info = plain.get_node(ua.NodeId(3009, Namespace.JOBS))
         assert (await output_info.read_attribute(ua.AttributeIds.DataTypeDefinition)).Value.Value is None
 
     async def test_asyncua_forgets_the_type_of_nested_declarations(self, plain: Server) -> None:
-        await nodesets.import_types(plain, nodesets.prepared(nodesets.default_directory()))
         declared = ua.NodeId(1003, Namespace.JOBS)
         made = await plain.nodes.objects.add_object(Namespace.APPLICATION, "JobManagement", objecttype=declared)
         control = await made.get_child([f"{Namespace.JOBS.value}:JobOrderControl"])
         assert await control.get_methods() == []
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def plain() -> Server:
-    """The server of asyncua as it comes, with namespace 0 only."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plain(nodeset_package: Path) -> Server:
+    """The server of asyncua as it comes, with namespace 0 and those of jobs."""
     server = Server()
     await server.init()
+    await nodesets.register_official(server)
+    for nodeset in nodesets.NODESETS[3:]:
+        await server.import_xml(nodeset_package / nodeset.file, auto_load_definitions=False)
     return server
