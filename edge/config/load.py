@@ -23,6 +23,7 @@ from edge.config.sections import (
     NAME,
     NAME_EXPECTED,
     SECTIONS,
+    MetricsSettings,
     MqttEquipmentSettings,
     MqttSettings,
     OpcuaEquipmentSettings,
@@ -230,6 +231,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             if (other := takers.setdefault(type_id, name)) != name:
                 yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
     yield from _rpc_contradictions(settings.rpc)
+    yield from _metrics_contradictions(settings.metrics)
 
 
 def _mqtt_equipment_contradictions(name: str, equipment: MqttEquipmentSettings, mqtt: MqttSettings) -> Iterator[str]:
@@ -279,6 +281,20 @@ def _rpc_contradictions(rpc: RpcSettings) -> Iterator[str]:
         yield "rpc.listen: certificates are given, but only tls: uses them"
     if parts.scheme in {"tcp", "tls"} and host and not port:
         yield f"rpc.listen: expected a port, as in {parts.scheme}://127.0.0.1:5005"
+
+
+def _metrics_contradictions(metrics: MetricsSettings) -> Iterator[str]:
+    try:
+        parts = urlsplit(f"//{metrics.listen}")
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        yield f"metrics.listen: {error}"
+        return
+    if metrics.listen and not _is_loopback(host):
+        yield (
+            "metrics.listen: whoever reaches this host could ask; expected a loopback address: "
+            "a collector or a proxy on this host can pass it on"
+        )
 
 
 def _is_loopback(host: str) -> bool:

@@ -234,6 +234,19 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     ] = 2_592_000
 
 
+class MetricsSettings(Struct, frozen=True, kw_only=True):
+    """`[metrics]`: what monitoring may ask."""
+
+    listen: Annotated[
+        str,
+        Meta(
+            description="Where Prometheus may ask, on this host only, as in `127.0.0.1:9464`; empty switches it off.",
+            pattern=r"^$|^[^\s/@]+:\d{1,5}$",
+            extra={"expected": "a loopback address and a port, as in 127.0.0.1:9464"},
+        ),
+    ] = ""
+
+
 class LoggingSettings(Struct, frozen=True, kw_only=True):
     """`[logging]`: what is told and how."""
 
@@ -257,6 +270,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     opcua: OpcuaSettings = OpcuaSettings()
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
+    metrics: MetricsSettings = MetricsSettings()
     logging: LoggingSettings = LoggingSettings()
 
 
@@ -269,6 +283,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "opcua": OpcuaSettings,
     "rpc": RpcSettings,
     "retention": RetentionSettings,
+    "metrics": MetricsSettings,
     "logging": LoggingSettings,
 }
 """Every section with its keys; those of `southbound` are the keys of a `[southbound.<name>]` that names no kind."""

@@ -1,0 +1,187 @@
+"""Tells Prometheus how the gateway is: what is measured is read when somebody asks, and kept nowhere else."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from edge import __version__
+from edge.app.activity import Activity
+from edge.app.equipment import EquipmentWatch
+from edge.app.health import Health
+from edge.errors import Unavailable
+from edge.links.http_page import Page
+from edge.model.job_state import TEXT, JobState
+from edge.store import gauges
+from edge.store.client import Store
+from edge.store.gauges import Gauges
+from edge.store.latency import Latency
+
+PATH = "/metrics"
+_PREFIX = "microdcs_edge_"
+
+_Samples = Iterable[tuple[Sequence[str], float]]
+"""Values by the values of their labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is measured; `sessions` counts those of OPC UA clients, None where there is no server."""
+
+    gateway: str
+    scopes: Sequence[str]
+    store: Store
+    health: Health
+    equipment: EquipmentWatch
+    activity: Activity
+    sessions: Callable[[], int] | None = None
+
+
+async def page(sources: Sources) -> Page:
+    """Write all metrics in the text format of Prometheus, version 0.0.4; without the store, all that is known here."""
+    try:
+        found = await gauges.look(sources.store, sources.scopes)
+    except Unavailable:
+        found = None
+    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_Collected(_families(sources, found))))
+
+
+class _Collected(Collector):
+    """Metrics that have been collected: no registry of the process has to be asked."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Give them."""
+        return self._families
+
+
+def _families(sources: Sources, found: Gauges | None) -> Iterator[Metric]:
+    info = ((sources.gateway, __version__), 1)
+    yield _gauge("info", "Which gateway this is, and its version.", ("gateway", "version"), [info])
+    yield from _of_activity(sources)
+    yield from _of_equipment(sources)
+    yield from _of_links(sources)
+    yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
+    yield _histogram("commit_seconds", "How long commits to the store took.", (), [((), sources.store.commits)])
+    if found is not None:
+        yield from _of_store(found)
+        yield from _of_scopes(found, time.time_ns() // 1_000_000)
+    yield from ProcessCollector(registry=None).collect()
+
+
+def _of_activity(sources: Sources) -> Iterator[Metric]:
+    activity = sources.activity
+    takers = {type_id: each.equipment.name for each in sources.equipment.watched for type_id in each.type_ids}
+    commands: dict[tuple[str, str], float] = {}
+    for (type_id, phase), count in activity.commands.items():
+        label = (takers.get(type_id, ""), phase.value)
+        commands[label] = commands.get(label, 0) + count
+    ended = [((scope, outcome.value), count) for (scope, outcome), count in activity.ended.items()]
+    steps = [((scope,), activity.steps[scope]) for scope in sources.scopes]
+    yield _counter("steps", "Activations of steps.", ("scope",), steps)
+    yield _counter("runs_ended", "Runs that ended, by how they did.", ("scope", "outcome"), ended)
+    yield _counter("commands", "Commands that decisions asked for.", ("equipment", "phase"), commands.items())
+
+
+def _of_equipment(sources: Sources) -> Iterator[Metric]:
+    health = sources.equipment.health
+    one = ("equipment",)
+    connected = [((each.name, each.kind), each.connected) for each in health if each.connected is not None]
+    seen = [((each.name,), each.last_seen / 1000) for each in health if each.last_seen is not None]
+    outcomes = [
+        ((each.name, outcome), count)
+        for each in health
+        for outcome, count in (("done", each.answered - each.failed), ("failed", each.failed))
+    ]
+    trips = [((each.equipment.name,), each.contact.round_trips) for each in sources.equipment.watched]
+    yield _gauge(
+        "equipment_connected",
+        "Whether it is there: 1 or 0; missing until it says so.",
+        ("equipment", "kind"),
+        connected,
+    )
+    yield _gauge("equipment_last_seen_timestamp_seconds", "When it last said something, came or went.", one, seen)
+    yield _gauge(
+        "commands_outstanding",
+        "Commands that wait for an answer.",
+        one,
+        [((each.name,), each.outstanding) for each in health],
+    )
+    yield _counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
+    yield _counter(
+        "equipment_messages_refused",
+        "Messages of equipment that could not be taken.",
+        one,
+        [((each.name,), each.refused) for each in health],
+    )
+    yield _histogram("command_round_trip_seconds", "From the decision to send a command to its answer.", one, trips)
+
+
+def _of_links(sources: Sources) -> Iterator[Metric]:
+    sessions = [((name,), session.connected) for name, session in sources.health.sessions.items()]
+    yield _gauge("broker_connected", "Whether a session has its broker: 1 or 0.", ("session",), sessions)
+    if sources.sessions is not None:
+        yield _gauge("opcua_sessions", "Sessions of OPC UA clients.", (), [((), sources.sessions())])
+    hanging = len(sources.store.heartbeat.silent())
+    yield _gauge("tasks_hanging", "Critical tasks that make no progress.", (), [((), hanging)])
+
+
+def _of_store(found: Gauges) -> Iterator[Metric]:
+    memory = found.memory
+    yield _gauge("store_memory_bytes", "Memory that the store takes.", (), [((), memory.used)])
+    yield _gauge("store_memory_limit_bytes", "Memory it may take; 0: no limit.", (), [((), memory.limit)])
+    nearly = "Whether 85 % of its memory are taken: 1 or 0."
+    yield _gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
+    yield _gauge("dead_letters", "Work that was given up and is kept.", (), [((), found.dead_letters)])
+    yield _counter("messages_refused", "Messages refused since the store began.", (), [((), found.refused)])
+
+
+def _of_scopes(found: Gauges, now: int) -> Iterator[Metric]:
+    def age(since: int | None) -> float:
+        return 0.0 if since is None else max(0, now - since) / 1000
+
+    jobs = [
+        ((scope, TEXT[state]), each.open_jobs.get(state, 0))
+        for scope, each in found.scopes.items()
+        for state in JobState
+        if state not in {JobState.ENDED, JobState.ABORTED}
+    ]
+    jobs += [((scope, "Ended or Aborted"), each.ended_jobs) for scope, each in found.scopes.items()]
+    one = ("scope",)
+    yield _gauge("jobs", "Jobs in the store, by their state.", ("scope", "state"), jobs)
+    work = [((scope,), each.work) for scope, each in found.scopes.items()]
+    yield _gauge("work_entries", "Work that is not done.", one, work)
+    waits = [((scope,), age(each.work_since)) for scope, each in found.scopes.items()]
+    yield _gauge("work_lag_seconds", "How long the oldest of it waits.", one, waits)
+    untold = [((scope,), age(each.untold_since)) for scope, each in found.scopes.items()]
+    yield _gauge("publish_lag_seconds", "How long a change waits to be told to the MES.", one, untold)
+
+
+def _gauge(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:
+    family = GaugeMetricFamily(_PREFIX + name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _counter(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:
+    family = CounterMetricFamily(_PREFIX + name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _histogram(
+    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], Latency]]
+) -> Metric:
+    family = HistogramMetricFamily(_PREFIX + name, meaning, labels=labels)
+    for values, latency in samples:
+        buckets = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in latency.at_most()]
+        family.add_metric(values, buckets, latency.total)
+    return family
