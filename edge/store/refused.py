@@ -1,6 +1,6 @@
 """What could not be taken: set aside for a person to look at, and counted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
@@ -22,6 +22,8 @@ class SetAside:
     kind: str
     reason: str
     payload: bytes
+    at: int | None = field(default=None, compare=False)
+    """When it was set aside, in milliseconds since the epoch; the store tells."""
 
 
 def set_aside(keys: Keys, message: SetAside) -> Commit:
@@ -44,14 +46,15 @@ async def newest(store: Store, many: int) -> list[SetAside]:
     reply = await store.execute("XREVRANGE", store.keys.event_refused_list(), "+", "-", "COUNT", many)
     return [
         SetAside(
-            way=found["way"],
-            event_type=found["type"],
-            event_id=found["id"],
-            kind=found["kind"],
-            reason=found["reason"],
-            payload=found["payload"].encode(),
+            way=entry.fields["way"],
+            event_type=entry.fields["type"],
+            event_id=entry.fields["id"],
+            kind=entry.fields["kind"],
+            reason=entry.fields["reason"],
+            payload=entry.fields["payload"].encode(),
+            at=int(entry.entry_id.partition("-")[0]),
         )
-        for found in (entry.fields for entry in entries(reply))
+        for entry in entries(reply)
     ]
 
 

@@ -1,0 +1,67 @@
+"""`edge refused`: looks at messages of the MES and of equipment that could not be taken."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.visit import json_option, print_json, settings_option, visit
+
+if TYPE_CHECKING:
+    from edge.store.refused import SetAside
+
+_SHOWN_CHARACTERS = 400
+
+
+@click.command(epilog="Example: edge refused --last 3")
+@click.option("--last", type=click.IntRange(min=1), default=20, metavar="N", help="Show this many.", show_default=True)
+@settings_option
+@json_option
+def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
+    """Look at messages that could not be taken, the newest first.
+
+    Each is told with where it came in, what was wrong with it, and how what it holds begins: with --json the 4 KiB of
+    it that are kept. The newest thousand are. The exit status is 0, or 1 when the store is away.
+    """
+    from edge.store.refused import count, newest
+
+    async def read() -> "tuple[list[SetAside], int]":
+        async with visit(settings_file) as at:
+            return await newest(at.store, last), await count(at.store)
+
+    found, many = asyncio.run(read())
+    if as_json:
+        print_json([_as_data(each) for each in found])
+        return
+    for each in found:
+        click.echo("\n".join(_report(each)))
+    click.echo(f"{many} refused since the store began" if many else "nothing was refused")
+
+
+def _as_data(message: "SetAside") -> dict[str, object]:
+    from edge.cli.job_view import instant
+
+    return {
+        "at": instant(message.at),
+        "way": message.way,
+        "type": message.event_type or None,
+        "id": message.event_id or None,
+        "kind": message.kind,
+        "reason": message.reason,
+        "payload": message.payload.decode(),
+    }
+
+
+def _report(message: "SetAside") -> Iterator[str]:
+    from edge.cli.job_view import clock_time, printable
+
+    yield printable(f"{clock_time(message.at)}  {message.way}  {message.kind}")
+    yield printable(f"  {message.reason}")
+    if message.event_type or message.event_id:
+        yield printable(f"  type {message.event_type or '-'}, id {message.event_id or '-'}")
+    if message.payload:
+        payload = message.payload.decode()
+        rest = " …" if len(payload) > _SHOWN_CHARACTERS else ""
+        yield printable(f"  {payload[:_SHOWN_CHARACTERS]}{rest}")
