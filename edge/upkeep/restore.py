@@ -115,7 +115,7 @@ def _snapshot(file: Path, lines: bytes | None) -> list[Kept] | None:
 def _plan(
     contents: Mapping[str, bytes], members: Mapping[str, Member], main: Path, environ: Mapping[str, str]
 ) -> _Plan:
-    settings = _settings_of(contents, environ)
+    settings = _settings_of(contents, main, environ)
     at = places(settings, main)
     # The settings were read with copies of these.
     stood = {name: Path(members[name].path) for name in contents if name.startswith("tls/")}
@@ -145,17 +145,26 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield from here.folders.values()
 
 
-def _settings_of(contents: Mapping[str, bytes], environ: Mapping[str, str]) -> Settings:
-    """Read the settings of a backup, with those of its files that they name."""
+def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str, str]) -> Settings:
+    """Read the settings of a backup with those of its files that they name, and with the passwords that are here."""
+    passwords = [path for path in main.parent.glob("passwords/*") if path.is_file()]
+    here = {f"settings/passwords/{path.name}": path.read_bytes() for path in passwords}
     with tempfile.TemporaryDirectory(prefix="edge-restore-") as directory:
+        settings = str(Path(directory, "settings"))
+        Path(settings, "passwords").mkdir(parents=True)
         staged = dict(environ)
-        for name, content in contents.items():
+        for name, content in {**here, **contents}.items():
             path = Path(directory, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             if name.startswith("tls/"):
                 staged[variable(name)] = str(path)
-        return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": str(Path(directory, "settings"))}, EQUIPMENT)
+        try:
+            return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, EQUIPMENT)
+        except SettingsError as error:
+            problems = [problem.replace(settings, str(main.parent)) for problem in error.problems]
+            advice = "A backup without --with-key leaves passwords and private keys out: put them here first."
+            raise SettingsError(["the settings of the backup cannot be used here", *problems], advice) from error
 
 
 def _replaced(at: Places, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:

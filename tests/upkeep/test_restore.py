@@ -111,6 +111,21 @@ async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_pa
     assert load_settings(settings, {}, EQUIPMENT).opcua.manufacturer == "Example"
 
 
+async def test_passwords_that_a_backup_leaves_out_are_those_that_are_here(settings: Path, tmp_path: Path) -> None:
+    password = settings.parent / "passwords" / "redis"
+    password.parent.mkdir()
+    password.touch()
+    add(settings.parent / "conf.d" / "site.toml", '\n[redis]\npassword_file = "password_redis"\n')
+    backup = tmp_path / "b.tar.gz"
+    await back_up(backup, settings, {}, [Part.STORE], NOW, nobody)
+    await restore(backup, settings, {}, NOW, nobody, force=False)
+    password.unlink()
+    with pytest.raises(SettingsError) as refused:
+        await restore(backup, settings, {}, NOW, nobody, force=False)
+    assert f"there is no file {password}" in refused.value.message
+    assert "--with-key" in refused.value.advice
+
+
 async def test_jobs_that_run_are_not_restored_over(store: Store, backup: Path, settings: Path) -> None:
     await store.execute("SADD", store.keys.sfc_active_jobs(), *(f"J{number}" for number in range(7)))
     error = await refusal(backup, settings)
