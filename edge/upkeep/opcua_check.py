@@ -40,7 +40,8 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[Finding]:
         advice = "Start the gateway: systemctl start microdcs-edge"
         yield warning("OPC UA port", f"nobody listens at {endpoint}: the gateway does not run", advice)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        advice = "Look at the log of the gateway: journalctl -u microdcs-edge"
+        look = f"Look who listens (`ss -ltnp sport = :{parts.port or _PORT}`): another program, or the gateway"
+        advice = f"{look}? Then look at its log: journalctl -u microdcs-edge"
         yield failing("OPC UA port", f"no answer at {endpoint}: {str(error) or 'too slow'}", advice)
     else:
         if answer in _OPCUA:
