@@ -5,6 +5,7 @@ python debian/manual_pages.py DIRECTORY
 
 import inspect
 import json
+import pkgutil
 import re
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from edge import __version__
 from edge.cli import main as edge
 from edge.config import SECTIONS, load
 from edge.config.value import expected, meaning
+from edge.southbound.kinds import EQUIPMENT
 
 
 def main(directory: Path) -> None:
@@ -66,16 +68,26 @@ def edge_toml_5() -> Iterator[str]:
     """Every section and key."""
     yield from heading("edge.toml", 5, "settings of microdcs-edge")
     yield from [".SH DESCRIPTION", *paragraphs(inspect.getdoc(load) or "")]
-    for cls in SECTIONS.values():
+    for cls in sections():
         title, _, said = (inspect.getdoc(cls) or "").partition(": ")
         yield from [f".SH {escaped(title.strip('`'))}", inline(said[:1].upper() + said[1:])]
         hints = get_type_hints(cls, include_extras=True)
         for field in msgspec.structs.fields(cls):
-            default = "required" if field.required else f"default {json.dumps(field.default)}"
+            given = {} if field.default is msgspec.NODEFAULT else field.default
+            default = "required" if field.required else f"default {json.dumps(given)}"
             value = expected(hints[field.name])
             yield from [".TP", rf"\fB{escaped(field.name)}\fR", inline(meaning(hints[field.name]))]
             yield from [".br", inline(f"{value[:1].upper()}{value[1:]}; {default}.")]
     yield from see_also("edge(1)", "microdcs-edge(8)")
+
+
+def sections() -> Iterator[type[msgspec.Struct]]:
+    """Name every section in its order, that of a piece of equipment once for each kind."""
+    for name, cls in SECTIONS.items():
+        if name == "southbound":
+            yield from map(pkgutil.resolve_name, EQUIPMENT.values())
+        else:
+            yield cls
 
 
 def heading(name: str, section: int, said: str) -> list[str]:
