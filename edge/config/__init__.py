@@ -5,6 +5,7 @@ from edge.config.sections import (
     SECTIONS,
     EquipmentSettings,
     GatewaySettings,
+    IjtSettings,
     LoggingSettings,
     MetricsSettings,
     MqttEquipmentSettings,
@@ -16,6 +17,7 @@ from edge.config.sections import (
     RetentionSettings,
     RpcSettings,
     Settings,
+    VisionSettings,
     broker_settings,
 )
 
@@ -23,6 +25,7 @@ __all__ = [
     "SECTIONS",
     "EquipmentSettings",
     "GatewaySettings",
+    "IjtSettings",
     "LoggingSettings",
     "MetricsSettings",
     "MqttEquipmentSettings",
@@ -34,6 +37,7 @@ __all__ = [
     "RetentionSettings",
     "RpcSettings",
     "Settings",
+    "VisionSettings",
     "broker_settings",
     "load_settings",
 ]

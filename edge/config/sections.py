@@ -132,7 +132,6 @@ def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttS
 class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment that is an OPC UA server, and the actions it takes."""
 
-    kind: Annotated[Literal["vision"], Meta(description="How it is spoken to: `vision` is OPC 40100-1.")]
     url: Annotated[str, Meta(description="Its server.", extra={"schemes": ("opc.tcp",)})]
     security: Annotated[
         Literal["encrypted", "none"],
@@ -147,6 +146,28 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     ] = ""
     username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+
+
+class VisionSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: a Machine Vision camera."""
+
+    kind: Annotated[Literal["vision"], Meta(description="How it is spoken to: `vision` is OPC 40100-1.")]
+
+
+class IjtSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: a tightening controller."""
+
+    kind: Annotated[Literal["ijt"], Meta(description="How it is spoken to: `ijt` is OPC 40450-1 and 40451-1.")]
+    product_instance_uri: Annotated[
+        str, Meta(description="The tool to work with; empty when the controller has only one.")
+    ] = ""
+    acknowledge: Annotated[
+        Literal["own", "none"],
+        Meta(
+            description="`own` acknowledges the results of our commands once they are stored; `none` leaves that to "
+            "another program, which collects the results of the controller."
+        ),
+    ] = "own"
 
 
 class OpcuaSettings(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "mqtt": Kind("edge.config:MqttEquipmentSettings", "edge.southbound.mqtt:open_equipment"),
     "stacklight": Kind("edge.southbound.stacklight:StackLightSettings", "edge.southbound.stacklight:open_stacklight"),
-    "vision": Kind("edge.config:OpcuaEquipmentSettings", "edge.southbound.vision:open_vision"),
+    "vision": Kind("edge.config:VisionSettings", "edge.southbound.vision:open_vision"),
+    "ijt": Kind("edge.config:IjtSettings", "edge.southbound.ijt:open_ijt"),
 }
 """Every kind, by the word that stands as `kind` in its section."""
 

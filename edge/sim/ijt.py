@@ -1,0 +1,373 @@
+"""A simulated tightening controller (OPC 40450-1): does one joining after the other, and can be made to fail."""
+
+import asyncio
+import itertools
+import re
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from asyncua import Node, ua
+
+from edge.links.background import beside
+from edge.sim.ijt_result import NOT_OK, OK, content, meta_data
+from edge.sim.opcua_device import Method, OpcuaDevice, open_device
+
+NODESETS = (
+    "Opc.Ua.Di.NodeSet2.xml",
+    "Opc.Ua.IA.NodeSet2.xml",
+    "Opc.Ua.Machinery.NodeSet2.xml",
+    "Opc.Ua.Machinery_Result.NodeSet2.xml",
+    "Opc.Ua.AMB.NodeSet2.xml",
+    "Opc.Ua.Ijt.Base.NodeSet2.xml",
+    "Opc.Ua.Ijt.Tightening.NodeSet2.xml",
+)
+WORK_SECONDS = 0.2
+AWAY_SECONDS = 0.5
+TARGET_NM = 85.0
+"""What a joining process tightens to whose name tells no torque."""
+
+_DI = "http://opcfoundation.org/UA/DI/"
+_MACHINERY = "http://opcfoundation.org/UA/Machinery/"
+_RESULT = "http://opcfoundation.org/UA/Machinery/Result/"
+_IJT = "http://opcfoundation.org/UA/IJT/Base/"
+_MACHINES = (_MACHINERY, 1001)
+_RESULT_DATA, _JOINING_RESULT, _META_DATA, _ENTITY = (_RESULT, 3008), (_IJT, 3005), (_IJT, 3020), (_IJT, 3010)
+_ERROR_CLASS = (_IJT, 1063)
+_SEVERE = 900
+
+
+class Fault(Enum):
+    """What goes wrong with the next joining."""
+
+    NONE = "none"
+    REFUSED = "refused"
+    """It cannot be started."""
+    SILENT = "silent"
+    """It never ends."""
+    NOK = "nok"
+    """Its torque is beyond the limit."""
+    ERROR_STATE = "error-state"
+    """The controller tells an error instead of a result, and takes nothing until it is enabled again."""
+    UNTOLD = "untold"
+    """Its result is not told, which leaves a gap in the sequence."""
+    DISCONNECT = "disconnect"
+    """It ends while nobody can reach the controller."""
+    RESTART = "restart"
+    """The power fails, once: what it was at is lost."""
+    SLOW = "slow"
+    """It takes ten times as long."""
+
+
+@asynccontextmanager
+async def open_ijt(
+    name: str = "wrench", *, port: int = 0, delay: float | None = WORK_SECONDS
+) -> AsyncIterator["JoiningController"]:
+    """Serve a controller that ends each joining after `delay` seconds, or by hand without one."""
+    async with open_device(name, NODESETS, port) as device:
+        controller = JoiningController(device, delay)
+        await controller.begin(name)
+        async with beside(controller.run(), f"joining controller {name}"):
+            yield controller
+
+
+class JoiningController:
+    """What the controller has seen, in order: `begun` and `stopped` joinings by their process, `acknowledged` results.
+
+    `fault` is what goes wrong; `identifiers` are the entities that wait for the next result, `selected` is the process
+    that starts next, and the tool works while it is `enabled`.
+    """
+
+    def __init__(self, device: OpcuaDevice, delay: float | None) -> None:
+        self.device = device
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self.acknowledged: list[str] = []
+        self.identifiers: list[dict[str, Any]] = []
+        self.fault = Fault.NONE
+        self._delay = delay
+        self._numbers = itertools.count(1)
+        self.enabled = False
+        self.selected: str | None = None
+        self._joining: str | None = None
+        self._results: dict[int, dict[str, Any]] = {}
+        self._started: asyncio.Queue[str] = asyncio.Queue()
+        self._owners: dict[str, tuple[Node, Node]] = {}
+        self._events: dict[str, ua.NodeId] = {}
+
+    async def begin(self, name: str) -> None:
+        """Build the joining system below Machines and link its methods."""
+        definition = await (await self._node(_RESULT_DATA)).read_data_type_definition()
+        # The importer drops that the meta data may be of a derived type; then a flag of a field means that.
+        definition.StructureType = ua.StructureType.StructureWithSubtypedValues
+        definition.Fields[0].IsOptional = True
+        await (await self._node(_RESULT_DATA)).write_data_type_definition(definition)
+        system = await self._add(await self._node(_MACHINES), None, name, (_IJT, 1005))
+        assets = await self._add(system, _IJT, "AssetManagement", (_DI, 1005))
+        method_set = await self._add(assets, _DI, "MethodSet", (_IJT, 1026))
+        processes = await self._add(system, _IJT, "JoiningProcessManagement", (_IJT, 1025))
+        results = await self._add(system, _RESULT, "ResultManagement", (_IJT, 1022))
+        await self._offer(method_set, self._asset_methods())
+        await self._offer(processes, self._process_methods())
+        await self._offer(results, self._result_methods())
+        for event, base in (("ResultReady", 1007), ("RequestedResult", 1035), ("System", 1006)):
+            event_type = await (await self._node((_IJT, base))).add_object_type(
+                self.device.index, f"Simulated{event}EventType"
+            )
+            self._events[event] = event_type.nodeid
+
+    async def run(self) -> None:
+        """End each joining when its time has come."""
+        while True:
+            process = await self._started.get()
+            if self._delay is None or self.fault is Fault.SILENT:
+                continue
+            await asyncio.sleep(self._delay * (10 if self.fault is Fault.SLOW else 1))
+            if process is not self._joining:
+                continue
+            match self.fault:
+                case Fault.ERROR_STATE:
+                    await self.break_down("the spindle is jammed")
+                case Fault.NOK:
+                    await self.end_joining(NOT_OK)
+                case Fault.DISCONNECT:
+                    async with self.device.unplugged():
+                        await self.end_joining()
+                        await asyncio.sleep(AWAY_SECONDS)
+                case Fault.RESTART:
+                    self.fault = Fault.NONE
+                    async with self.device.unplugged():
+                        self.forget()
+                        await asyncio.sleep(AWAY_SECONDS)
+                case _:
+                    await self.end_joining()
+
+    async def end_joining(self, evaluation: int = OK, *, intervened: bool = False) -> None:
+        """Give the result of the joining at hand, or of one that an operator has done at the tool."""
+        process, self._joining = self._joining or self.selected or "by hand", None
+        number, now = next(self._numbers), datetime.now(UTC).replace(tzinfo=None)
+        meta = meta_data(number, process, self.identifiers, now, evaluation=evaluation, intervened=intervened)
+        self.identifiers = []
+        structures = self.device.structures
+        measured = await structures.variant(await self._id(_JOINING_RESULT), content(_target(process), evaluation))
+        result = {
+            "ResultMetaData": await structures.variant(await self._id(_META_DATA), meta),
+            "ResultContent": [] if intervened else [measured],
+        }
+        self._results[number] = {"id": meta["ResultId"], "result": result}
+        if self.fault is not Fault.UNTOLD:
+            await self._tell("ResultReady", number)
+
+    async def tell_result(self) -> None:
+        """Tell the last result, again if it was told before."""
+        await self._tell("ResultReady", max(self._results))
+
+    async def break_down(self, reason: str) -> None:
+        """Tell an error, and take nothing until somebody enables the tool; the joining at hand is lost."""
+        self._joining, self.enabled, self.identifiers = None, False, []
+        told = {
+            "ConditionClassId": ua.Variant(await self._id(_ERROR_CLASS), ua.VariantType.NodeId),
+            "Message": ua.Variant(ua.LocalizedText(reason, "en"), ua.VariantType.LocalizedText),
+            "Severity": ua.Variant(_SEVERE, ua.VariantType.UInt16),
+        }
+        await self.device.tell(self._events["System"], told)
+
+    def forget(self) -> None:
+        """Be as after a power cut; only the number of the next result is kept on flash."""
+        self._joining = self.selected = None
+        self.enabled = False
+        self.identifiers = []
+        self._results.clear()
+
+    @asynccontextmanager
+    async def without(self, *methods: str) -> AsyncIterator[None]:
+        """Do not offer some methods for the length of the block, as a lesser controller."""
+        for name in methods:
+            owner, method = self._owners[name]
+            await owner.delete_reference(method, ua.ObjectIds.HasComponent)
+        try:
+            yield
+        finally:
+            for name in methods:
+                owner, method = self._owners[name]
+                await owner.add_reference(method, ua.ObjectIds.HasComponent)
+
+    # What clients call.
+
+    def _asset_methods(self) -> Mapping[str, Method]:
+        return {
+            "EnableAsset": self._enable,
+            "SendIdentifiers": self._send_identifiers,
+            "SendTextIdentifiers": self._send_text_identifiers,
+            "GetIdentifiers": self._get_identifiers,
+            "ResetIdentifiers": self._reset_identifiers,
+        }
+
+    def _process_methods(self) -> Mapping[str, Method]:
+        return {
+            "SelectJoiningProcess": self._select,
+            "StartSelectedJoining": self._start_selected,
+            "StartJoiningProcess": self._start,
+            "AbortJoiningProcess": self._abort,
+        }
+
+    def _result_methods(self) -> Mapping[str, Method]:
+        return {
+            "GetLatestResult": self._get_latest_result,
+            "RequestResults": self._request_results,
+            "RequestUnacknowledgedResults": self._request_unacknowledged,
+            "AcknowledgeResults": self._acknowledge,
+        }
+
+    async def _enable(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, self.enabled = await self.device.plain(arguments)
+        if not self.enabled and self._joining:
+            await self._stop()
+        return _status()
+
+    async def _send_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, entities = await self.device.plain(arguments)
+        self.identifiers += entities
+        return _status()
+
+    async def _send_text_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, texts = await self.device.plain(arguments)
+        self.identifiers += [{"EntityId": text, "IsExternal": True, "EntityType": 0} for text in texts]
+        return _status()
+
+    async def _get_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, names = await self.device.plain(arguments)
+        found = [each for each in self.identifiers if not names or each.get("Name") in names]
+        return [await self.device.structures.variant(await self._id(_ENTITY), found, is_array=True), *_status()]
+
+    async def _reset_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, names, everything, latest = await self.device.plain(arguments)
+        if names:
+            self.identifiers = [each for each in self.identifiers if each.get("Name") not in names]
+        elif everything or latest:
+            self.identifiers = [] if everything else self.identifiers[:-1]
+        return _status()
+
+    async def _select(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, process = await self.device.plain(arguments)
+        self.selected = _named(process)
+        return _status()
+
+    async def _start_selected(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, deselect = await self.device.plain(arguments)
+        process = self.selected
+        if deselect:
+            self.selected = None
+        return self._begin(process)
+
+    async def _start(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _uri, process, entities = await self.device.plain(arguments)
+        status = self._begin(_named(process))
+        if self._joining:
+            self.identifiers += [each for each in entities if each not in self.identifiers]
+        return status
+
+    def _begin(self, process: str | None) -> list[ua.Variant]:
+        if self.fault is Fault.REFUSED or not self.enabled:
+            return _status("the tool is locked")
+        if self._joining:
+            return _status("a joining is at work")
+        if not process:
+            return _status("no joining process is selected")
+        self._joining = process
+        self.begun.append(process)
+        self._started.put_nowait(process)
+        return _status()
+
+    async def _abort(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        if self._joining is None:
+            return _status("no joining is at work")
+        await self._stop()
+        return _status()
+
+    async def _stop(self) -> None:
+        self.stopped.append(self._joining or "")
+        await self.end_joining(NOT_OK, intervened=True)
+
+    async def _get_latest_result(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        number = max(self._results, default=None)
+        latest = await self._result(number) if number is not None else ua.Variant(ua.ExtensionObject())
+        return [ua.Variant(0, ua.VariantType.UInt32), latest, _error(number is None)]
+
+    async def _request_results(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        first, last, *_times = await self.device.plain(arguments)
+        await self._tell_again([number for number in self._results if first <= number <= last])
+        return [ua.Variant(0.0), *_status()]
+
+    async def _request_unacknowledged(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        found = [number for number, each in self._results.items() if each["id"] not in self.acknowledged]
+        await self._tell_again(found)
+        return [ua.Variant(0.0), ua.Variant(len(found), ua.VariantType.UInt32), *_status()]
+
+    async def _acknowledge(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        (ids,) = await self.device.plain(arguments)
+        known = {each["id"] for each in self._results.values()}
+        self.acknowledged += [each for each in ids if each in known]
+        wrong = [int(each not in known) for each in ids]
+        return [ua.Variant(wrong if any(wrong) else [], ua.VariantType.Int32, is_array=True), _error(any(wrong))]
+
+    # How all this is told.
+
+    async def _tell_again(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            await self._tell("RequestedResult", number)
+
+    async def _tell(self, event: str, number: int) -> None:
+        await self.device.tell(self._events[event], {"Result": await self._result(number)})
+
+    async def _result(self, number: int) -> ua.Variant:
+        return await self.device.structures.variant(await self._id(_RESULT_DATA), self._results[number]["result"])
+
+    async def _offer(self, owner: Node, methods: Mapping[str, Method]) -> None:
+        """Have an object offer methods of its type: only those that are here, as the type has many more."""
+        of_type = await self.device.server.get_node(await owner.read_type_definition()).get_parent()
+        found: dict[str, ua.NodeId] = {}
+        for each in (of_type, self.device.server.get_node(await owner.read_type_definition())):
+            found |= {child.BrowseName.Name: child.NodeId for child in await each.get_children_descriptions()}
+        for name in methods:
+            method = self.device.server.get_node(found[name])
+            await owner.add_reference(method, ua.ObjectIds.HasComponent)
+            self._owners[name] = owner, method
+        await self.device.link(owner, methods)
+
+    async def _add(self, parent: Node, namespace: str | None, name: str, of: tuple[str, int]) -> Node:
+        index = self.device.index if namespace is None else (await self._id((namespace, 0))).NamespaceIndex
+        node_id = ua.NodeId(name, self.device.index)
+        return await parent.add_object(
+            node_id, ua.QualifiedName(name, index), objecttype=await self._id(of), instantiate_optional=False
+        )
+
+    async def _node(self, named: tuple[str, int]) -> Node:
+        return self.device.server.get_node(await self._id(named))
+
+    async def _id(self, named: tuple[str, int]) -> ua.NodeId:
+        uri, number = named
+        return ua.NodeId(number, await self.device.server.get_namespace_index(uri))
+
+
+def _named(process: Mapping[str, str]) -> str | None:
+    """Tell which process is meant: by its id, its origin's id, or the name it is selected by, in this order."""
+    names: Sequence[str] = ("JoiningProcessId", "JoiningProcessOriginId", "SelectionName")
+    return next((process[name] for name in names if process.get(name)), None)
+
+
+def _target(process: str) -> float:
+    """Read the target torque out of the name of a process, such as `85Nm`."""
+    told = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
+    return float(told.group(1)) if told else TARGET_NM
+
+
+def _status(failure: str = "") -> list[ua.Variant]:
+    status = ua.Variant(int(bool(failure)), ua.VariantType.Int64)
+    return [status, ua.Variant(ua.LocalizedText(failure or "done", "en"), ua.VariantType.LocalizedText)]
+
+
+def _error(failed: bool) -> ua.Variant:  # noqa: FBT001 - an error number as the method has it
+    return ua.Variant(int(failed), ua.VariantType.Int32)

@@ -1,0 +1,87 @@
+"""What a simulated tightening comes to: a result of OPC 40450-1 in plain Python, for a target torque."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from asyncua import ua
+
+from edge.model.engineering_unit import CEFACT, engineering_unit
+
+OK, NOT_OK = 1, 2
+SINGLE, INTERVENTION = 1, 6
+COMPLETED, ABORTED = 1, 3
+_PROGRAM = 1
+_FINAL = 1
+_TORQUE, _ANGLE = 2, 3
+_TOLERANCE = 0.1
+_NOK_FACTOR = 1.2
+_OK_FACTOR = 1.0024
+
+
+def meta_data(
+    number: int, process: str, entities: Sequence[Mapping[str, Any]], at: datetime, *, evaluation: int, intervened: bool
+) -> dict[str, Any]:
+    """Give the meta data of a result (JoiningResultMetaDataType); `number` is its place in the sequence."""
+    return {
+        "ResultId": f"T{number}",
+        "IsPartial": False,
+        "IsSimulated": True,
+        "ResultState": ABORTED if intervened else COMPLETED,
+        "CreationTime": at,
+        "ResultEvaluation": evaluation,
+        "JoiningTechnology": "Tightening",
+        "SequenceNumber": number,
+        "Name": process,
+        "Classification": INTERVENTION if intervened else SINGLE,
+        "AssociatedEntities": list(entities),
+    }
+
+
+def content(target: float, evaluation: int) -> dict[str, Any]:
+    """Give what was measured (JoiningResultDataType): a torque in N·m near its target, or beyond its limit."""
+    torque = _torque(round(target * (_OK_FACTOR if evaluation == OK else _NOK_FACTOR), 1), target, evaluation)
+    step = {
+        "StepResultId": "S1",
+        "ProgramStep": "1",
+        "Name": "Rundown",
+        "ResultEvaluation": OK,
+        "StepResultValues": [_torque(round(target / 10, 1), None, OK), _angle(720.0)],
+    }
+    final = {
+        "StepResultId": "S2",
+        "ProgramStep": "2",
+        "Name": "Final",
+        "ResultEvaluation": evaluation,
+        "StepResultValues": [torque, _angle(41.5)],
+    }
+    failed = {"FailureReason": _PROGRAM, "FailingStepResultId": "S2"} if evaluation == NOT_OK else {}
+    return {"OverallResultValues": [torque, _angle(41.5)], "StepResults": [step, final], **failed}
+
+
+def _torque(value: float, target: float | None, evaluation: int) -> dict[str, Any]:
+    limits: dict[str, float] = {}
+    if target is not None:
+        limits = {
+            "LowLimit": round(target * (1 - _TOLERANCE), 1),
+            "HighLimit": round(target * (1 + _TOLERANCE), 1),
+            "TargetValue": target,
+        }
+    return _value("Torque", _TORQUE, "N·m", value) | limits | {"ResultEvaluation": evaluation}
+
+
+def _angle(value: float) -> dict[str, Any]:
+    return _value("Angle", _ANGLE, "°", value) | {"ResultEvaluation": OK}
+
+
+def _value(name: str, quantity: int, symbol: str, value: float) -> dict[str, Any]:
+    unit = ua.EUInformation(
+        NamespaceUri=CEFACT, UnitId=engineering_unit(symbol).unit_id, DisplayName=ua.LocalizedText(symbol)
+    )
+    return {
+        "MeasuredValue": value,
+        "Name": name,
+        "ValueTag": _FINAL,
+        "PhysicalQuantity": quantity,
+        "EngineeringUnits": unit,
+    }

@@ -1,0 +1,172 @@
+"""Tightening controllers (OPC 40450-1, 40451-1): a command is one joining operation, its answer the result of that.
+
+The id of the command travels among the identifiers of the operation and comes back with its result, among its
+AssociatedEntities. By that a result is found again after a lost connection, also by a gateway that was started anew.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any
+
+from edge.config import IjtSettings
+from edge.errors import Refused
+from edge.links.opcua import EventField, Node, Session, TypeName
+from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.southbound.ijt_answer import COMMAND_ID, answer, entities, process
+from edge.southbound.ijt_methods import Methods, find_methods
+from edge.southbound.ijt_results import Memory, Results
+from edge.southbound.opcua import open_opcua_equipment
+from edge.station.equipment import Command, Station
+
+_UA = "http://opcfoundation.org/UA/"
+_RESULT = "http://opcfoundation.org/UA/Machinery/Result/"
+_IJT = "http://opcfoundation.org/UA/IJT/Base/"
+_SYSTEM = TypeName(_IJT, 1005)
+_RESULT_READY, _REQUESTED = TypeName(_IJT, 1007), TypeName(_IJT, 1035)
+_SYSTEM_EVENT, _ERROR_CLASS = TypeName(_IJT, 1006), TypeName(_IJT, 1063)
+_BASE_EVENT = TypeName(_UA, 2041)
+_FIELDS = (
+    EventField(TypeName(_RESULT, 1002), "Result"),
+    EventField(_BASE_EVENT, "ConditionClassId"),
+    EventField(_BASE_EVENT, "Message"),
+    EventField(_BASE_EVENT, "Severity"),
+)
+# From here on an error is one that stops the work (OPC 10000-5, 6.4.2: high severity).
+_HIGH = 667
+_WHY = "the station asked for it"
+
+
+def open_ijt(
+    name: str, settings: IjtSettings, station: Station, scopes: Collection[str]
+) -> AbstractAsyncContextManager[ConnectedEquipment]:
+    """Connect to a controller for the length of the block; one that is not there yet is waited for."""
+    memory = Memory()
+
+    @asynccontextmanager
+    async def opening(session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        system = _only(await session.instances(_SYSTEM), session.url)
+        methods = await find_methods(session, system)
+        results = Results(methods, memory, station, acknowledge=settings.acknowledge == "own")
+        async with session.watch(None, _FIELDS, {}) as happenings:
+            yield Controller(session, methods, results, memory, settings.product_instance_uri), happenings
+
+    return open_opcua_equipment(name, settings, station, scopes, opening)
+
+
+def _only(systems: list[Node], url: str) -> Node:
+    if len(systems) != 1:
+        found = ", ".join(each.path for each in systems) or "none"
+        raise Refused("unknown_node", f"{url} should have one joining system, and has {found}")
+    return systems[0]
+
+
+class Controller:
+    """A controller on one connection; `uri` is the ProductInstanceUri of its tool, or empty."""
+
+    def __init__(self, session: Session, methods: Methods, results: Results, memory: Memory, uri: str) -> None:
+        self._session = session
+        self._methods = methods
+        self._results = results
+        self._memory = memory
+        self._uri = uri
+        self._error = ""
+        self._caught_up = False
+        self._starting = asyncio.Lock()
+
+    async def take(self, happening: Happening) -> None:
+        """Take a result, live or asked for, or an error."""
+        event_type = happening["EventType"]
+        if await self._session.is_a(event_type, _REQUESTED):
+            await self._results.take_requested(happening["Result"])
+        elif await self._session.is_a(event_type, _RESULT_READY):
+            await self._results.take_live(happening["Result"])
+        elif await self._session.is_a(event_type, _SYSTEM_EVENT):
+            condition = happening["ConditionClassId"]
+            severe = (happening["Severity"] or 0) >= _HIGH
+            if severe and condition and await self._session.is_a(condition, _ERROR_CLASS):
+                self._error = happening["Message"] or "it does not say which"
+                self._results.changed.set()
+
+    async def perform(self, command: Command) -> Any:
+        """Do a joining, unless the controller has its result already or is at it; give the result as JSON."""
+        self._error = ""
+        if not self._caught_up:
+            await self._results.catch_up()
+            self._caught_up = True
+        if not self._results.of(command) and not await self._is_at(command):
+            # Who stops a joining that is just being started waits until it is.
+            async with self._starting:
+                await self._start(command)
+        await self._results.until(lambda: bool(self._results.of(command) or self._error), None)
+        if result := self._results.of(command):
+            return answer(result)
+        raise Refused("device", f"the controller reports an error: {self._error}")
+
+    async def stop(self, command: Command) -> None:
+        """Abort the joining of a command, if the controller is at it; one that cannot abort has its tool locked."""
+        async with self._starting:
+            is_at = not self._results.of(command) and await self._is_at(command)
+        if not is_at:
+            return
+        self._memory.begun.discard(command.command_id)
+        if "AbortJoiningProcess" in self._methods:
+            await self._methods.call("AbortJoiningProcess", self._uri, process(command), _WHY)
+        elif "EnableAsset" in self._methods:
+            await self._methods.call("EnableAsset", self._uri, False)  # noqa: FBT003 - the argument Enable
+        else:
+            raise Refused("device", "the controller has no method to abort a joining")
+        await self._reset_identifiers(command)
+
+    async def settled(self, command: Command) -> None:
+        """Acknowledge the result of a command."""
+        await self._results.settle(command)
+
+    async def _is_at(self, command: Command) -> bool:
+        """Tell whether the controller has the command: its identifier waits there for the result."""
+        if "SendIdentifiers" in self._methods and "GetIdentifiers" in self._methods:
+            (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID])
+            return command.command_id in {each["EntityId"] for each in found}
+        # One that cannot tell is not trusted to have forgotten it: to tighten twice is worse than to wait.
+        return command.command_id in self._memory.begun
+
+    async def _start(self, command: Command) -> None:
+        methods = self._methods
+        if "EnableAsset" in methods:
+            await methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
+        await self._send_identifiers(command)
+        named = process(command)
+        if command.parameters.get("start") is False:
+            await self._select(named)
+        elif named and "StartJoiningProcess" in methods:
+            await methods.call("StartJoiningProcess", self._uri, named, entities(command))
+        else:
+            await self._select(named)
+            # Without the method, the operator starts it with the trigger of the tool.
+            if "StartSelectedJoining" in methods:
+                await methods.call("StartSelectedJoining", self._uri, bool(named))
+        self._memory.begun.add(command.command_id)
+
+    async def _select(self, named: dict[str, str]) -> None:
+        if not named:
+            return
+        if "SelectJoiningProcess" not in self._methods:
+            raise Refused("device", "the controller has no method to select a joining process")
+        await self._methods.call("SelectJoiningProcess", self._uri, named)
+
+    async def _send_identifiers(self, command: Command) -> None:
+        """Send what the result is to be recognised by, in the place of what a command before has left."""
+        await self._reset_identifiers(command)
+        told = entities(command)
+        if "SendIdentifiers" in self._methods:
+            await self._methods.call("SendIdentifiers", self._uri, told)
+        elif "SendTextIdentifiers" in self._methods:
+            await self._methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in told])
+        elif "StartJoiningProcess" not in self._methods:
+            raise Refused("device", "the controller takes no identifiers: its results could not be told apart")
+
+    async def _reset_identifiers(self, command: Command) -> None:
+        if "ResetIdentifiers" in self._methods:
+            # A controller may find it an error that there is nothing to be reset.
+            with suppress(Refused):
+                await self._methods.call("ResetIdentifiers", self._uri, [each["Name"] for each in entities(command)])

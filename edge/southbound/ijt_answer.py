@@ -1,0 +1,180 @@
+"""What goes to a tightening controller and comes from it, in the words of OPC 40450-1 and in ours."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from edge.errors import Refused
+from edge.station.equipment import Command
+
+COMMAND_ID = "CommandID"
+"""The name of the identifier that is the id of a command."""
+
+_OTHER, _ORDER, _TASK = 1, 25, 31
+# The parameters that are identifiers: their names at the controller and their EntityType (OPC 40450-1, 10.10).
+_IDENTIFIERS = MappingProxyType(
+    {"vin": ("VIN", 20), "product_id": ("ProductID", 21), "part_id": ("PartID", 22), "joint_id": ("JointID", 23)}
+)
+_PROCESS = MappingProxyType(
+    {
+        "joining_process_id": "JoiningProcessId",
+        "joining_process_origin_id": "JoiningProcessOriginId",
+        "selection_name": "SelectionName",
+    }
+)
+_CLASSIFICATIONS = MappingProxyType({"single": 1, "sync": 2, "batch": 3, "job": 4, "stitching": 5})
+_INTERVENTION = 6
+_EVALUATIONS = MappingProxyType({0: "Undefined", 1: "OK", 2: "NotOK", 3: "NotDecidable"})
+_NOT_OK = 2
+_UNFINISHED = MappingProxyType({3: "Aborted", 4: "Failed"})
+_FAILURE_REASONS = MappingProxyType({1: "program", 2: "step", 3: "error"})
+_FINAL = 1
+# Physical quantities (OPC 40450-1, 9.1).
+_QUANTITIES = MappingProxyType({"torque": 2, "angle": 3})
+
+Result = Mapping[str, Any]
+"""A ResultDataType (OPC 40001-101) in plain Python."""
+
+
+def entities(command: Command) -> list[dict[str, Any]]:
+    """Give the identifiers of a command: its own, that of its job order, and those its parameters name."""
+    told = {COMMAND_ID: (command.command_id, _TASK), "JobOrderID": (command.job_id, _ORDER)}
+    for parameter, (name, entity_type) in _IDENTIFIERS.items():
+        if value := command.parameters.get(parameter):
+            told[name] = value, entity_type
+    others = command.parameters.get("identifiers", {})
+    if not isinstance(others, Mapping):
+        raise Refused("parameters", "the parameter identifiers has to be an object: names and identifiers")
+    told |= {str(name): (value, _OTHER) for name, value in others.items()}
+    return [
+        {"Name": name, "EntityId": str(value), "IsExternal": True, "EntityType": entity_type}
+        for name, (value, entity_type) in told.items()
+    ]
+
+
+def process(command: Command) -> dict[str, str]:
+    """Give which joining process a command names (JoiningProcessIdentificationDataType); empty when it names none."""
+    return {field: str(value) for name, field in _PROCESS.items() if (value := command.parameters.get(name))}
+
+
+def is_result_of(result: Result, command: Command) -> bool:
+    """Tell whether a result is that of a command: it bears its id, and is of the classification that it waits for."""
+    meta = result["ResultMetaData"]
+    if command.command_id not in {each["EntityId"] for each in meta.get("AssociatedEntities") or ()}:
+        return False
+    wanted = command.parameters.get("classification")
+    return wanted is None or meta.get("Classification") in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
+
+
+def command_id_of(result: Result) -> str | None:
+    """Give the id of the command that a result bears; None when it is none of ours."""
+    found = [
+        str(each["EntityId"])
+        for each in result["ResultMetaData"].get("AssociatedEntities") or ()
+        if each.get("Name") == COMMAND_ID
+    ]
+    return found[-1] if found else None
+
+
+def answer(result: Result) -> dict[str, Any]:
+    """Give a result as plain JSON; raises Refused for one that did not come about."""
+    meta = result["ResultMetaData"]
+    state = meta.get("ResultState")
+    if state in _UNFINISHED or meta.get("Classification") == _INTERVENTION:
+        why = meta.get("ResultEvaluationDetails") or meta.get("Description") or _UNFINISHED.get(state, "Aborted")
+        raise Refused("device", f"the joining did not come to its end: {why}")
+    return _told(result)
+
+
+def _told(result: Result) -> dict[str, Any]:
+    meta, contents = result["ResultMetaData"], result.get("ResultContent") or []
+    measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
+    parts = [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
+    return {
+        "evaluation": _evaluation(meta),
+        **(_measured(measured[0]) if measured else {}),
+        **({"results": _by_name((str(n + 1), _told(each)) for n, each in enumerate(parts))} if parts else {}),
+        "result_id": meta["ResultId"],
+        "sequence_number": meta.get("SequenceNumber"),
+        "is_simulated": bool(meta.get("IsSimulated")),
+        "created_at": meta.get("CreationTime"),
+    }
+
+
+def _measured(joining: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what was measured (JoiningResultDataType); what was violated stands in it once more, with its limits."""
+    overall, steps = joining["OverallResultValues"] or [], joining.get("StepResults") or []
+    told: dict[str, Any] = {
+        **_quantities(overall),
+        "values": _by_name((_name(each), _value(each)) for each in overall),
+        "violations": _by_name(_violations(overall, steps)),
+        "steps": _by_name((_step_name(each), _step(each)) for each in steps),
+    }
+    if reason := _FAILURE_REASONS.get(joining.get("FailureReason") or 0):
+        told["failure_reason"] = reason
+    if errors := joining.get("Errors"):
+        told["errors"] = _by_name((str(each.get("ErrorId") or "error"), each.get("ErrorMessage")) for each in errors)
+    return told
+
+
+def _step(step: Mapping[str, Any]) -> dict[str, Any]:
+    values = step.get("StepResultValues") or []
+    return {
+        "evaluation": _evaluation(step),
+        **_quantities(values),
+        "values": _by_name((_name(each), _value(each)) for each in values),
+    }
+
+
+def _violations(
+    overall: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    found = [(_name(each), each) for each in overall]
+    found += [
+        (f"{_step_name(step)}: {_name(each)}", each) for step in steps for each in step.get("StepResultValues") or []
+    ]
+    for name, each in found:
+        if each.get("ResultEvaluation") == _NOT_OK or each.get("ViolationType"):
+            limits = {"low": "LowLimit", "high": "HighLimit", "target": "TargetValue"}
+            told = {limit: _value(each, field) for limit, field in limits.items() if each.get(field) is not None}
+            number = {"violation_type": each["ViolationType"]} if each.get("ViolationType") else {}
+            yield name, {"measured": _value(each)} | told | number
+
+
+def _quantities(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give torque and angle: the final ones, where the controller says which are."""
+    found = {}
+    for name, quantity in _QUANTITIES.items():
+        fitting = [each for each in values if each.get("PhysicalQuantity") == quantity]
+        final = [each for each in fitting if each.get("ValueTag") == _FINAL]
+        if fitting:
+            found[name] = _value((final or fitting)[0])
+    return found
+
+
+def _value(each: Mapping[str, Any], field: str = "MeasuredValue") -> dict[str, Any]:
+    unit = (each.get("EngineeringUnits") or {}).get("DisplayName")
+    return {"value": each[field]} | ({"unit": unit} if unit else {})
+
+
+def _evaluation(of: Mapping[str, Any]) -> str:
+    number = of.get("ResultEvaluation") or 0
+    return _EVALUATIONS.get(number, str(number))
+
+
+def _name(value: Mapping[str, Any]) -> str:
+    quantities = {quantity: name for name, quantity in _QUANTITIES.items()}
+    return str(value.get("Name") or quantities.get(value.get("PhysicalQuantity") or 0, "value"))
+
+
+def _step_name(step: Mapping[str, Any]) -> str:
+    return str(step.get("Name") or step.get("ProgramStep") or step["StepResultId"])
+
+
+def _by_name(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Collect by name; what has the name of another is numbered."""
+    found: dict[str, Any] = {}
+    for name, value in items:
+        same = sum(1 for each in found if each == name or each.startswith(f"{name} #"))
+        found[f"{name} #{same + 1}" if same else name] = value
+    return found

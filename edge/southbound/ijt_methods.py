@@ -1,0 +1,45 @@
+"""The methods of a joining system (OPC 40450-1, clause 7): all of them are optional, so who calls asks first."""
+
+from typing import Any
+
+from edge.errors import Refused
+from edge.links.opcua import Node, Session
+
+_MANAGEMENTS = ("JoiningProcessManagement", "ResultManagement")
+
+
+class Methods:
+    """What a controller can be asked for. Every call raises Refused when it declines, Unavailable when it is gone."""
+
+    def __init__(self, session: Session, owners: dict[str, Node]) -> None:
+        self._session = session
+        self._owners = owners
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether the controller has a method."""
+        return name in self._owners
+
+    async def call(self, name: str, *arguments: Any) -> list[Any]:
+        """Call a method that tells Status and StatusMessage; give what it tells before them."""
+        *outputs, status, message = await self._session.call(self._owners[name], name, *arguments)
+        if status:
+            raise Refused("device", f"{name}: {message or f'the controller says status {status}'}")
+        return outputs
+
+    async def call_for_results(self, name: str, *arguments: Any) -> list[Any]:
+        """Call a method of OPC 40001-101, which tells an Error; give what it tells before it."""
+        *outputs, error = await self._session.call(self._owners[name], name, *arguments)
+        if error:
+            raise Refused("device", f"{name}: the controller says error {error}")
+        return outputs
+
+
+async def find_methods(session: Session, system: Node) -> Methods:
+    """Browse which methods a joining system has."""
+    parts = await session.children(system)
+    blocks = await session.children(parts["MachineryBuildingBlocks"]) if "MachineryBuildingBlocks" in parts else {}
+    assets = await session.children(parts["AssetManagement"]) if "AssetManagement" in parts else {}
+    places = [each for name in _MANAGEMENTS if (each := parts.get(name) or blocks.get(name))]
+    if "MethodSet" in assets:
+        places.append(assets["MethodSet"])
+    return Methods(session, {name: place for place in places for name in await session.children(place)})

@@ -1,0 +1,118 @@
+"""The simulated tightening controller as any OPC UA client sees it, and its faults."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from edge.errors import Unavailable
+from edge.links.opcua import EventField, Node, Session, TypeName, open_client
+from edge.sim.ijt import Fault, JoiningController, open_ijt
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+IJT = "http://opcfoundation.org/UA/IJT/Base/"
+RESULT = EventField(TypeName("http://opcfoundation.org/UA/Machinery/Result/", 1002), "Result")
+MESSAGE = EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def controller() -> AsyncIterator[JoiningController]:
+    async with open_ijt(delay=0.0) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(controller: JoiningController) -> AsyncIterator[Session]:
+    controller.forget()
+    async with open_client(controller.device.url) as opened:
+        yield opened
+
+
+async def parts(session: Session) -> dict[str, Node]:
+    (system,) = await session.instances(TypeName(IJT, 1005))
+    found = await session.children(system)
+    return found | await session.children(found["AssetManagement"])
+
+
+async def start(controller: JoiningController, session: Session, fault: Fault) -> list[Any]:
+    """Start a joining of 50 Nm; give what StartJoiningProcess answers."""
+    controller.fault = fault
+    found = await parts(session)
+    assert await session.call(found["MethodSet"], "EnableAsset", "", True) == [0, "done"]
+    entity = {"Name": "VIN", "EntityId": "WDB1", "EntityType": 20}
+    process = {"SelectionName": "front 50Nm"}
+    return await session.call(found["JoiningProcessManagement"], "StartJoiningProcess", "", process, [entity])
+
+
+async def happening(controller: JoiningController, session: Session, fault: Fault) -> dict[str, Any]:
+    """Start a joining, and give the first event of it."""
+    async with session.watch(None, (RESULT, MESSAGE), {}) as happenings:
+        assert await start(controller, session, fault) == [0, "done"]
+        return dict(await anext(happenings))
+
+
+async def is_reachable(url: str) -> bool:
+    try:
+        async with open_client(url):
+            return True
+    except Unavailable:
+        return False
+
+
+async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
+    controller: JoiningController, session: Session
+) -> None:
+    told = (await happening(controller, session, Fault.NONE))["Result"]
+    meta = told["ResultMetaData"]
+    assert [each["EntityId"] for each in meta["AssociatedEntities"]] == ["WDB1"]
+    assert (meta["Name"], meta["ResultEvaluation"]) == ("front 50Nm", 1)
+    assert told["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 50.1
+    results = (await parts(session))["ResultManagement"]
+    _, latest, error = await session.call(results, "GetLatestResult", 1000)
+    assert (latest["ResultMetaData"]["ResultId"], error) == (meta["ResultId"], 0)
+    assert await session.call(results, "AcknowledgeResults", [meta["ResultId"], "?"]) == [[0, 1], 1]
+    assert await session.call(results, "RequestUnacknowledgedResults", 0, 0) == [0.0, 0, 0, "done"]
+
+
+async def test_a_torque_may_be_out_of_its_limits(controller: JoiningController, session: Session) -> None:
+    told = (await happening(controller, session, Fault.NOK))["Result"]
+    assert told["ResultMetaData"]["ResultEvaluation"] == 2
+    assert told["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 60.0
+
+
+async def test_a_joining_may_break_the_controller(controller: JoiningController, session: Session) -> None:
+    told = await happening(controller, session, Fault.ERROR_STATE)
+    assert (told["Result"], told["Message"]) == (None, "the spindle is jammed")
+    assert not controller.enabled
+
+
+async def test_a_joining_may_be_refused(controller: JoiningController, session: Session) -> None:
+    assert await start(controller, session, Fault.REFUSED) == [1, "the tool is locked"]
+
+
+@pytest.mark.parametrize(("fault", "results"), [(Fault.DISCONNECT, 1), (Fault.RESTART, 0)])
+async def test_a_connection_may_break_in_the_middle(controller: JoiningController, fault: Fault, results: int) -> None:
+    controller.forget()
+    with pytest.raises(Unavailable):
+        async with open_client(controller.device.url) as session:
+            await happening(controller, session, fault)
+    async with asyncio.timeout(5):
+        while not await is_reachable(controller.device.url):
+            pass
+    async with open_client(controller.device.url) as session:
+        management = (await parts(session))["ResultManagement"]
+        assert (await session.call(management, "RequestUnacknowledgedResults", 0, 0))[1] == results
+
+
+async def test_identifiers_can_be_told_and_reset(controller: JoiningController, session: Session) -> None:
+    method_set = (await parts(session))["MethodSet"]
+    entities = [{"Name": name, "EntityId": name, "EntityType": 1} for name in ("a", "b")]
+    assert await session.call(method_set, "SendIdentifiers", "", entities) == [0, "done"]
+    await session.call(method_set, "ResetIdentifiers", "", ["a"], False, False)
+    ((left,), *_) = await session.call(method_set, "GetIdentifiers", "", [])
+    assert left["EntityId"] == "b"
+    await session.call(method_set, "ResetIdentifiers", "", [], True, False)
+    assert controller.identifiers == []

@@ -1,0 +1,165 @@
+"""A tightening controller keeps the contract, and is used by the methods that it has."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from edge.sim.ijt import JoiningController
+from edge.sim.ijt import open_ijt as open_controller
+from edge.station.equipment import EquipmentAnswer
+from tests.conftest import WaitUntil
+from tests.southbound.contract import WORK, Contract, Opener
+from tests.southbound.tightening import answered, begun, equipped
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def controller() -> AsyncIterator[JoiningController]:
+    async with open_controller(delay=None) as running:
+        yield running
+
+
+@pytest.fixture
+def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
+    return partial(equipped, controller, wait_until)
+
+
+class TestIjtContract(Contract):
+    pass
+
+
+async def test_a_result_brings_torque_and_angle_with_their_units(opener: Opener, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        data = (await answered(bench, wait_until)).data
+    assert {name: data[name] for name in ("evaluation", "torque", "angle", "violations")} == {
+        "evaluation": "OK",
+        "torque": {"value": 85.2, "unit": "N·m"},
+        "angle": {"value": 41.5, "unit": "°"},
+        "violations": {},
+    }
+    assert list(data["steps"]) == ["Rundown", "Final"]
+    assert msgspec.json.encode(data)
+
+
+async def test_a_joining_that_is_not_ok_is_a_result_that_tells_what_was_violated(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        await controller.end_joining(2)
+        await wait_until(lambda: bench.station.answers)
+    (answer,) = bench.station.answers
+    assert answer.error is None
+    assert (answer.data["evaluation"], answer.data["failure_reason"]) == ("NotOK", "program")
+    assert answer.data["violations"]["Torque"] == {
+        "measured": {"value": 102.0, "unit": "N·m"},
+        "low": {"value": 76.5, "unit": "N·m"},
+        "high": {"value": 93.5, "unit": "N·m"},
+        "target": {"value": 85.0, "unit": "N·m"},
+    }
+
+
+async def test_the_identifiers_of_a_job_come_in_the_place_of_those_before(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        controller.identifiers = [{"Name": "JobOrderID", "EntityId": "J0", "EntityType": 25}]
+        told = {"joining_process_id": "P1", "vin": "WDB1", "identifiers": {"Cell": 7}}
+        await bench.equipment.send(replace(WORK, parameters=told))
+        await wait_until(lambda: bench.device.begun)
+        sent = {(each["Name"], each["EntityId"], each["EntityType"]) for each in controller.identifiers}
+    assert sent == {
+        ("CommandID", WORK.command_id, 31),
+        ("JobOrderID", "J1", 25),
+        ("VIN", "WDB1", 20),
+        ("Cell", "7", 1),
+    }
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        ("StartJoiningProcess",),
+        ("StartSelectedJoining", "SelectJoiningProcess"),
+        ("EnableAsset", "ResetIdentifiers", "GetIdentifiers"),
+        ("SendIdentifiers", "StartJoiningProcess"),
+        ("GetLatestResult", "RequestResults", "RequestUnacknowledgedResults", "AcknowledgeResults"),
+    ],
+)
+async def test_a_controller_is_used_by_the_methods_that_it_has(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
+) -> None:
+    async with controller.without(*missing), opener() as bench:
+        controller.enabled = True
+        answer = await answered(bench, wait_until)
+    assert answer.error is None
+    assert controller.begun == ["P1 85Nm"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "parameters", "reason"),
+    [
+        (
+            ("StartJoiningProcess", "SelectJoiningProcess"),
+            {"joining_process_id": "P1"},
+            "the controller has no method to select a joining process",
+        ),
+        (
+            ("StartJoiningProcess", "SendIdentifiers", "SendTextIdentifiers"),
+            {},
+            "the controller takes no identifiers: its results could not be told apart",
+        ),
+        ((), {"identifiers": "SN-7"}, "the parameter identifiers has to be an object: names and identifiers"),
+        ((), {}, "StartSelectedJoining: no joining process is selected"),
+    ],
+)
+async def test_what_cannot_be_begun_fails_with_the_reason(
+    opener: Opener,
+    controller: JoiningController,
+    wait_until: WaitUntil,
+    missing: tuple[str, ...],
+    parameters: dict[str, Any],
+    reason: str,
+) -> None:
+    async with controller.without(*missing), opener() as bench:
+        await bench.equipment.send(replace(WORK, parameters=parameters))
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers == [EquipmentAnswer(WORK.command_id, error=reason)]
+
+
+async def test_a_joining_may_be_left_to_the_trigger_of_the_tool(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(replace(WORK, parameters={"selection_name": "P2 20Nm", "start": False}))
+        await wait_until(lambda: controller.selected)
+        await controller.end_joining()
+        await wait_until(lambda: bench.station.answers)
+    assert controller.begun == []
+    assert bench.station.answers[0].data["torque"] == {"value": 20.0, "unit": "N·m"}
+
+
+async def test_a_joining_that_an_operator_ended_fails_the_command(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        await controller.end_joining(2, intervened=True)
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].error == "the joining did not come to its end: Aborted"
+
+
+async def test_a_controller_that_cannot_abort_has_its_tool_locked(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.without("AbortJoiningProcess"), opener() as bench:
+        await begun(bench, wait_until)
+        await bench.equipment.stop(WORK)
+        assert controller.stopped == ["P1 85Nm"]
+        assert not controller.enabled

@@ -1,0 +1,111 @@
+"""Results of OPC 40450-1 in our words, also those that the simulator never tells."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from edge.errors import Refused
+from edge.southbound.ijt_answer import answer, command_id_of, entities, is_result_of, process
+from tests.southbound.contract import WORK
+
+NM = {"DisplayName": "N·m"}
+
+
+def result(*content: Any, **meta: Any) -> dict[str, Any]:
+    return {"ResultMetaData": {"ResultId": "R1", **meta}, "ResultContent": list(content)}
+
+
+def of(command_id: str, classification: int = 1) -> dict[str, Any]:
+    entity = {"Name": "CommandID", "EntityId": command_id, "EntityType": 31}
+    return result(AssociatedEntities=[entity], Classification=classification)
+
+
+def test_a_result_may_tell_next_to_nothing() -> None:
+    assert answer(result()) == {
+        "evaluation": "Undefined",
+        "result_id": "R1",
+        "sequence_number": None,
+        "is_simulated": False,
+        "created_at": None,
+    }
+
+
+def test_the_final_torque_is_the_torque() -> None:
+    values = [
+        {"MeasuredValue": 90.0, "Name": "Peak", "PhysicalQuantity": 2, "EngineeringUnits": NM},
+        {"MeasuredValue": 85.0, "PhysicalQuantity": 2, "ValueTag": 1, "EngineeringUnits": NM},
+        {"MeasuredValue": 0.4, "Name": "Time", "PhysicalQuantity": 1},
+    ]
+    told = answer(result({"OverallResultValues": values}, ResultEvaluation=1))
+    assert told["torque"] == {"value": 85.0, "unit": "N·m"}
+    assert told["values"] == {
+        "Peak": {"value": 90.0, "unit": "N·m"},
+        "torque": {"value": 85.0, "unit": "N·m"},
+        "Time": {"value": 0.4},
+    }
+    assert "angle" not in told
+
+
+def test_what_bears_the_name_of_another_is_numbered() -> None:
+    steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(3)]
+    told = answer(result({"OverallResultValues": [], "StepResults": steps}))
+    assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
+
+
+def test_violations_of_steps_and_errors_are_told() -> None:
+    violated = {"MeasuredValue": 12.0, "Name": "Angle", "PhysicalQuantity": 3, "ViolationType": 1, "HighLimit": 10.0}
+    joining = {
+        "OverallResultValues": [],
+        "StepResults": [{"StepResultId": "S1", "ResultEvaluation": 2, "StepResultValues": [violated]}],
+        "FailureReason": 3,
+        "Errors": [{"ErrorType": 1, "ErrorId": "E7", "ErrorMessage": "tool trigger lost"}],
+    }
+    told = answer(result(joining, ResultEvaluation=2))
+    assert told["violations"] == {
+        "S1: Angle": {"measured": {"value": 12.0}, "high": {"value": 10.0}, "violation_type": 1}
+    }
+    assert (told["failure_reason"], told["errors"]) == ("error", {"E7": "tool trigger lost"})
+
+
+def test_a_batch_holds_the_results_of_its_joinings() -> None:
+    single = result({"OverallResultValues": []}, ResultEvaluation=1)
+    told = answer(result(single, single, ResultEvaluation=1, Classification=3))
+    assert [each["evaluation"] for each in told["results"].values()] == ["OK", "OK"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "why"),
+    [
+        ({"ResultState": 4}, "Failed"),
+        ({"Classification": 6}, "Aborted"),
+        ({"ResultState": 3, "ResultEvaluationDetails": "trigger released"}, "trigger released"),
+    ],
+)
+def test_what_did_not_come_to_its_end_is_no_result(meta: dict[str, Any], why: str) -> None:
+    with pytest.raises(Refused, match=f"the joining did not come to its end: {why}"):
+        answer(result(**meta))
+
+
+def test_a_command_may_wait_for_the_whole_batch() -> None:
+    batch = replace(WORK, parameters={"classification": "batch"})
+    single, whole, intervention = of(WORK.command_id), of(WORK.command_id, 3), of(WORK.command_id, 6)
+    assert is_result_of(single, WORK)
+    assert [is_result_of(each, batch) for each in (single, whole, intervention)] == [False, True, True]
+    assert not is_result_of(of("another"), WORK)
+
+
+def test_a_result_of_the_operator_bears_no_command() -> None:
+    assert command_id_of(result()) is None
+    assert command_id_of(of("J1/1")) == "J1/1"
+
+
+def test_a_command_names_its_process_and_its_identifiers() -> None:
+    command = replace(WORK, parameters={"selection_name": "P1", "part_id": "SN-7", "identifiers": {"Cell": 7}})
+    assert process(command) == {"SelectionName": "P1"}
+    assert [(each["Name"], each["EntityId"]) for each in entities(command)] == [
+        ("CommandID", WORK.command_id),
+        ("JobOrderID", "J1"),
+        ("PartID", "SN-7"),
+        ("Cell", "7"),
+    ]

@@ -1,0 +1,72 @@
+"""The methods of a joining system, wherever it has them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from asyncua import ua
+
+from edge.errors import Refused
+from edge.links.opcua import Session, open_client
+from edge.sim.opcua_device import OpcuaDevice, open_device
+from edge.southbound.ijt_methods import Methods, find_methods
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def declines(_: ua.NodeId) -> list[ua.Variant]:
+    return [ua.Variant(7), ua.Variant(ua.LocalizedText("no tool"))]
+
+
+async def succeeds(_: ua.NodeId) -> list[ua.Variant]:
+    return [ua.Variant("R1"), ua.Variant(0), ua.Variant(ua.LocalizedText("done"))]
+
+
+async def has_error(_: ua.NodeId) -> list[ua.Variant]:
+    return [ua.Variant(0), ua.Variant(3)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def device() -> AsyncIterator[OpcuaDevice]:
+    async with open_device("system", ()) as running:
+        system = await running.server.nodes.objects.add_object(running.index, "system")
+        blocks = await system.add_object(running.index, "MachineryBuildingBlocks")
+        results = await blocks.add_object(running.index, "ResultManagement")
+        await results.add_method(running.index, "GetLatestResult", has_error)
+        assets = await system.add_object(running.index, "AssetManagement")
+        method_set = await assets.add_object(running.index, "MethodSet")
+        await method_set.add_method(running.index, "EnableAsset", declines)
+        await method_set.add_method(running.index, "GetIdentifiers", succeeds)
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(device: OpcuaDevice) -> AsyncIterator[Session]:
+    async with open_client(device.url) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def methods(session: Session) -> Methods:
+    return await find_methods(session, await session.find("system"))
+
+
+async def test_they_are_found_by_browsing(methods: Methods) -> None:
+    names = ("EnableAsset", "GetIdentifiers", "GetLatestResult", "SelectJoiningProcess")
+    assert [name in methods for name in names] == [True, True, True, False]
+
+
+async def test_a_status_that_is_not_0_is_a_refusal_with_its_message(methods: Methods) -> None:
+    with pytest.raises(Refused, match="EnableAsset: no tool"):
+        await methods.call("EnableAsset")
+    assert await methods.call("GetIdentifiers") == ["R1"]
+
+
+async def test_an_error_of_a_result_method_is_a_refusal(methods: Methods) -> None:
+    with pytest.raises(Refused, match="GetLatestResult: the controller says error 3"):
+        await methods.call_for_results("GetLatestResult")
+
+
+async def test_a_system_without_any_has_none(device: OpcuaDevice, session: Session) -> None:
+    await device.server.nodes.objects.add_object(device.index, "bare")
+    assert "EnableAsset" not in await find_methods(session, await session.find("bare"))

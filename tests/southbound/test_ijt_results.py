@@ -1,0 +1,113 @@
+"""Results are found again, asked for where some are missing, and acknowledged once they are stored."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+import pytest_asyncio
+
+from edge.sim.ijt import Fault, JoiningController
+from edge.sim.ijt import open_ijt as open_controller
+from edge.southbound.ijt import open_ijt
+from tests.conftest import WaitUntil
+from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
+from tests.southbound.tightening import answered, begun, equipped, settings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def controller() -> AsyncIterator[JoiningController]:
+    async with open_controller(delay=None) as running:
+        yield running
+
+
+@pytest.fixture
+def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
+    return partial(equipped, controller, wait_until)
+
+
+async def test_a_result_is_acknowledged_once_its_answer_is_stored(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        result_id = (await answered(bench, wait_until)).data["result_id"]
+        await wait_until(lambda: result_id in controller.acknowledged)
+
+
+async def test_another_program_may_collect_the_results(controller: JoiningController, wait_until: WaitUntil) -> None:
+    async with equipped(controller, wait_until, acknowledge="none") as bench:
+        result_id = (await answered(bench, wait_until)).data["result_id"]
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) == 2)
+    assert result_id not in controller.acknowledged
+
+
+async def test_a_gap_in_the_sequence_is_asked_for(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await controller.end_joining()
+        await begun(bench, wait_until)
+        controller.fault = Fault.UNTOLD
+        await controller.end_joining()
+        controller.fault = Fault.NONE
+        await controller.end_joining()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
+
+
+async def test_a_gateway_that_was_started_anew_finds_a_result_that_is_not_the_latest(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+    await controller.end_joining()
+    await controller.end_joining()
+    station = RecordingStation()
+    station.unanswered = [WORK]
+    async with open_ijt("wrench", settings(controller), station, SCOPES):
+        await wait_until(lambda: station.answers)
+    assert station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
+    assert len(controller.begun) == 1
+
+
+async def test_a_result_that_nobody_waits_for_any_more_is_acknowledged(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        before = len(controller.acknowledged)
+        bench.station.stopped_meanwhile = {WORK.command_id}
+        await bench.equipment.stop(WORK)
+        await wait_until(lambda: len(controller.acknowledged) > before)
+    assert bench.station.answers == []
+
+
+async def test_results_that_came_about_while_the_line_was_cut_are_asked_for_by_their_numbers(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.without("RequestUnacknowledgedResults"), opener() as bench:
+        await answered(bench, wait_until)
+        await bench.equipment.send(NEXT)
+        bench.station.unanswered = [NEXT]
+        await wait_until(lambda: len(bench.device.begun) == 2)
+        async with bench.device.cut_off():
+            await controller.end_joining()
+            await controller.end_joining()
+        await wait_until(lambda: NEXT.command_id in bench.station.said(), deadline=10)
+    assert len(controller.begun) == 2
+
+
+async def test_a_joining_that_a_controller_cannot_tell_of_is_waited_for_and_not_done_twice(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.without("GetIdentifiers"), opener() as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [WORK]
+        async with bench.device.cut_off():
+            pass
+        await wait_until(lambda: bench.equipment.connected, deadline=10)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert len(controller.begun) == 1

@@ -1,0 +1,80 @@
+"""A simulated tightening controller in the hands of a test, and the equipment that works with it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from edge.config import IjtSettings
+from edge.sim.ijt import Fault, JoiningController
+from edge.southbound.ijt import open_ijt
+from edge.station.equipment import EquipmentAnswer
+from tests.conftest import WaitUntil
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, RecordingStation
+
+
+class ByHand:
+    """The simulated controller in the hands of a test."""
+
+    def __init__(self, controller: JoiningController) -> None:
+        self.controller = controller
+
+    @property
+    def begun(self) -> list[str]:
+        return self.controller.begun
+
+    @property
+    def stopped(self) -> list[str]:
+        return self.controller.stopped
+
+    async def finish(self) -> None:
+        await self.controller.end_joining()
+
+    async def fail(self, reason: str) -> None:
+        await self.controller.break_down(reason)
+
+    async def say_again(self) -> None:
+        await self.controller.tell_result()
+
+    @asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        async with self.cut_off():
+            self.controller.forget()
+            yield
+
+    @asynccontextmanager
+    async def cut_off(self) -> AsyncIterator[None]:
+        async with self.controller.device.unplugged():
+            yield
+
+
+@asynccontextmanager
+async def equipped(controller: JoiningController, wait_until: WaitUntil, **keys: Any) -> AsyncIterator[Bench]:
+    """Give the equipment at a controller that has forgotten what was before; `keys` are those of its settings."""
+    controller.forget()
+    controller.begun.clear()
+    controller.stopped.clear()
+    controller.fault = Fault.NONE
+    station = RecordingStation()
+    async with open_ijt("wrench", settings(controller, **keys), station, SCOPES) as equipment:
+        await wait_until(lambda: equipment.connected)
+        yield Bench(equipment, station, ByHand(controller))
+
+
+def settings(controller: JoiningController, **keys: Any) -> IjtSettings:
+    return IjtSettings(kind="ijt", type_ids=(TYPE_ID,), url=controller.device.url, security="none", **keys)
+
+
+async def begun(bench: Bench, wait_until: WaitUntil) -> None:
+    """Have a joining begun."""
+    await bench.equipment.send(WORK)
+    await wait_until(lambda: bench.device.begun)
+
+
+async def answered(bench: Bench, wait_until: WaitUntil, **parameters: Any) -> EquipmentAnswer:
+    """Have a joining done well, and give the answer to its command."""
+    await bench.equipment.send(replace(WORK, parameters=parameters or WORK.parameters))
+    await wait_until(lambda: bench.device.begun or bench.station.answers)
+    await bench.device.finish()
+    await wait_until(lambda: bench.station.answers)
+    return bench.station.answers[0]
