@@ -16,7 +16,7 @@ COMMANDS = {
     "station": "Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.",
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
-    "simulate": "Run a recipe in virtual time, without Redis, broker or equipment.",
+    "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",
     "hw": "Detect and check the board, and write the files that it needs.",

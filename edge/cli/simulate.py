@@ -25,12 +25,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="With --live: divide all times by this. [default: 1]",
 )
 def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, live: bool) -> None:
-    """Run a recipe in virtual time, without Redis, broker or equipment.
+    """Run a recipe with simulated equipment, in virtual time or live.
 
-    RECIPE holds the recipe as JSON. Without a script all equipment answers well after 0.1 s. With --live the same
-    script goes through the real engine, and takes its time; the trace is the same, but for the time that the machine
-    takes, a few milliseconds for each step, which --speed multiplies. The exit status is 0 when the simulation worked,
-    however the job ended, and 2 when a file cannot be used.
+    RECIPE holds the recipe as JSON. Without a script all equipment answers well after 0.1 s. Virtual time needs no
+    Redis, broker or equipment, and is over at once. With --live the same script goes through the real engine, on an
+    embedded store, and takes its time; the trace is the same, but for the time that the machine takes, a few
+    milliseconds for each step, which --speed multiplies. The exit status is 0 when the simulation worked, however the
+    job ended, and 2 when a file cannot be used.
     """
     from edge.sim.script import Script, ScriptError, parse_script
     from edge.sim.virtual import simulate as run
