@@ -118,7 +118,7 @@ class Publisher:
         return event is None or await self._outlet.send(to_message(event, self._topics[change.scope].events))
 
     async def _retell(self, lost: Lost) -> str:
-        """Tell again what was told, under the same ids, and retain again what it made of the jobs.
+        """Tell again what was told, under the same ids.
 
         Gives the last change that was told: where the broker refuses one, those behind it wait with it.
         """
@@ -130,7 +130,6 @@ class Publisher:
                 if not await self._tell(change, *found):
                     self._held.add(lost.scope)
                     return told
-                await self._store.commit(await self._retained.put(change.scope, change.job_order_id, *found))
             told = change.position
         return lost.last
 

@@ -1,8 +1,9 @@
 """Keeps the retained topics at what the store holds: each job order, each result, and the index of all states.
 
-A MES that was away reads everything from them. They are whole while the broker retains the index that was published
-last: it is published after what it tells of. A broker that retains another one, or none, has lost some, and gets all.
-It may have lost status events too: the index says up to which change they were out when the broker stored it.
+A MES that was away reads everything from them. The index says up to which change all was told, topics and status
+events: it is published after that. A broker that comes back with an older one has lost what was told since, and is
+told it again; one that comes back with none gets all there is. Nobody gets more than was lost: a broker drops what a
+MES cannot take as fast as it comes.
 """
 
 import asyncio
@@ -37,6 +38,8 @@ INDEX_EVERY_S = 0.05
 """The shortest time between two indexes: what happens within it is told at once."""
 _INDEX_BYTES_PER_S = 2_000_000
 """An index of very many jobs is published less often, or it would be all that the line carries."""
+_RENEWALS = 3
+"""How often in their lifetime topics are published again: a broker may lose one of those."""
 _RETRY_S = 1.0
 _BEAT_S = 5.0
 """How often who waits for the other tells that he goes on."""
@@ -196,7 +199,7 @@ class Retained:
     async def run(self) -> None:
         """Publish indexes as they change, and everything a broker has lost, until cancelled."""
         loop = asyncio.get_running_loop()
-        renew_at = loop.time() + self._lifetime_s / 2
+        renew_at = loop.time() + self._lifetime_s / _RENEWALS
         while True:
             pause = INDEX_EVERY_S
             try:
@@ -204,7 +207,7 @@ class Retained:
                 self._awake.clear()
                 if loop.time() >= renew_at:
                     self._lost.update(self._topics)
-                    renew_at = loop.time() + self._lifetime_s / 2
+                    renew_at = loop.time() + self._lifetime_s / _RENEWALS
                 async with self.alone():
                     await self.check()
                 for scope in tuple(self._lost):
@@ -238,13 +241,15 @@ class Retained:
             # Before the first index there is nothing to lose.
             message = await self._session.retained(self._topics[scope].state_index) if expected else None
             found, position = _read(message) if message else _NOTHING
-            if found != expected:
+            self._told[scope] = await self._retell(Lost(scope, position, last, connection))
+            if found > expected or await changes.missed(self._store, {scope: position}):
+                # It knows of what we do not, or has lost more than the changes go back.
                 logger.info("retained topics are published again", scope=scope, expected=expected, found=found)
                 self._lost.add(scope)
-            # The newest index may be there, and what was told in the moment before the next one not.
-            told = self._told[scope] = await self._retell(Lost(scope, position, last, connection))
-            if told != last:
-                self._lost.add(scope)
+            elif (found, position) != (expected, last):
+                for job_id in await changes.changed_jobs(self._store, scope, position, last):
+                    await self._put_now(scope, job_id)
+                self._changed.add(scope)
         self._checked = connection
 
     async def _load(self, scope: str) -> None:
@@ -262,15 +267,18 @@ class Retained:
 
     async def _put_again(self, scope: str, job_id: str) -> None:
         async with self.alone():
-            try:
-                job = await jobs.load(self._store, job_id)
-                response = await jobs.load_response(self._store, job) if job else None
-                await self._store.commit(await self.put(scope, job_id, job, response))
-            except Unavailable:
-                raise
-            except Exception:
-                # One job that nobody can read must not keep the topics of the others from coming back.
-                logger.exception("topics of a job are not published again", scope=scope, job=job_id)
+            await self._put_now(scope, job_id)
+
+    async def _put_now(self, scope: str, job_id: str) -> None:
+        try:
+            job = await jobs.load(self._store, job_id)
+            response = await jobs.load_response(self._store, job) if job else None
+            await self._store.commit(await self.put(scope, job_id, job, response))
+        except Unavailable:
+            raise
+        except Exception:
+            # One job that nobody can read must not keep the topics of the others from coming back.
+            logger.exception("topics of a job are not published again", scope=scope, job=job_id)
 
     async def _publish_index(self, scope: str) -> int:
         """Publish the index of a scope; give its size in bytes."""

@@ -94,7 +94,13 @@ async def missed(store: Store, positions: Mapping[str, str]) -> list[str]:
         [("XRANGE", store.keys.joborder_changes(scope), "-", "+", "COUNT", 1) for scope in positions]
     )
     firsts = {scope: str(reply[0][0]) for scope, reply in zip(positions, replies, strict=True) if reply}
-    return [scope for scope, first in firsts.items() if order_of(positions[scope]) < order_of(first)]
+    behind = [scope for scope, first in firsts.items() if order_of(positions[scope]) < order_of(first)]
+    return [scope for scope in behind if await _is_trimmed(store, scope)]
+
+
+async def _is_trimmed(store: Store, scope: str) -> bool:
+    told = await store.execute("XINFO", "STREAM", store.keys.joborder_changes(scope))
+    return bool(told["entries-added"] != told["length"])
 
 
 def order_of(position: str) -> tuple[int, int]:
@@ -149,6 +155,11 @@ async def between(store: Store, scope: str, after: str, last: str) -> AsyncItera
             after = entry.entry_id
             if change := _readable(entry):
                 yield change
+
+
+async def changed_jobs(store: Store, scope: str, after: str, last: str) -> list[str]:
+    """Give the jobs of a scope that changed after a position, up to another one, each once."""
+    return list(dict.fromkeys([each.job_order_id async for each in between(store, scope, after, last)]))
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:

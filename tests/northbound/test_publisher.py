@@ -75,11 +75,16 @@ class Bench:
             self.station.store, self.session, "urn:edge", topics, self.lifetime_s, now_ms, self.retry_refused_s
         )
 
-    async def is_all_told(self) -> bool:
-        """Tell whether every change is out, and the index that says so."""
+    async def all_told(self) -> None:
+        """Wait until every change is out, and the index that says so."""
+        newest = (await changes.latest(self.station.store, [SCOPE]))[SCOPE]
+        async with asyncio.timeout(5.0):
+            while self._index_position() != newest:
+                await changes.cursors(self.station.store, [SCOPE])
+
+    def _index_position(self) -> str | None:
         index = self.heard.retained.get(self.topics.state_index)
-        newest = await changes.latest(self.station.store, [SCOPE])
-        return index is not None and index.extensions.get("position") == newest[SCOPE]
+        return index.extensions.get("position") if index else None
 
     @asynccontextmanager
     async def publishing(self) -> AsyncIterator[Publisher]:
@@ -187,8 +192,7 @@ async def test_storing_and_removing_a_job_are_no_transitions(bench: Bench, wait_
 async def test_after_a_restart_it_goes_on_where_it_ended(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.store_and_abort("J1")
-        while not await bench.is_all_told():
-            pass
+        await bench.all_told()
     await bench.store_and_abort("J2")
     async with bench.publishing():
         await wait_until(lambda: bench.heard.states("J2"))
@@ -253,8 +257,7 @@ async def test_one_that_publishes_again_after_another_did_tells_nothing_twice_an
     for number, publisher in enumerate((first, second, first)):
         async with beside(publisher.run(), "publisher"):
             await bench.store_and_abort(f"J{number}")
-            while not await bench.is_all_told():
-                pass
+            await bench.all_told()
     assert [bench.heard.states(f"J{number}") for number in range(3)] == [[["Aborted"]]] * 3
     told = [bench.heard.retained[bench.topics.state_index].data]
     assert "J0" in str(told)
@@ -294,14 +297,12 @@ async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_
     assert bench.heard.states("large") == []
 
 
-async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other(
-    bench: Bench, store: Store, wait_until: WaitUntil
-) -> None:
+async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other(bench: Bench, store: Store) -> None:
     await bench.call(Cause.STORE, order("J1"))
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     await bench.store_and_abort("J2")
     publisher = bench.publisher()
     async with beside(publisher.run(), "publisher"):
-        await wait_until(lambda: bench.topics.result("J2") in bench.heard.retained)
-        await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
+        await bench.all_told()
+    assert bench.topics.result("J2") in bench.heard.retained
     assert bench.heard.states("J2") == [["Aborted"]]
