@@ -14,7 +14,7 @@ _prefix = click.option("--prefix", default="app/equipment", show_default=True, h
 def sim() -> None:
     """Run simulated equipment against a broker.
 
-    It works until it is told to stop, by Ctrl-C or SIGTERM. The camera `vision` needs no broker.
+    It works until it is told to stop, by Ctrl-C or SIGTERM. What speaks OPC UA, `vision` and `ijt`, needs no broker.
     """
 
 
@@ -78,10 +78,10 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
 @click.option("--delay", default=0.2, show_default=True, help="How long a job takes, in seconds.")
 @click.option(
     "--fault",
-    type=click.Choice(["none", "refused", "silent", "failed", "error-state"]),
+    type=click.Choice(["none", "refused", "silent", "failed", "error-state", "disconnect", "restart", "slow"]),
     default="none",
     show_default=True,
-    help="What goes wrong with every job.",
+    help="What goes wrong with every job; a restart comes once.",
 )
 def vision(name: str, port: int, delay: float, fault: str) -> None:
     """Run a Machine Vision camera (OPC 40100-1), an OPC UA server without security.
@@ -94,6 +94,35 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
         async with open_vision(name, port=port, delay=delay) as camera:
             camera.fault = Fault(fault)
             await _until_stopped(f"vision {name} takes jobs at {camera.device.url}")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim ijt --port 4851 --fault nok")
+@click.option("--name", default="wrench", show_default=True, help="The BrowseName of its joining system.")
+@click.option("--port", default=4851, show_default=True, help="Where it listens, on this host only.")
+@click.option("--delay", default=0.2, show_default=True, help="How long a joining takes, in seconds.")
+@click.option(
+    "--fault",
+    type=click.Choice(
+        ["none", "refused", "silent", "nok", "error-state", "untold", "disconnect", "restart", "slow"],
+    ),
+    default="none",
+    show_default=True,
+    help="What goes wrong with every joining; a restart comes once.",
+)
+def ijt(name: str, port: int, delay: float, fault: str) -> None:
+    """Run a tightening controller (OPC 40450-1), an OPC UA server without security.
+
+    It does one joining after the other, and ends each after a delay with a torque near the one that the name of the
+    joining process tells, such as `front axle 85Nm`.
+    """
+    from edge.sim.ijt import Fault, open_ijt
+
+    async def run() -> None:
+        async with open_ijt(name, port=port, delay=delay) as device:
+            device.fault = Fault(fault)
+            await _until_stopped(f"joining system {name} takes joinings at {device.device.url}")
 
     asyncio.run(run())
 

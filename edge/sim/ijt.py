@@ -13,7 +13,7 @@ from asyncua import Node, ua
 
 from edge.links.background import beside
 from edge.sim.ijt_result import NOT_OK, OK, content, meta_data
-from edge.sim.opcua_device import Method, OpcuaDevice, open_device
+from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
 NODESETS = (
     "Opc.Ua.Di.NodeSet2.xml",
@@ -25,7 +25,6 @@ NODESETS = (
     "Opc.Ua.Ijt.Tightening.NodeSet2.xml",
 )
 WORK_SECONDS = 0.2
-AWAY_SECONDS = 0.5
 TARGET_NM = 85.0
 """What a joining process tightens to whose name tells no torque."""
 

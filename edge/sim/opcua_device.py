@@ -15,6 +15,9 @@ from edge.links.opcua_structure import Structures
 
 Method = Callable[..., Awaitable[Sequence[ua.Variant]]]
 
+AWAY_SECONDS = 0.5
+"""How long a device is away whose connection breaks or whose power fails."""
+
 _NODESETS = Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 
 

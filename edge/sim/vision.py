@@ -11,7 +11,7 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.links.background import beside
-from edge.sim.opcua_device import OpcuaDevice, open_device
+from edge.sim.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 NODESETS = ("Opc.Ua.MachineVision.NodeSet2.xml",)
@@ -36,6 +36,12 @@ class Fault(Enum):
     """The result has the state Failed."""
     ERROR_STATE = "error-state"
     """The state machine goes to Error instead of giving a result."""
+    DISCONNECT = "disconnect"
+    """It ends while nobody can reach the camera."""
+    RESTART = "restart"
+    """The power fails, once: what it was at is lost."""
+    SLOW = "slow"
+    """It takes ten times as long."""
 
 
 class _ResultState(IntEnum):
@@ -100,7 +106,7 @@ class VisionCamera:
             job = await self._started.get()
             if self._delay is None or self.fault is Fault.SILENT:
                 continue
-            await asyncio.sleep(self._delay)
+            await asyncio.sleep(self._delay * (10 if self.fault is Fault.SLOW else 1))
             if job is not self._job:
                 continue
             match self.fault:
@@ -108,6 +114,15 @@ class VisionCamera:
                     await self.break_down()
                 case Fault.FAILED:
                     await self.end_job(_ResultState.FAILED)
+                case Fault.DISCONNECT:
+                    async with self.device.unplugged():
+                        await self.end_job()
+                        await asyncio.sleep(AWAY_SECONDS)
+                case Fault.RESTART:
+                    self.fault = Fault.NONE
+                    async with self.device.unplugged():
+                        await self.forget()
+                        await asyncio.sleep(AWAY_SECONDS)
                 case _:
                     await self.end_job()
 

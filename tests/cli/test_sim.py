@@ -4,10 +4,15 @@ import asyncio
 import signal
 import sys
 from asyncio.subprocess import PIPE
+from enum import Enum
 
+import click
 import pytest
 
+from edge.cli.sim import ijt, vision
 from edge.sim.broker import LocalBroker
+from edge.sim.ijt import Fault as IjtFault
+from edge.sim.vision import Fault as VisionFault
 
 START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
 
@@ -25,8 +30,22 @@ async def test_a_simulator_says_when_it_is_ready_and_ends_when_told(
     await runs(ready.format(unique), device, "--url", broker.url, "--name", "d", "--prefix", unique)
 
 
-async def test_a_camera_over_opc_ua_says_where_it_is() -> None:
-    await runs("vision eye takes jobs at opc.tcp://127.0.0.1:", "vision", "--name", "eye", "--port", "0")
+@pytest.mark.parametrize(
+    ("device", "ready"),
+    [
+        ("vision", "vision eye takes jobs at opc.tcp://127.0.0.1:"),
+        ("ijt", "joining system eye takes joinings at opc.tcp://127.0.0.1:"),
+    ],
+)
+async def test_a_device_over_opc_ua_says_where_it_is(device: str, ready: str) -> None:
+    await runs(ready, device, "--name", "eye", "--port", "0")
+
+
+@pytest.mark.parametrize(("command", "fault"), [(vision, VisionFault), (ijt, IjtFault)])
+def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: type[Enum]) -> None:
+    (option,) = (each for each in command.params if each.name == "fault")
+    assert isinstance(option.type, click.Choice)
+    assert list(option.type.choices) == [each.value for each in fault]
 
 
 async def runs(ready: str, *arguments: str) -> None:

@@ -1,10 +1,12 @@
 """The simulated camera as any OPC UA client sees it, and its faults."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
+from edge.errors import Unavailable
 from edge.links.opcua import Node, Session, TypeName, open_client
 from edge.sim.vision import NAMESPACE_URI, Fault, VisionCamera, open_vision
 
@@ -78,3 +80,34 @@ async def test_a_job_may_break_the_camera(camera: VisionCamera, session: Session
     assert await session.call(await machine(session), "SelectModeAutomatic") == [1]
     assert await session.call(await machine(session), "Reset", 0, "") == [0]
     assert await state(session) == "Preoperational"
+
+
+async def is_reachable(url: str) -> bool:
+    try:
+        async with open_client(url):
+            return True
+    except Unavailable:
+        return False
+
+
+async def follow(camera: VisionCamera, fault: Fault) -> None:
+    """Start a job, and look at the camera until that is not possible any more."""
+    async with open_client(camera.device.url) as session:
+        await started(camera, session, fault)
+        while True:
+            await state(session)
+
+
+@pytest.mark.parametrize(("fault", "results"), [(Fault.DISCONNECT, 1), (Fault.RESTART, 0)])
+async def test_a_connection_may_break_in_the_middle(camera: VisionCamera, fault: Fault, results: int) -> None:
+    with pytest.raises(Unavailable):
+        await follow(camera, fault)
+    async with asyncio.timeout(5):
+        while not await is_reachable(camera.device.url):
+            pass
+    async with open_client(camera.device.url) as session:
+        (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
+        management = (await session.children(system))["ResultManagement"]
+        nothing = (None,) * 7
+        _, count, *_ = await session.call(management, "GetResultListFiltered", 0, {"Id": "M1"}, *nothing, 1, 0, 1000)
+        assert count == results
