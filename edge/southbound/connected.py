@@ -8,12 +8,14 @@ from typing import Any, Protocol
 
 import structlog
 
-from edge.errors import Refused, Unavailable
+from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.background import beside
 from edge.links.backoff import delay
 from edge.station.equipment import Command, EquipmentAnswer, Station
 
 RETRY_SECONDS = (0.1, 5.0)
+# A connection that lasted this long was a good one: the next attempt starts with the shortest delay again.
+STABLE_SECONDS = 5.0
 # How many ended commands are remembered, to know one that is sent again.
 MEMORY = 10_000
 
@@ -51,7 +53,7 @@ async def open_connected(
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, again and again while it is not there.
 
-    `place` says for people where it is. What `connecting` raises beside Unavailable ends the block.
+    `place` says for people where it is. A SettingsError of `connecting` ends the block.
     """
     equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
     async with beside(_keep_connected(equipment, connecting), f"equipment {name}"):
@@ -59,16 +61,23 @@ async def open_connected(
 
 
 async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting) -> None:
+    loop = asyncio.get_running_loop()
     attempt = 0
+    last = ""
     while True:
+        began = loop.time()
         try:
             async with connecting() as (device, happenings):
-                attempt = 0
                 await equipment.serve(device, happenings)
         except Unavailable as error:
-            if attempt == 0:
+            if error.message != last:
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=error.message)
-        attempt += 1
+            last = error.message
+        except SettingsError:
+            raise
+        except Exception:  # noqa: BLE001 - what a device says against all rules must not end the work of the others
+            _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
+        attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
         await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
 
 

@@ -73,6 +73,21 @@ async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> N
     assert plug.taken == [{"pressed": True}]
 
 
+async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil) -> None:
+    class Defective(Plug):
+        async def perform(self, command: Command) -> Any:
+            self.begun.append(command.command_id)
+            if len(self.begun) == 1:
+                raise ZeroDivisionError
+            return {"done": True}
+
+    station, plug = RecordingStation(), Defective()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: station.answers)
+    assert plug.begun == [WORK.command_id] * 2
+
+
 async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
     @asynccontextmanager
     async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:

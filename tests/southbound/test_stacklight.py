@@ -1,6 +1,7 @@
 """A stack light shows what a recipe says, and its buttons are events of the station."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from edge.config import load_settings
 from edge.errors import SettingsError, Unavailable
 from edge.links.gpio import Lines
 from edge.sfc.signal import Phase
+from edge.southbound import kinds, stacklight
 from edge.southbound.connected import ConnectedEquipment
 from edge.southbound.kinds import EQUIPMENT
 from edge.southbound.stacklight import StackLightSettings, open_stacklight
@@ -176,3 +178,12 @@ def test_what_cannot_work_is_told(tmp_path: Path, keys: str, told: str) -> None:
     with pytest.raises(SettingsError) as refused:
         load_settings(file, {}, EQUIPMENT)
     assert told in refused.value.problems[0]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-equipment.md"
+
+
+@pytest.mark.parametrize("excerpt", re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
+def test_the_page_on_new_kinds_shows_it_as_it_is(excerpt: str) -> None:
+    sources = [Path(module.__file__ or "").read_text() for module in (stacklight, kinds)]
+    assert any(excerpt in source for source in sources)
