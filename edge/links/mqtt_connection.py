@@ -267,8 +267,13 @@ class Connection:
 
     def _watch_writing(self, written: SocketLike) -> None:
         """Write when there is room again, unless the socket was closed meanwhile: its number may be another's now."""
-        if written.fileno() >= 0:
+        if written.fileno() < 0:
+            return
+        try:
             self._loop.add_writer(written.fileno(), self._paho.loop_write)
+        except RuntimeError:
+            # uvloop has given up a socket that was reset: who writes hears of it.
+            self._paho.loop_write()
 
     def _unavailable(self, what: str, advice: str = "") -> Unavailable:
         return Unavailable(f"the MQTT broker at {self._address} {what}", advice)

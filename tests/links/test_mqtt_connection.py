@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import socket
+import struct
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import aiomqtt
 import pytest
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -109,6 +111,36 @@ async def test_a_socket_that_is_closed_before_it_is_watched_is_left_alone(broker
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await connection.publish(Message(unique, b""), 1)
+    assert troubles == []
+
+
+def test_a_socket_that_was_reset_before_it_is_written_to_is_left_to_who_writes(
+    broker: LocalBroker, unique: str
+) -> None:
+    """As in the life of the gateway, on uvloop, which gives up a socket that was reset."""
+    uvloop.run(_write_after_reset(_local(broker, unique)))
+
+
+async def _write_after_reset(broker: Broker) -> None:
+    troubles: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: troubles.append(context))
+    given_up = asyncio.Event()
+    async with connect(broker) as connection:
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as ours:
+            ours.connect(server.getsockname())
+            theirs, _ = server.accept()
+            loop.add_reader(ours, given_up.set)
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            theirs.close()
+            await given_up.wait()
+            register = connection._paho.on_socket_register_write  # noqa: SLF001
+            assert register
+            register(connection._paho, None, ours)  # noqa: SLF001
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            loop.remove_reader(ours)
+        await connection.publish(Message("reset", b""), 1)
     assert troubles == []
 
 
