@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ _settings = click.option(
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
 _ADVICE = "Look at them with: edge opcua list"
+_HOST_ADVICE = "Write it as it stands in the address that clients use, without opc.tcp:// and port."
 _ROLES = ("observer", "operator", "engineer")
 
 
@@ -72,20 +73,21 @@ def trust(which: str, file: Path | None) -> None:
     THUMBPRINT, or its beginning, is that of an application that was turned away; FILE is the certificate of an
     application, or of an authority whose applications are to be trusted.
     """
-    from edge.uaserver.trust import Entry, lay, read_certificate
+    from edge.uaserver.certificates import thumbprint
+    from edge.uaserver.trust import find, lay, read_certificate
 
     settings, _ = _read(file)
     trusted, rejected = _directories(settings)
     if (given := Path(which)).is_file():
         with _told(given):
-            entry = Entry(given, read_certificate(given))
+            certificate = read_certificate(given)
     else:
-        entry = _only(which, rejected)
+        certificate = _one(which, rejected)[0].certificate
     with _told(trusted):
-        laid = lay(entry.certificate, trusted)
-        if entry.path.parent == rejected:
+        laid = lay(certificate, trusted)
+        for entry in find([rejected], thumbprint(certificate)):
             entry.path.unlink()
-    click.echo(f"trusted: {entry.certificate.subject.rfc4514_string()} ({laid})")
+    click.echo(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
 
 
 @opcua.command(epilog="Example: edge opcua reject 3F86A0")
@@ -101,11 +103,12 @@ def reject(which: str, file: Path | None) -> None:
 
     settings, _ = _read(file)
     trusted, rejected = _directories(settings)
-    entry = _only(which, trusted)
+    found = _one(which, trusted)
     with _told(trusted):
-        lay(entry.certificate, rejected)
-        entry.path.unlink()
-    click.echo(f"rejected: {entry.certificate.subject.rfc4514_string()}")
+        lay(found[0].certificate, rejected)
+        for entry in found:
+            entry.path.unlink()
+    click.echo(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
 
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
@@ -118,10 +121,13 @@ def renew(hosts: tuple[str, ...], file: Path | None) -> None:
     """
     from urllib.parse import urlsplit
 
+    from edge.errors import Refused
     from edge.uaserver import certificates
     from edge.uaserver.namespaces import application_uri
 
     settings, gateway = _read(file)
+    if wrong := [host for host in hosts if not certificates.is_host(host)]:
+        raise Refused("host", f"{wrong[0]!r} is neither a name nor an address of a host", _HOST_ADVICE)
     directory = Path(settings.pki)
     names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
     with _told(directory):
@@ -178,15 +184,16 @@ def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
-def _only(which: str, directory: Path) -> "Entry":
+def _one(which: str, directory: Path) -> Sequence["Entry"]:
+    """Find one certificate, in every file in which it stands."""
     from edge.errors import Refused
     from edge.uaserver.trust import find
 
     found = find([directory], which)
-    if len(found) != 1:
+    if len({entry.certificate for entry in found}) != 1:
         what = "more than one certificate" if found else "no certificate"
         raise Refused("certificate", f"{what} in {directory} has a thumbprint that begins with {which}", _ADVICE)
-    return found[0]
+    return found
 
 
 def _described(entry: "Entry") -> dict[str, Any]:
@@ -225,4 +232,4 @@ def _told(path: Path) -> Iterator[None]:
     except OSError as error:
         raise Refused("file", f"{error.filename or path}: {error.strerror}", "Is this to be done as root?") from error
     except ValueError as error:
-        raise Refused("file", f"{path} is no certificate: {error}") from error
+        raise Refused("file", f"{path} is no certificate: {error}", "It has to be in DER or PEM.") from error

@@ -17,7 +17,7 @@ from edge.uaserver import audit
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.roles import Caller, Role
 from edge.uaserver.trust import TrustList, rejected_directory
-from edge.uaserver.users import Users
+from edge.uaserver.users import Denial, Users
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class Admission:
 
     async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
         """Say who the user of this name and password is; None when there is no such user."""
-        role = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else None
-        if role is None:
+        found = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else Denial.WRONG
+        if isinstance(found, Denial):
             self.refusals.tell(
-                "OPC UA login refused", peer.address, user=name, application=peer.application, reason="name or password"
+                "OPC UA login refused", peer.address, user=name, application=peer.application, reason=found.value
             )
             return None
-        return Caller(name, role, peer.application, peer.address)
+        return Caller(name, found, peer.application, peer.address)

@@ -6,6 +6,7 @@ host names are those under which clients reach us.
 
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ WARN_BEFORE = timedelta(days=60)
 
 _KEY_BITS = 2048  # what all three security policies take, and every client can do
 _OTHERS = 0o077
+_HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,14 @@ def host_names(certificate: x509.Certificate) -> list[str]:
         return []
     addresses = names.get_values_for_type(x509.IPAddress)
     return [*names.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
+
+
+def is_host(text: str) -> bool:
+    """Tell whether this is how a host is written that a certificate may be for: its name, or an address."""
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return _HOST_NAME.fullmatch(text) is not None
 
 
 def thumbprint(certificate: x509.Certificate) -> str:

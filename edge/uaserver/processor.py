@@ -249,6 +249,7 @@ class SessionProcessor(UaProcessor):
             await self._session.close_session()
         self.session = session
         self._closing = False
+        # asyncua cancels it by this attribute when the connection ends, and waits for it: no group of ours could.
         self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
         for subscription in session.own_subscriptions():
             subscription.pub_result_callback = self.forward_publish_response

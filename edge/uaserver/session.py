@@ -73,7 +73,8 @@ class Session(InternalSession):
             self.iserver.max_session_timeout_ms,
         )
         result = await super().create_session(params, sockname)
-        # asyncua ends it by the time-out its client wished for, which each GetEndpoints makes begin anew.
+        # asyncua ends it by the time-out its client wished for, which each GetEndpoints makes begin anew. The task is
+        # cancelled by this attribute, which is asyncua's, when the session ends: no group of ours could.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
         result.MaxRequestMessageSize = limits.REQUEST_BYTES
         return result

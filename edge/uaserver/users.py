@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import structlog
@@ -86,6 +87,13 @@ def write_user(file: Path, user: User) -> None:
         os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
 
 
+class Denial(StrEnum):
+    """Why somebody does not get in; it is for the audit record, clients hear none of it."""
+
+    WRONG = "name or password"
+    TOO_SOON = "too many failures before: the right password has to wait, too"
+
+
 class Users:
     """Checks names and passwords. One at a time is hashed, in a thread: guessing never costs more than one core."""
 
@@ -98,18 +106,18 @@ class Users:
         # Against this an unknown user's password is checked: it takes as long, and always fails.
         self._nobody = User("", Role.OBSERVER, f"{_PHC_HEAD}${_phc(os.urandom(16))}${_phc(os.urandom(32))}")
 
-    async def log_in(self, name: str, password: str, address: str) -> Role | None:
-        """Give the role of a user; None for a wrong name, a wrong password, or too many of these before."""
+    async def log_in(self, name: str, password: str, address: str) -> Role | Denial:
+        """Give the role of a user, or why they have none."""
         if len(password.encode()) > PASSWORD_BYTES:
-            return None
+            return Denial.WRONG
         async with self._hashing:  # patience too is asked in turn: many connections buy no more attempts than one
             if self._patience.is_over(name, address):
-                return None
+                return Denial.TOO_SOON
             user = self._current().get(name, self._nobody)
             is_right = await asyncio.to_thread(_is_right, user, password)
             if not is_right or user is self._nobody:
                 self._patience.failed(name, address)
-                return None
+                return Denial.WRONG
             self._patience.succeeded(name, address)
             return user.role
 

@@ -1,6 +1,7 @@
 """`edge opcua` shows and changes who is trusted and who may log in."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,26 @@ def test_a_certificate_that_was_brought_along_is_trusted(file: Path, tmp_path: P
     assert (tmp_path / "brought" / "own.der").exists()
 
 
+def test_who_is_trusted_by_a_file_is_rejected_no_longer(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:
+    assert opcua(file, "trust", str(tmp_path / "stranger" / "own.der")).exit_code == 0
+    assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (1, 0)
+    assert trust_list(tmp_path).fault(stranger) == ""
+
+
+def test_trust_is_taken_back_from_every_file_of_a_certificate(
+    file: Path, tmp_path: Path, stranger: x509.Certificate
+) -> None:
+    opcua(file, "trust", thumbprint(stranger))
+    shutil.copy(tmp_path / "stranger" / "own.der", tmp_path / "etc" / "trusted" / "by-hand.cer")
+    assert opcua(file, "reject", thumbprint(stranger)[:4]).exit_code == 0
+    assert trust_list(tmp_path).fault(stranger) == "it is not trusted"
+    assert (len(listed(file)["trusted"]), len(listed(file)["rejected"])) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (("renew", "--host", "opc.tcp://gateway:4840"), "neither a name nor an address"),
         (("trust", "ABCDEF"), "no certificate in"),
         (("reject", "ABCDEF"), "no certificate in"),
         (("trust", __file__), "is no certificate"),

@@ -106,3 +106,17 @@ def test_everywhere_is_no_name_of_a_host() -> None:
     assert "0.0.0.0" not in hosts  # noqa: S104
     assert {"localhost", "127.0.0.1"} <= set(hosts)
     assert next(certificates.own_hosts("gateway.example.com")) == "gateway.example.com"
+
+
+@pytest.mark.parametrize(
+    "host", ["gateway", "gateway-1.plant.example.com", "GATEWAY_1", "192.0.2.1", "2001:db8::1", "::"]
+)
+def test_a_host_is_a_name_or_an_address(host: str) -> None:
+    assert certificates.is_host(host)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gate way", "opc.tcp://gateway", "gateway:4840", "a..b", "x" * 64, "tür", "[::1]"]
+)
+def test_nothing_else_is_a_host(text: str) -> None:
+    assert not certificates.is_host(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.uaserver.roles import Role
-from edge.uaserver.users import PASSWORD_BYTES, Patience, User, Users, hash_password, read_users, write_user
+from edge.uaserver.users import PASSWORD_BYTES, Denial, Patience, User, Users, hash_password, read_users, write_user
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 HASH = hash_password("correct horse")
@@ -29,13 +29,13 @@ def file(tmp_path: Path) -> Path:
 async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> None:
     users = Users(file)
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
-    assert await users.log_in("alice", "battery staple", HERE) is None
-    assert await users.log_in("alice", "", HERE) is None
-    assert await users.log_in("Alice", "correct horse", HERE) is None
+    assert await users.log_in("alice", "battery staple", HERE) is Denial.WRONG
+    assert await users.log_in("alice", "", HERE) is Denial.WRONG
+    assert await users.log_in("Alice", "correct horse", HERE) is Denial.WRONG
 
 
 async def test_without_a_file_nobody_logs_in(tmp_path: Path) -> None:
-    assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is None
+    assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is Denial.WRONG
 
 
 async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
@@ -44,7 +44,7 @@ async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
     write_user(file, User("alice", Role.ENGINEER, HASH))
     assert await users.log_in("alice", "correct horse", HERE) is Role.ENGINEER
     file.unlink()  # noqa: ASYNC240 - a moment
-    assert await users.log_in("alice", "correct horse", HERE) is None
+    assert await users.log_in("alice", "correct horse", HERE) is Denial.WRONG
 
 
 async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
@@ -52,7 +52,7 @@ async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> 
     spent = {}
     for name in ("alice", "mallory"):
         began = time.perf_counter()
-        assert await users.log_in(name, "wrong", HERE) is None
+        assert await users.log_in(name, "wrong", HERE) is Denial.WRONG
         spent[name] = time.perf_counter() - began
     assert 0.3 < spent["alice"] / spent["mallory"] < 3
 
@@ -61,8 +61,8 @@ async def test_after_failures_even_the_right_password_has_to_wait(file: Path) ->
     clock = Clock()
     users = Users(file, clock)
     for _ in range(Patience.FREE):
-        assert await users.log_in("alice", "wrong", HERE) is None
-    assert await users.log_in("alice", "correct horse", HERE) is None
+        assert await users.log_in("alice", "wrong", HERE) is Denial.WRONG
+    assert await users.log_in("alice", "correct horse", HERE) is Denial.TOO_SOON
     assert await users.log_in("alice", "correct horse", ELSEWHERE) is Role.OPERATOR
     clock.now = 1.1
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
@@ -70,7 +70,7 @@ async def test_after_failures_even_the_right_password_has_to_wait(file: Path) ->
 
 async def test_a_password_of_any_length_costs_the_same(file: Path) -> None:
     users = Users(file)
-    assert await users.log_in("alice", "x" * (PASSWORD_BYTES + 1), HERE) is None
+    assert await users.log_in("alice", "x" * (PASSWORD_BYTES + 1), HERE) is Denial.WRONG
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
 
 
@@ -142,7 +142,7 @@ def test_a_line_that_says_nothing_sensible_is_left_out(file: Path, line: str) ->
 
 async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
     write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
-    assert await Users(file).log_in("bob", "", HERE) is None
+    assert await Users(file).log_in("bob", "", HERE) is Denial.WRONG
 
 
 def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:
