@@ -27,6 +27,6 @@ class Activity:
                 self.steps[run.scope] += 1
         for request in progress.requests:
             self.commands[request.type_id, request.phase] += 1
-        # Answers to resets may come after the end: they do not touch the state of the run.
-        if run.ended and "state" in run.touched:
+        # After its end nothing moves a run any more.
+        if run.ended:
             self.ended[run.scope, run.outcome] += 1

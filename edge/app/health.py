@@ -30,7 +30,7 @@ class Health:
     def __init__(self, store: Store, certificates: Callable[[], Iterable[Finding]] = tuple) -> None:
         self.sessions: dict[str, Session] = {}
         self.equipment: dict[str, Equipment] = {}
-        self.line = ""
+        self.line = "starting"
         self.memory = Memory(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self._store = store

@@ -152,7 +152,7 @@ def _of_scopes(found: Gauges, now: int) -> Iterator[Metric]:
         for state in JobState
         if state not in {JobState.ENDED, JobState.ABORTED}
     ]
-    jobs += [((scope, "Ended or Aborted"), each.ended_jobs) for scope, each in found.scopes.items()]
+    jobs += [((scope, "EndState"), each.ended_jobs) for scope, each in found.scopes.items()]
     one = ("scope",)
     yield _gauge("jobs", "Jobs in the store, by their state.", ("scope", "state"), jobs)
     work = [((scope,), each.work) for scope, each in found.scopes.items()]

@@ -5,14 +5,18 @@ import contextlib
 import functools
 import pkgutil
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
+from edge.app.activity import Activity
 from edge.app.charts import show_charts
+from edge.app.equipment import EquipmentWatch, Watched
 from edge.app.feed import show_jobs, show_work_masters
 from edge.app.health import Health
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
 from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.errors import SettingsError
+from edge.links import http_page
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
 from edge.northbound.calls import Calls
@@ -37,7 +41,11 @@ from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.client import Store, open_store
+from edge.uaserver.picture import GatewayPicture
 from edge.upkeep.opcua_check import certificates_of
+
+if TYPE_CHECKING:
+    from edge.uaserver.server import UaServer
 
 _CONNECT_WITHIN_S = 5.0
 """How long a start waits for a broker; who starts us (systemd) tries again."""
@@ -68,13 +76,14 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         clock = SteadyClock()
         runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
         instance.regained.append(runs.doubt_all)
-        answers = Answers(store, runs, settings.retention.dedupe * 1000)
-        dispatch = Dispatch(runs, await _open_equipment(stack, settings, answers, health))
+        watch = EquipmentWatch(store, runs)
+        await _open_equipment(stack, settings, runs, health, watch)
+        dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in watch.watched))
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(store, runs, most, settings.retention.dedupe * 1000, now_ms)
         calls = Calls(_source(settings), settings.gateway.scopes, store, jobs, station_settings, now_ms)
-        endpoint = await _open_opcua(stack, settings, store, runs, jobs, station_settings)
+        server = await _open_opcua(stack, settings, runs, jobs, station_settings, health, watch)
         timers = Timers(store, runs)
         jobs.watchers.append(timers.expect)
         worker = Worker(store, settings.gateway.scopes, runs, Starter(store, runs, dispatch))
@@ -95,20 +104,21 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
             sidecars = await enter(
                 open_rpc(settings.rpc, store, runs, calls, _source(settings), settings.gateway.scopes)
             )
-        serving = _summary(settings, endpoint, sidecars)
+        measured = await _open_metrics(stack, settings, runs, health, watch, server)
+        serving = _summary(settings, server, sidecars, measured)
         await enter(beside(keep_watchdog(notify, store.heartbeat.silent), "watchdog"))
+        await enter(beside(watch.run(), "equipment watch"))
         await enter(beside(health.tell(notify, serving), "health"))
         yield serving
 
 
 async def _open_equipment(
-    stack: contextlib.AsyncExitStack, settings: Settings, answers: Answers, health: Health
-) -> Mapping[str, Equipment]:
-    opened = []
+    stack: contextlib.AsyncExitStack, settings: Settings, runs: Runs, health: Health, watch: EquipmentWatch
+) -> None:
     for name, section in settings.southbound.items():
-        equipment = await _open_one(stack, settings, name, section, answers, health)
-        opened.append((equipment, section.type_ids))
-    return routes_of(opened)
+        answers = Answers(runs.store, runs, settings.retention.dedupe * 1000)
+        equipment = health.equipment[name] = await _open_one(stack, settings, name, section, answers, health)
+        watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
 
 
 async def _open_one(
@@ -136,11 +146,12 @@ async def _open_one(
 async def _open_opcua(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
-    store: Store,
     runs: Runs,
     jobs: JobService,
     station_settings: StationSettings,
-) -> str | None:
+    health: Health,
+    watch: EquipmentWatch,
+) -> "UaServer | None":
     if not settings.opcua.endpoint:
         return None
     # asyncua takes half a second to import: who switched the server off does not pay for it.
@@ -148,20 +159,49 @@ async def _open_opcua(
     from edge.uaserver.server import open_server  # noqa: PLC0415
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415
 
-    scopes = settings.gateway.scopes
+    store, scopes = runs.store, settings.gateway.scopes
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     services = Services(jobs, Responses(store))
-    opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks)
+    equipment = tuple(settings.southbound)
+    opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks, equipment=equipment)
     server = await stack.enter_async_context(opened)
 
     async def refresh(scope: str) -> None:
         await show_work_masters(store, server, scope)
 
+    async def show_gateway() -> None:
+        taken = health.memory
+        found = {each.name: each for each in watch.health}
+        await server.show_gateway(GatewayPicture(health.line, taken.used, taken.limit, taken.is_nearly_full, found))
+
     station_settings.watchers.append(refresh)
+    watch.watchers.append(show_gateway)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
     await stack.enter_async_context(beside(show_charts(store, runs, server, scopes), "OPC UA charts"))
-    return server.endpoint
+    return server
+
+
+async def _open_metrics(
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    runs: Runs,
+    health: Health,
+    watch: EquipmentWatch,
+    server: "UaServer | None",
+) -> str | None:
+    if not settings.metrics.listen:
+        return None
+    # As for the OPC UA server: who is not asked does not pay for it.
+    from edge.app.metrics import PATH, Sources, page  # noqa: PLC0415
+
+    activity = Activity()
+    runs.watchers.append(activity.watch)
+    sessions = None if server is None else lambda: server.sessions
+    gateway = settings.gateway
+    sources = Sources(gateway.name, gateway.scopes, runs.store, health, watch, activity, sessions)
+    opened = http_page.serving(settings.metrics.listen, PATH, functools.partial(page, sources))
+    return await stack.enter_async_context(opened)
 
 
 async def _open_northbound(
@@ -197,10 +237,12 @@ def _source(settings: Settings) -> str:
     return f"urn:microdcs-edge:{settings.gateway.name}"
 
 
-def _summary(settings: Settings, endpoint: str | None, sidecars: str | None) -> str:
+def _summary(settings: Settings, server: "UaServer | None", sidecars: str | None, measured: str | None) -> str:
     parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
-    if endpoint:
-        parts.append(f"OPC UA {endpoint}")
+    if server:
+        parts.append(f"OPC UA {server.endpoint}")
     if sidecars:
         parts.append(f"MessagePack-RPC {sidecars}")
+    if measured:
+        parts.append(f"metrics {measured}")
     return "; ".join(parts)

@@ -1,0 +1,65 @@
+"""What runs do is counted once: steps, commands by who takes them, and how runs ended."""
+
+import pytest
+
+from edge.app.activity import Activity
+from edge.model.job_state import Cause, JobState
+from edge.sfc.run import Outcome
+from edge.sfc.signal import Phase
+from edge.station.equipment import EquipmentAnswer
+from edge.store.client import Store
+from tests.station.plant import (
+    LINEAR,
+    PHOTO,
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    obliging,
+    order,
+)
+
+
+@pytest.fixture
+def tool() -> FakeEquipment:
+    return FakeEquipment()
+
+
+@pytest.fixture
+async def plant(store: Store, tool: FakeEquipment) -> Plant:
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
+    await plant.teach("linear", LINEAR)
+    return plant
+
+
+@pytest.fixture
+def activity(plant: Plant) -> Activity:
+    activity = Activity()
+    plant.runs.watchers.append(activity.watch)
+    return activity
+
+
+async def test_a_run_counts_its_steps_its_commands_and_its_end(
+    plant: Plant, tool: FakeEquipment, activity: Activity
+) -> None:
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.until_state("J1", JobState.ENDED)
+    assert activity.steps == {SCOPE: 2}
+    assert activity.commands == {(TIGHTEN, Phase.START): 2}
+    assert activity.ended == {(SCOPE, Outcome.COMPLETED): 1}
+
+
+async def test_a_run_that_is_answered_after_its_end_has_ended_once(
+    plant: Plant, tool: FakeEquipment, activity: Activity
+) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.drive()
+    for command in tool.commands:
+        await plant.answers.answer(EquipmentAnswer(command.command_id, {"ok": True}))
+    assert activity.commands == {(TIGHTEN, Phase.START): 1, (TIGHTEN, Phase.STOP): 1}
+    assert activity.ended == {(SCOPE, Outcome.ABORTED): 1}

@@ -1,0 +1,69 @@
+"""Equipment that comes and goes shows everywhere people look: status, OPC UA, metrics, and the store for `edge`."""
+
+import asyncio
+import re
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from asyncua import Client
+
+from edge.app import equipment, health
+from edge.app.wiring import open_gateway
+from edge.config import MetricsSettings, MqttSettings, RedisSettings
+from edge.links.mqtt import open_session
+from edge.store import health_reports
+from edge.store.client import Store
+from tests.app.running import opcua_in, settings_of
+from tests.integration.plant import SCOPE
+from tests.station.plant import until
+
+
+async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
+    redis: RedisSettings,
+    mqtt: MqttSettings,
+    store: Store,
+    unique: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(equipment, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(health, "_LOOK_EVERY_S", 0.05)
+    settings = settings_of(redis, mqtt, unique, opcua_in(tmp_path))
+    settings = msgspec.structs.replace(settings, metrics=MetricsSettings(listen="127.0.0.1:0"))
+    told: list[str] = []
+    async with open_gateway(settings, told.append) as summary, open_session(mqtt, f"{unique}-wrench") as wrench:
+        endpoint = re.search(r"OPC UA (opc\.tcp://\S+);", summary)
+        url = re.search(r"metrics (http://127\.0\.0\.1:\d+/metrics)", summary)
+        assert endpoint
+        assert url
+
+        async def measured(sample: str) -> bool:
+            answer = await asyncio.to_thread(urllib.request.urlopen, url[1], timeout=5)
+            with answer:
+                return sample in answer.read().decode().splitlines()
+
+        await wrench.publish(f"{unique}/wrench/presence", b"online")
+        await until(lambda: measured('microdcs_edge_equipment_connected{equipment="wrench",kind="mqtt"} 1.0'))
+        await wrench.publish(f"{unique}/wrench/presence", b"offline")
+        await until(lambda: measured('microdcs_edge_equipment_connected{equipment="wrench",kind="mqtt"} 0.0'))
+        assert await measured('microdcs_edge_broker_connected{session="MES"} 1.0')
+        async with Client(endpoint[1]) as client:
+            shown = client.get_node("ns=1;s=Gateway/Equipment/wrench/Connected")
+            status = client.get_node("ns=1;s=Gateway/Status")
+            await until(lambda: is_so(shown.read_value, lambda value: value is False))
+            await until(lambda: is_so(status.read_value, lambda value: value.startswith("equipment away: wrench; ")))
+            assert await measured("microdcs_edge_opcua_sessions 1.0")
+
+        async def written() -> bool:
+            report = (await health_reports.load_all(store, (SCOPE,)))["edge"].report
+            return report is not None and report.equipment[0].connected is False
+
+        await until(written)
+    assert any(line.startswith("STATUS=equipment away: wrench; ") for line in told)
+
+
+async def is_so(read: Callable[[], Awaitable[object]], condition: Callable[..., bool]) -> bool:
+    return condition(await read())
