@@ -101,6 +101,10 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     branches: tuple[Branch, ...] = ()
 
 
+UNREADABLE: Final = "unreadable"
+"""A condition that may be true or not, in place of one that is faulty."""
+
+
 class _Wrong(Exception):
     """Says what a value should have been."""
 
@@ -169,7 +173,7 @@ _STEP: Final = {"name": _Key(_text), "initial": _Key(_flag, stand_in=False, requ
 _TRANSITION: Final = {
     "source": _Key(_text),
     "target": _Key(_text),
-    "condition": _Key(_text, "always"),
+    "condition": _Key(_text, UNREADABLE),
     "priority": _Key(_integer, 0, required=False),
 }
 _ACTION: Final = {

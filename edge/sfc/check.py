@@ -1,7 +1,7 @@
 """Finds every structural fault of a recipe.
 
-`shape_faults` looks at names, nesting and actions; only when there are none can the branches be unfolded, and then
-`evolution_faults` looks at how the chart can move. Each fault is one sentence that names its place.
+`shape_faults` looks at names and nesting; only when there are none can the branches be unfolded, and then
+`safety_faults` and `evolution_faults` look at how the chart can move. Each fault is one sentence that names its place.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 
 def shape_faults(recipe: Recipe) -> list[str]:
-    """Give the faults of names, references, nesting and actions."""
-    return [
-        *_name_faults(recipe),
-        *_initial_faults(recipe),
-        *_path_faults(recipe),
-        *_reference_faults(recipe),
-        *_action_faults(recipe),
-    ]
+    """Give the faults of names, nesting and the ends of transitions: with one of these nobody knows what is meant."""
+    return [*_name_faults(recipe), *_path_faults(recipe), *_end_faults(recipe)]
+
+
+def part_faults(recipe: Recipe) -> list[str]:
+    """Give the faults of single steps and actions, beside which all others can be searched for."""
+    return [*_initial_faults(recipe), *_action_faults(recipe)]
 
 
 def _name_faults(recipe: Recipe) -> Iterator[str]:
@@ -84,7 +83,7 @@ def _names(recipe: Recipe) -> set[str]:
     return {step.name for step in recipe.steps} | {branch.name for branch in recipe.branches}
 
 
-def _reference_faults(recipe: Recipe) -> Iterator[str]:
+def _end_faults(recipe: Recipe) -> Iterator[str]:
     known = _names(recipe)
     for number, transition in enumerate(recipe.transitions):
         for end in ("source", "target"):
@@ -94,10 +93,6 @@ def _reference_faults(recipe: Recipe) -> Iterator[str]:
                     f"transitions[{number}] ({transition.source} → {transition.target}): "
                     f"unknown {end} {name!r}, no step or branch has this name"
                 )
-    steps = {step.name for step in recipe.steps}
-    for number, action in enumerate(recipe.actions):
-        if action.step not in steps:
-            yield f"{_place(number, action)}: unknown step {action.step!r}"
 
 
 def _place(number: int, action: Action) -> str:
@@ -105,10 +100,13 @@ def _place(number: int, action: Action) -> str:
 
 
 def _action_faults(recipe: Recipe) -> Iterator[str]:
+    steps = {step.name for step in recipe.steps}
     stored = {action.name for action in recipe.actions if RULES[action.qualifier].stored}
     timed = Counter(action.name for action in recipe.actions if RULES[action.qualifier].timed)
     for number, action in enumerate(recipe.actions):
         place, rule = _place(number, action), RULES[action.qualifier]
+        if action.step not in steps:
+            yield f"{place}: unknown step {action.step!r}"
         if rule.timed and not action.duration_seconds > 0:
             yield f"{place}: qualifier {action.qualifier} needs a duration_seconds above 0"
         if rule.resets and action.name not in stored:
@@ -146,12 +144,12 @@ def _where(chain: Sequence[tuple[str, int]]) -> str:
 def evolution_faults(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
     """Give the faults in how the chart can move: unreachable steps, paths without end, loops without time."""
     recipe = structure.recipe
-    initial = next(step.name for step in recipe.steps if step.initial)
-    reached = _reachable({initial}, transitions)
+    initial = [step.name for step in recipe.steps if step.initial]
+    reached = _reachable(set(initial), transitions)
     faults = [
-        f"step {step.name!r} cannot be reached from the initial step {initial!r}"
+        f"step {step.name!r} cannot be reached from the initial step {', '.join(map(repr, initial))}"
         for step in recipe.steps
-        if step.name not in reached
+        if initial and step.name not in reached
     ]
     hidden = {shadowed.index for _, shadowed in shadows(transitions)}
     effective = [each for each in transitions if each.index not in hidden and not each.never]
@@ -263,10 +261,7 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
         f"{_place_of(recipe, number)} never counts: what leads to this path names its first element, not the branch"
         for number in structure.unused_entries
     ]
-    found += [
-        f"{hidden.place} never clears: {better.place} is always true and comes first"
-        for better, hidden in shadows(transitions)
-    ]
+    found += [_told_of(better, hidden) for better, hidden in shadows(transitions)]
     reset = {action.name for action in recipe.actions if RULES[action.qualifier].resets}
     keeps = {
         action.name for action in recipe.actions if RULES[action.qualifier].stored and not RULES[action.qualifier].ends
@@ -282,6 +277,13 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
         if action.qualifier is Qualifier.P0 and action.step in terminal
     ]
     return list(dict.fromkeys(found))
+
+
+def _told_of(better: NetTransition, hidden: NetTransition) -> str:
+    if better.place != hidden.place:
+        return f"{hidden.place} never clears: {better.place} is always true and comes first"
+    ways = (", ".join(each.targets) for each in (hidden, better))
+    return "{} never leads to {}: the way to {} is always open and comes first".format(hidden.place, *ways)
 
 
 def _place_of(recipe: Recipe, number: int) -> str:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from edge.model.recipe import Action, Interaction, Qualifier, Recipe, parse_recipe
-from edge.sfc.check import evolution_faults, safety_faults, shape_faults, warnings_of
+from edge.model.recipe import UNREADABLE, Action, Interaction, Qualifier, Recipe, parse_recipe
+from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
 from edge.sfc.command_id import parse_command_id, quote
 from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition, wake_instants
 from edge.sfc.grammar import ConditionSyntaxError
@@ -18,7 +19,7 @@ from edge.sfc.structure import Structure, TooManyWaysError
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Mapping
 
     from edge.sfc.run import Run
 
@@ -132,17 +133,15 @@ class Net:
 def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejected:
     """Compile decoded JSON to a net, or tell every fault of it."""
     recipe, form = parse_recipe(data)
-    faults = list(form)
     if recipe is None:
-        return Rejected(tuple(faults))
+        return Rejected(form)
     shape = shape_faults(recipe)
-    faults += shape
     actions = _actions(recipe)
-    conditions = list(_condition_faults(recipe, actions))
-    faults += conditions
-    if shape or conditions:
+    conditions = _condition_faults(recipe, actions)
+    faults = [*form, *shape, *part_faults(recipe), *conditions.values()]
+    if shape:
         return Rejected(tuple(faults))
-    structure = Structure(recipe)
+    structure = Structure(_with_stand_ins(recipe, conditions))
     faults += safety_faults(structure)
     try:
         transitions = _transitions(structure, actions, registry)
@@ -216,16 +215,28 @@ def _names(recipe: Recipe, actions: tuple[NetAction, ...], sources: tuple[str, .
     return Names(frozenset(step.name for step in recipe.steps), keys, registry)
 
 
-def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> Iterator[str]:
+def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[int, str]:
+    """Give the fault of each transition whose condition is refused."""
     names = _names(recipe, actions, (), {})
+    found = {}
     for number, transition in enumerate(recipe.transitions):
         try:
             compile_condition(transition.condition, names)
         except ConditionSyntaxError as error:
-            yield (
+            found[number] = (
                 f"transitions[{number}] ({transition.source} → {transition.target}): "
                 f"condition {transition.condition[:80]!r}: {error}"
             )
+    return found
+
+
+def _with_stand_ins(recipe: Recipe, faulty: Container[int]) -> Recipe:
+    """Put a name of which nobody knows the value in place of faulty conditions, to search for further faults."""
+    transitions = tuple(
+        replace(transition, condition=UNREADABLE) if number in faulty else transition
+        for number, transition in enumerate(recipe.transitions)
+    )
+    return replace(recipe, transitions=transitions)
 
 
 def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry: Registry) -> tuple[NetTransition, ...]:

@@ -129,6 +129,15 @@ def test_a_long_chain_is_checked_quickly() -> None:
             recipe("A B C", [transition("A", "B"), transition("A", "C", "x", 1)]),
             "transitions[1] (A → C) never clears: transitions[0] (A → B) is always true and comes first",
         ),
+        (
+            recipe(
+                "A X Y Z",
+                [transition("A", "s"), transition("s", "Y", "y", 1), transition("s", "Z")],
+                [],
+                branch("s", "selection", "X", "Y"),
+            ),
+            "transitions[0] (A → s) never leads to Y: the way to X is always open and comes first",
+        ),
         (chain("A B", action("a", "A", "S")), "action 'a' is set and never reset: it stays set after the job"),
         (
             recipe("A B", [transition("A", "B"), transition("B", "A")], [action("a", "A")]),

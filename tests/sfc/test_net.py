@@ -104,6 +104,46 @@ def test_too_many_ways_through_a_branch_are_a_fault() -> None:
     assert "branch 'par': its selections multiply to more ways than can be followed" in faults_of(data)
 
 
+def test_faults_of_every_kind_are_told_in_one_answer() -> None:
+    faulty = recipe(
+        "A B X Y E F G",
+        [
+            transition("A", "B", "x = 1"),
+            transition("B", "sim", "steps.Q.T > 1s"),
+            transition("X", "G", "hop"),
+            transition("sim", "E"),
+            transition("E", "F"),
+            transition("F", "E"),
+        ],
+        [action("a", "B", "L"), action("b", "Nowhere")],
+        branch("sim", "simultaneous", "X", "Y"),
+    )
+    faulty["steps"].append({"name": "Z", "colour": 1})
+    told = "\n".join(faults_of(faulty))
+    for part in (
+        "unknown key 'colour'",
+        "actions[0] (a, L in B): qualifier L needs",
+        "unknown step 'Nowhere'",
+        "write '=='",
+        "unknown step 'Q'",
+        "transitions[2] (X → G): unsafe",
+        "step 'Z' cannot be reached",
+        "livelock: E → F → E",
+    ):
+        assert part in told
+    assert len(told.splitlines()) == 8
+
+
+def test_faults_of_conditions_and_of_the_initial_step_make_no_others() -> None:
+    looped = recipe("A B", [transition("A", "B", "("), transition("B", "A", "(")])
+    del looped["steps"][0]["initial"]
+    assert [fault.split(":")[0] for fault in faults_of(looped)] == [
+        "exactly one step must be initial, not none",
+        "transitions[0] (A → B)",
+        "transitions[1] (B → A)",
+    ]
+
+
 def test_only_time_comparisons_of_active_steps_give_a_deadline() -> None:
     driven = Driven(
         net_of(recipe("A B C", [transition("A", "B", "steps.A.T >= 2s and ok"), transition("B", "C", "ok")]))
