@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "Run the gateway until it is told to stop (SIGTERM, SIGINT).",
     "demo": "Run one whole job on real parts, on this machine.",
     "jobs": "Look at jobs, and store, start, hold or end them.",
+    "equipment": "Look which equipment is there, what it owes and what failed, or ask it now.",
     "dead-letters": "Look at work that was given up, and have it done again or drop it.",
     "refused": "Look at messages that could not be taken, the newest first.",
     "station": "Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.links.mqtt_connection import Connection, broker_of, connect
+from edge.links.mqtt_connection import Broker, Connection, broker_of, connect
 from edge.northbound.topics import Topics
 from edge.upkeep.finding import Finding, failing, ok
 
@@ -46,14 +46,19 @@ def address(settings: MqttSettings) -> str:
     return urlsplit(settings.url).netloc.rpartition("@")[2]
 
 
+def guest_of(settings: MqttSettings) -> Broker:
+    """Give a broker to which we come as a guest, who leaves nothing there. Raises SettingsError."""
+    return broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
+
+
 async def examine_broker(settings: MqttSettings, listeners: Sequence[Listener]) -> AsyncIterator[Finding]:
     """Connect as a guest and listen where the gateway listens. Raises SettingsError and Unavailable."""
     at = address(settings)
-    guest = broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
+    guest = guest_of(settings)
     async with connect(guest) as connection:
         yield ok(f"broker {at}", "reached" + (", encrypted" if guest.tls else ""))
         refusals = {each.subject: await _refusal(connection, each) for each in listeners}
-        said = await _retained(connection, {each.presence for each in listeners} - {""})
+        said = await retained(connection, {each.presence for each in listeners} - {""})
     for each in listeners:
         if refusal := refusals[each.subject]:
             advice = "Look at the broker's access rules for our user."
@@ -69,7 +74,8 @@ async def _refusal(connection: Connection, listener: Listener) -> str:
     return ""
 
 
-async def _retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
+async def retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
+    """Give what a broker retains on topics that we have just subscribed to."""
     said: dict[str, bytes] = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(_PRESENCE_WITHIN_S if topics else 0):

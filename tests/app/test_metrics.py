@@ -1,0 +1,189 @@
+"""What monitoring is told is what is so, in Prometheus' own words, and the page in docs/ tells all of it."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+from edge.app.activity import Activity
+from edge.app.equipment import EquipmentWatch, Watched
+from edge.app.health import Health
+from edge.app.metrics import Sources, page
+from edge.config import MqttSettings, RedisSettings
+from edge.links.background import beside
+from edge.links.mqtt import open_session
+from edge.model.job_state import Cause
+from edge.station.equipment import EquipmentAnswer
+from edge.store import dead_letters
+from edge.store.client import Store, open_store
+from edge.store.dead_letters import Letter, LetterKind
+from tests.conftest import WaitUntil
+from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
+from tests.store.servers import own_server
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md"
+PREFIX = "microdcs_edge_"
+
+
+async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]:
+    plant = Plant(store, {TIGHTEN: tool}, Clock())
+    await plant.teach("linear", LINEAR)
+    watch, activity = EquipmentWatch(store, plant.runs), Activity()
+    watch.watched.append(Watched(tool, "fake", (TIGHTEN,), plant.answers.contact))
+    plant.runs.watchers.append(activity.watch)
+    return Sources("edge", (SCOPE,), store, Health(store), watch, activity, lambda: 3), plant
+
+
+@asynccontextmanager
+async def looked_at(sources: Sources, wait_until: WaitUntil) -> AsyncIterator[None]:
+    """Have the equipment looked at anew."""
+    sources.equipment.health = ()
+    async with beside(sources.equipment.run(), "equipment"):
+        await wait_until(lambda: sources.equipment.health)
+    yield
+
+
+async def told(sources: Sources) -> dict[str, float]:
+    """Give every sample, by its name and labels as they are written."""
+    found = await page(sources)
+    assert found.media_type == "text/plain; version=0.0.4; charset=utf-8"
+    samples = {}
+    for family in text_string_to_metric_families(found.body.decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            samples[f"{sample.name.removeprefix(PREFIX)}{{{labels}}}" if labels else sample.name] = sample.value
+    return {name.removeprefix(PREFIX): value for name, value in samples.items()}
+
+
+@pytest.fixture
+def tool() -> FakeEquipment:
+    return FakeEquipment("wrench")
+
+
+async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
+    store: Store, tool: FakeEquipment, wait_until: WaitUntil
+) -> None:
+    sources, plant = await sources_of(store, tool)
+    for number in range(3):
+        await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
+    await plant.order(Cause.STORE, order("J9"))
+    await plant.drive()
+    assert isinstance(plant.runs.clock, Clock)
+    plant.runs.clock.now += 700
+    first, second, _ = tool.commands
+    await plant.answers.answer(EquipmentAnswer(first.command_id, {"ok": True}))
+    await plant.answers.answer(EquipmentAnswer(second.command_id, error="jammed"))
+    await plant.drive()
+    async with looked_at(sources, wait_until):
+        found = await told(sources)
+    expected = {
+        f"jobs{{scope={SCOPE},state=Running}}": 2,
+        f"jobs{{scope={SCOPE},state=NotAllowedToStart}}": 1,
+        f"jobs{{scope={SCOPE},state=Interrupted}}": 0,
+        f"jobs{{scope={SCOPE},state=EndState}}": 1,
+        f"runs_ended_total{{outcome=failed,scope={SCOPE}}}": 1,
+        f"steps_total{{scope={SCOPE}}}": 4,
+        "commands_total{equipment=wrench,phase=start}": 4,
+        "commands_outstanding{equipment=wrench}": 2,
+        "command_answers_total{equipment=wrench,outcome=done}": 1,
+        "command_answers_total{equipment=wrench,outcome=failed}": 1,
+        "command_round_trip_seconds_bucket{equipment=wrench,le=0.5}": 0,
+        "command_round_trip_seconds_bucket{equipment=wrench,le=1.0}": 2,
+        "command_round_trip_seconds_count{equipment=wrench}": 2,
+        "command_round_trip_seconds_sum{equipment=wrench}": pytest.approx(1.4),
+        "equipment_connected{equipment=wrench,kind=fake}": 1,
+        "equipment_last_seen_timestamp_seconds{equipment=wrench}": plant.runs.clock.now / 1000,
+        "equipment_messages_refused_total{equipment=wrench}": 0,
+        "store_up": 1,
+        "opcua_sessions": 3,
+        "tasks_hanging": 0,
+        "dead_letters": 0,
+        f"publish_lag_seconds{{scope={SCOPE}}}": 0,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert found["commit_seconds_count"] == found["commit_seconds_bucket{le=+Inf}"] > 0
+    assert found["store_memory_bytes"] > 0
+    assert found["process_resident_memory_bytes"] > 0
+
+
+async def test_equipment_that_says_nothing_of_itself_is_neither_there_nor_away(
+    store: Store, wait_until: WaitUntil
+) -> None:
+    class Silent(FakeEquipment):
+        connected = None  # type: ignore[assignment]
+
+    sources, _ = await sources_of(store, Silent("wrench"))
+    async with looked_at(sources, wait_until):
+        found = await told(sources)
+    assert not {name for name in found if name.startswith(("equipment_connected", "equipment_last_seen"))}
+
+
+async def test_a_store_that_fills_up_is_told(tmp_path: Path, tool: FakeEquipment) -> None:
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        sources, _ = await sources_of(store, tool)
+        used = int((await store.execute("INFO", "memory"))["used_memory"])
+        assert (await told(sources))["store_nearly_full"] == 0
+        await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
+        found = await told(sources)
+        assert (found["store_nearly_full"], found["store_memory_limit_bytes"]) == (1, used + used // 20)
+
+
+async def test_without_its_store_a_gateway_tells_what_it_knows(tmp_path: Path, tool: FakeEquipment) -> None:
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        sources, _ = await sources_of(store, tool)
+        await server.kill()
+        found = await told(sources)
+    assert found["store_up"] == 0
+    assert found["opcua_sessions"] == 3
+    assert "dead_letters" not in found
+
+
+async def test_what_was_given_up_waits_or_is_not_connected_is_told(
+    store: Store, mqtt: MqttSettings, unique: str, tool: FakeEquipment
+) -> None:
+    sources, plant = await sources_of(store, tool)
+    await store.commit(dead_letters.add(store.keys, Letter(LetterKind.START, SCOPE, "J1", "a defect", 1), 60_000))
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    async with open_session(mqtt, unique) as session:
+        sources.health.sessions["MES"] = session
+        found = await told(replace(sources, sessions=None))
+    assert (found["dead_letters"], found["broker_connected{session=MES}"]) == (1, 1)
+    assert found[f"work_entries{{scope={SCOPE}}}"] == 1
+    assert found[f"work_lag_seconds{{scope={SCOPE}}}"] >= 0
+    assert "opcua_sessions" not in found
+
+
+async def test_the_page_tells_every_metric_with_its_labels(
+    store: Store, mqtt: MqttSettings, unique: str, tool: FakeEquipment, wait_until: WaitUntil
+) -> None:
+    sources, plant = await sources_of(store, tool)
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.ask(Cause.ABORT, "J1")
+    async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
+        sources.health.sessions["MES"] = session
+        text = (await page(sources)).body.decode()
+    rows = []
+    for family in text_string_to_metric_families(text):
+        if family.name.startswith(PREFIX):
+            names = {name for sample in family.samples for name in sample.labels} - {"le"}
+            labels = ", ".join(f"`{name}`" for name in sorted(names))
+            total = "_total" if family.type == "counter" else ""
+            rows.append(f"| `{family.name}{total}` | {family.type} | {labels} | {family.documentation} |")
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    missing = [row for row in rows if row not in lines]
+    assert not missing, f"in {PAGE.name} these rows belong:\n" + "\n".join(missing)
+    named = {re.sub("_(bucket|count|sum)$", "", name) for name in re.findall(r"microdcs_edge_\w+", "\n".join(lines))}
+    assert {name for name in named if not any(f"`{name}`" in row for row in rows)} == set()
+
+
+async def test_the_registry_of_the_process_is_left_alone(store: Store, tool: FakeEquipment) -> None:
+    before = {family.name for family in REGISTRY.collect()}
+    sources, _ = await sources_of(store, tool)
+    await page(sources)
+    assert {family.name for family in REGISTRY.collect()} == before

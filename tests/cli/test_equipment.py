@@ -1,0 +1,93 @@
+"""`edge equipment` shows what gateways say of their equipment, and asks it itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttSettings
+from edge.links.mqtt import open_session
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.store import health_reports, leases
+from edge.store.client import Store
+from tests.cli.calling import Edge
+
+AT = 1_700_000_000_000
+WRENCH = EquipmentHealth(
+    name="wrench",
+    kind="mqtt",
+    connected=True,
+    last_seen=AT - 1000,
+    outstanding=2,
+    answered=7,
+    failed=1,
+    last_error="the spindle\x1b[31m is jammed",
+)
+
+
+@pytest.fixture
+async def told(store: Store) -> None:
+    """The word of a gateway that is at work."""
+    report = EquipmentReport(at=AT, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
+    await leases.register(store, ("station-1",), "edge")
+    await leases.hold(store, "edge", "token")
+    await store.commit(health_reports.save(store.keys, "edge", report))
+
+
+async def test_nothing_is_a_word(edge: Edge) -> None:
+    assert (await edge("equipment", "list")).output == "no gateway has told of equipment yet\n"
+    assert json.loads((await edge("equipment", "list", "--json")).output) == []
+
+
+@pytest.mark.usefixtures("told")
+async def test_equipment_is_listed_for_people_and_programs(edge: Edge) -> None:
+    header, wrench, eye = (await edge("equipment", "list")).output.splitlines()
+    assert header.split()[:4] == ["name", "kind", "gateway", "connected"]
+    assert wrench.split()[:4] == ["wrench", "mqtt", "edge", "yes"]
+    assert "the spindle [31m is jammed" in wrench
+    assert "not said" in eye
+    first, second = json.loads((await edge("equipment", "list", "--json")).output)
+    assert (first["name"], first["connected"], first["outstanding"]) == ("wrench", True, 2)
+    assert (first["at"], first["last_seen"]) == ("2023-11-14T22:13:20Z", "2023-11-14T22:13:19Z")
+    assert (second["connected"], second["last_error"]) == (None, None)
+
+
+@pytest.mark.usefixtures("told")
+async def test_one_is_shown_whole(edge: Edge) -> None:
+    shown = (await edge("equipment", "show", "wrench")).output
+    assert "connected    yes" in shown
+    assert "2 commands wait for an answer" in shown
+    assert "7 commands, 1 of them failed" in shown
+    (data,) = json.loads((await edge("equipment", "show", "wrench", "--json")).output)
+    assert (data["gateway"], data["gateway_at_work"]) == ("edge", True)
+    unknown = await edge("equipment", "show", "wretch")
+    assert unknown.exit_code == 1
+    assert "no gateway has told of equipment 'wretch'" in unknown.stderr
+
+
+@pytest.mark.usefixtures("told")
+async def test_what_a_gateway_said_that_is_gone_is_not_taken_for_the_present(edge: Edge, store: Store) -> None:
+    await leases.release(store, "edge", "token")
+    assert "gateway away" in (await edge("equipment", "list")).output
+    assert "edge, which does not run now" in (await edge("equipment", "show", "wrench")).output
+
+
+async def test_equipment_is_asked_now(edge: Edge, settings_file: Path, mqtt: MqttSettings, unique: str) -> None:
+    with settings_file.open("a") as file:
+        file.write(f'[mqtt]\nurl = "{mqtt.url}"\n')
+        for name, url in (("wrench", mqtt.url), ("camera", "mqtt://127.0.0.1:1")):
+            file.write(f'[southbound.{name}]\ntype_ids = ["{name}"]\ntopic_prefix = "{unique}"\nurl = "{url}"\n')
+    async with open_session(mqtt, unique) as session:
+        await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
+        there = await edge("equipment", "ping", "wrench")
+        assert there.exit_code == 0, there.output
+        assert "has it online" in there.output
+        both = await edge("equipment", "ping", "--json")
+    assert both.exit_code == 1
+    wrench, camera = json.loads(both.output)
+    assert (wrench["name"], wrench["answers"], camera["answers"]) == ("wrench", True, False)
+    assert 0 < wrench["milliseconds"] < 1000
+    assert camera["milliseconds"] is None
+    unknown = await edge("equipment", "ping", "wretch")
+    assert unknown.exit_code == 2
+    assert "the settings have no [southbound.wretch]" in unknown.stderr

@@ -1,0 +1,27 @@
+"""Equipment in words: what is so, what is not known, and what cannot be taken for the present."""
+
+import pytest
+
+from edge.cli.equipment_view import Seen, pong_data, report, seen
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.store.health_reports import Told
+from edge.upkeep.ping import Pong
+
+WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
+
+
+def test_who_has_left_no_word_has_no_equipment() -> None:
+    told = {"a": Told(None, at_work=True), "b": Told(EquipmentReport(at=5, equipment=(WRENCH,)), at_work=True)}
+    assert seen(told) == [Seen("b", True, 5, WRENCH)]
+
+
+def test_what_was_never_seen_is_said_so() -> None:
+    lines = dict(line.split("  ", 1) for line in report(Seen("edge", True, 5, WRENCH)))
+    assert lines["connected"].strip() == "no"
+    assert lines["last seen"].strip() == "not since the gateway started"
+    assert lines["last error"].strip() == "none"
+
+
+@pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
+def test_a_program_is_told_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
+    assert pong_data("wrench", Pong(None, "nothing", seconds))["milliseconds"] == milliseconds

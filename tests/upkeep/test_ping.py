@@ -1,0 +1,73 @@
+"""Equipment is asked now, by its own protocol, beside the gateway that works with it."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
+from edge.links.mqtt import open_session
+from edge.southbound.stacklight import StackLightSettings
+from edge.upkeep.ping import ping
+from tests.uaserver.running import served
+
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("said", "answers", "told"),
+    [
+        (b"online", True, "has it online"),
+        (b"offline", False, "has it offline"),
+        (b"", None, "has not said whether it is there"),
+    ],
+)
+async def test_a_broker_answers_for_its_equipment(
+    mqtt: MqttSettings, unique: str, said: bytes, told: str, *, answers: bool | None
+) -> None:
+    wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique)
+    async with open_session(mqtt, unique) as session:
+        await session.publish(f"{unique}/wrench/presence", said, retain=True)
+        pong = await ping("wrench", wrench, Settings(mqtt=mqtt))
+    assert pong.answers is answers
+    assert told in pong.said
+    assert pong.seconds is not None
+    assert 0 < pong.seconds < 1
+
+
+async def test_an_opcua_server_tells_its_time() -> None:
+    async with served() as server:
+        eye = OpcuaEquipmentSettings(kind="vision", type_ids=("inspect.v1",), url=server.endpoint, security="none")
+        pong = await ping("eye", eye, Settings())
+    assert pong.answers is True
+    assert pong.said.startswith("its clock says 20")
+
+
+async def test_who_is_not_there_does_not_answer() -> None:
+    wrench = MqttEquipmentSettings(type_ids=("a",), url=f"mqtt://{NOBODY}")
+    eye = OpcuaEquipmentSettings(kind="vision", type_ids=("b",), url=f"opc.tcp://{NOBODY}", security="none")
+    for name, section in (("wrench", wrench), ("eye", eye)):
+        pong = await ping(name, section, Settings())
+        assert (pong.answers, pong.seconds) == (False, None)
+        assert NOBODY in pong.said
+
+
+async def test_a_certificate_of_ours_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    broken = tmp_path / "own.pem"
+    broken.write_text("nothing")
+    eye = OpcuaEquipmentSettings(
+        kind="vision",
+        type_ids=("b",),
+        url=f"opc.tcp://{NOBODY}",
+        cert_file=str(broken),
+        key_file=str(broken),
+        trusted=str(tmp_path),
+    )
+    pong = await ping("eye", eye, Settings())
+    assert pong.answers is False
+    assert "own.pem" in pong.said
+
+
+async def test_what_its_gateway_alone_can_ask_is_not_asked() -> None:
+    light = StackLightSettings(kind="stacklight", type_ids=("show.v1",), chip="gpiochip0", lamps={"red": 1})
+    pong = await ping("light", light, Settings())
+    assert (pong.answers, pong.said) == (None, "equipment of kind stacklight can be asked by its gateway alone")
