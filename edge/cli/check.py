@@ -8,6 +8,8 @@ from typing import NoReturn
 
 import click
 
+from edge.cli.visit import FILE, read_bytes
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
 
@@ -41,19 +43,19 @@ def settings(file: Path, *, as_json: bool) -> None:
 
 
 @check.command(epilog="Example: edge check recipe rear-axle.json")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @_as_json
 def recipe(file: Path, *, as_json: bool) -> None:
     """Check an SFC recipe.
 
-    FILE holds the recipe as JSON. What is allowed but suspicious is told as a warning.
+    FILE holds the recipe as JSON; - is standard input. What is allowed but suspicious is told as a warning.
     """
     from edge.errors import Refused
     from edge.model.json_text import read_json_text
     from edge.sfc.net import Rejected, compile_recipe
 
     try:
-        data = read_json_text(file.read_bytes())
+        data = read_json_text(read_bytes(file))
     except OSError as error:
         _answer(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
     except Refused as refused:

@@ -6,9 +6,11 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
+
+from edge.cli.visit import FILE, read_json, unusable
 
 if TYPE_CHECKING:
     from edge.sfc.chart_marks import Marks
@@ -20,7 +22,7 @@ _PIPE_SIZE = (120, 24)
 
 
 @click.command(epilog="Example: edge draw rear-axle.json -o rear-axle.svg")
-@click.argument("recipe", type=_FILE, required=False)
+@click.argument("recipe", type=FILE, required=False)
 @click.option("--job", "job_id", help="Draw this job instead: active steps, times, where each action stands.")
 @click.option("--settings", "settings_file", type=_FILE, help="Settings file that names the store of the job.")
 @click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
@@ -34,29 +36,16 @@ def draw(
 ) -> None:
     """Draw a recipe, or a job that runs, as an IEC 61131-3 chart.
 
-    RECIPE holds the recipe as JSON. A chart that is wider than the terminal is folded: its branches are drawn one
-    below the other. The exit status is 2 when the recipe is refused, with all its faults.
+    RECIPE holds the recipe as JSON; - is standard input. A chart that is wider than the terminal is folded: its
+    branches are drawn one below the other. The exit status is 2 when the recipe is refused, with all its faults.
     """
     if (recipe is None) == (job_id is None):
         raise click.UsageError("Name either a RECIPE or a --job.")
     if recipe is not None:
-        _write(recipe.stem, _read(recipe), None, output, width)
+        _write(recipe.stem, _compile(read_json(recipe)), None, output, width)
     elif job_id is not None:
         net, marks = asyncio.run(_job(job_id, settings_file))
         _write("", net, marks, output, width)
-
-
-def _read(file: Path) -> "Net":
-    from edge.errors import Refused
-    from edge.model.json_text import read_json_text
-
-    try:
-        data = read_json_text(file.read_bytes())
-    except OSError as error:
-        _refuse(f"{file}: cannot be read: {error.strerror}")
-    except Refused as refused:
-        _refuse(f"{file}: {refused.message}")
-    return _compile(data)
 
 
 def _compile(data: object) -> "Net":
@@ -64,14 +53,8 @@ def _compile(data: object) -> "Net":
 
     net = compile_recipe(data)
     if isinstance(net, Rejected):
-        _refuse(*net.faults)
+        unusable(*net.faults)
     return net
-
-
-def _refuse(*faults: str) -> NoReturn:
-    for fault in faults:
-        click.echo(fault, err=True)
-    raise SystemExit(2)
 
 
 async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:

@@ -2,20 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
+
+from edge.cli.visit import FILE, read_json, unusable
 
 if TYPE_CHECKING:
     from edge.sim.script import Script
     from edge.sim.trace import Trace
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command(epilog="Example: edge simulate rear-axle.json --script good-day.json --json")
-@click.argument("recipe", type=_FILE)
-@click.option("--script", "script_file", type=_FILE, help="How equipment answers and what happens when (JSON).")
+@click.argument("recipe", type=FILE)
+@click.option("--script", "script_file", type=FILE, help="How equipment answers and what happens when (JSON).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--live", is_flag=True, help="Run it through the real engine, on a store of its own.")
 @click.option(
@@ -27,23 +27,23 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, live: bool) -> None:
     """Run a recipe with simulated equipment, in virtual time or live.
 
-    RECIPE holds the recipe as JSON. Without a script all equipment answers well after 0.1 s. Virtual time needs no
-    Redis, broker or equipment, and is over at once. With --live the same script goes through the real engine, on an
-    embedded store, and takes its time; the trace is the same, but for the time that the machine takes, a few
-    milliseconds for each step, which --speed multiplies. The exit status is 0 when the simulation worked, however the
-    job ended, and 2 when a file cannot be used.
+    RECIPE holds the recipe as JSON; - is standard input. Without a script all equipment answers well after 0.1 s.
+    Virtual time needs no Redis, broker or equipment, and is over at once. With --live the same script goes through
+    the real engine, on an embedded store, and takes its time; the trace is the same, but for the time that the
+    machine takes, a few milliseconds for each step, which --speed multiplies. The exit status is 0 when the
+    simulation worked, however the job ended, and 2 when a file cannot be used.
     """
     from edge.sim.script import Script, ScriptError, parse_script
     from edge.sim.virtual import simulate as run
 
     if speed is not None and not live:
         raise click.UsageError("--speed divides the times of --live")
-    data = _read(recipe)
+    data = read_json(recipe)
     try:
-        script = parse_script(_read(script_file)) if script_file else Script()
+        script = parse_script(read_json(script_file)) if script_file else Script()
         trace = _run_live(data, script, speed or 1.0) if live else run(data, script)
     except ScriptError as error:
-        _unusable(f"{script_file}: {error.message}")
+        unusable(f"{script_file}: {error.message}")
     if as_json:
         click.echo(json.dumps(trace.as_json(), ensure_ascii=False))
     else:
@@ -59,23 +59,6 @@ def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
 
     set_up(LoggingSettings(level="error"))
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))
-
-
-def _read(file: Path) -> object:
-    from edge.errors import Refused
-    from edge.model.json_text import read_json_text
-
-    try:
-        return read_json_text(file.read_bytes())
-    except OSError as error:
-        _unusable(f"{file}: cannot be read: {error.strerror}")
-    except Refused as refused:
-        _unusable(f"{file}: {refused.message}")
-
-
-def _unusable(reason: str) -> NoReturn:
-    click.echo(reason, err=True)
-    raise SystemExit(2)
 
 
 def _tell(trace: "Trace") -> None:

@@ -89,12 +89,16 @@ def read_json(file: Path) -> object:
     from edge.model.json_text import read_json_text
 
     try:
-        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        return read_json_text(text)
+        return read_json_text(read_bytes(file))
     except OSError as error:
         unusable(f"{file}: cannot be read: {error.strerror}")
     except Refused as refusal:
         unusable(f"{file}: {refusal.message}")
+
+
+def read_bytes(file: Path) -> bytes:
+    """Read a file, or standard input for `-`."""
+    return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
 
 
 def unusable(*reasons: str) -> NoReturn:

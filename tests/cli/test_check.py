@@ -90,6 +90,11 @@ def test_what_is_no_recipe_at_all_is_told(tmp_path: Path, text: str) -> None:
     assert answer.output.endswith(f"{file}: 1 problem\n")
 
 
+def test_a_recipe_may_come_by_standard_input() -> None:
+    answer = CliRunner().invoke(main, ["check", "recipe", "-"], input='{"steps": []}')
+    assert answer.output.splitlines() == ["exactly one step must be initial, not none", "-: 1 problem"]
+
+
 @pytest.mark.parametrize("kind", ["settings", "recipe"])
 def test_a_missing_file_is_told(kind: str, tmp_path: Path) -> None:
     answer = check(kind, tmp_path / "none")

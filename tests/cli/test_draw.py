@@ -174,3 +174,9 @@ def test_the_page_about_it_shows_what_it_draws_and_every_state() -> None:
 
 def test_help_has_an_example() -> None:
     assert "Example: edge draw " in draw("--help").output
+
+
+def test_a_recipe_may_come_by_standard_input() -> None:
+    answer = CliRunner().invoke(main, ["draw", "-"], input='{"steps": [{"name": "Only", "initial": true}]}')
+    assert answer.exit_code == 0
+    assert "║  Only   ║" in answer.stdout
