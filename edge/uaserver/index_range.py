@@ -3,7 +3,6 @@
 import re
 
 from asyncua import ua
-from asyncua.server.monitored_item_service import MonitoredItemService
 
 _RANGES = re.compile(r"\d{1,10}(:\d{1,10})?(,\d{1,10}(:\d{1,10})?)*", re.ASCII)
 _NO_DATA = ua.StatusCode(ua.StatusCodes.BadIndexRangeNoData)
@@ -34,21 +33,3 @@ def part(value: ua.DataValue, text: str) -> ua.DataValue:
         return ua.DataValue(StatusCode=_NO_DATA)
     variant = ua.Variant(found, value.Value.VariantType, is_array=isinstance(found, list))
     return ua.DataValue(variant, SourceTimestamp=value.SourceTimestamp, ServerTimestamp=value.ServerTimestamp)
-
-
-class RangedItems(MonitoredItemService):
-    """The monitored items of one subscription, each with the part of its value that it is about."""
-
-    async def _create_data_change_monitored_item(
-        self, params: ua.MonitoredItemCreateRequest
-    ) -> ua.MonitoredItemCreateResult:
-        text = params.ItemToMonitor.IndexRange
-        if text and not is_valid(text):
-            return ua.MonitoredItemCreateResult(StatusCode=_INVALID)
-        return await super()._create_data_change_monitored_item(params)
-
-    async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
-        """Have a value told, unless the part of it that is monitored is as it was."""
-        item = self._monitored_items[self._monitored_datachange[handle]]
-        text = item.read_value_id and item.read_value_id.IndexRange
-        await super().datachange_callback(handle, part(value, text) if text else value, error)

@@ -54,8 +54,7 @@ class LiveList:
             try:
                 await self._subscribers[handle](handle, value)
             except Exception:
-                # A subscriber may have asked for what asyncua cannot do with an array, a deadband for one.
-                # That is its own loss, and no reason to leave the others without news.
+                # What asyncua cannot do for one subscriber is no reason to leave the others without news.
                 logger.exception("an OPC UA subscriber could not be told", monitored_item=handle)
 
     def _has_changed(self) -> None:

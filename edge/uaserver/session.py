@@ -19,7 +19,8 @@ from asyncua.server.internal_subscription import InternalSubscription
 from edge.uaserver import audit, limits
 from edge.uaserver.certificates import application_uris
 from edge.uaserver.channel import Channel
-from edge.uaserver.index_range import RangedItems, part
+from edge.uaserver.index_range import part
+from edge.uaserver.monitored_items import MonitoredItems
 from edge.uaserver.roles import CALLER, Caller, may_call
 
 if TYPE_CHECKING:
@@ -178,10 +179,12 @@ class Session(InternalSession):
         interval = _bounded(params.RequestedPublishingInterval, limits.SHORTEST_INTERVAL_MS, limits.LONGEST_INTERVAL_MS)
         params.RequestedPublishingInterval = interval
         longest = max(3, int(limits.LONGEST_SILENCE_MS / interval))
-        params.RequestedLifetimeCount = min(params.RequestedLifetimeCount or longest, longest)
+        params.RequestedLifetimeCount = lifetime = min(max(params.RequestedLifetimeCount or longest, 3), longest)
+        # Three times in its life it says that it is there, at the least (OPC 10000-4, 5.14.2.2).
+        params.RequestedMaxKeepAliveCount = min(params.RequestedMaxKeepAliveCount or lifetime, lifetime // 3)
         result = await super().create_subscription(params, callback, request_callback)
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]
-        subscription.monitored_item_srv = RangedItems(subscription, self.aspace)
+        subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace)
         return result
 
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:

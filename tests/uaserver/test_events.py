@@ -156,14 +156,12 @@ async def test_a_change_before_the_start_has_no_response_to_tell(
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 
-async def test_a_listener_that_asks_for_the_impossible_keeps_nobody_else_from_hearing(
+async def test_a_filter_that_fails_on_an_event_keeps_nobody_else_from_hearing(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
-    like = ua.ContentFilter(
-        Elements=[ua.ContentFilterElement(FilterOperator=ua.FilterOperator.Like, FilterOperands=[])]
-    )
+    nowhere = ua.ContentFilterElement(FilterOperator=ua.FilterOperator.Not, FilterOperands=[ua.ElementOperand(Index=9)])
     node = await results(space)
-    await listen(node, like)
+    await listen(node, ua.ContentFilter(Elements=[nowhere]))
     ear = await listen(node)
     await server.tell("station-1", told("job-1"), AT)
     assert (await ear.next())[3].Text == "job-1: Ended"

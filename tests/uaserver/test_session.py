@@ -155,6 +155,15 @@ class TestReason:
         made = await own.uaclient.create_subscription(asked(1000, lifetime), lambda _: None)
         assert made.RevisedLifetimeCount == 3600
 
+    @pytest.mark.parametrize(("keep_alive", "lifetime"), [(0, 100), (90, 100), (10, 1), (5000, 10_000), (10, 0)])
+    async def test_a_subscription_says_three_times_in_its_life_that_it_is_there(
+        self, own: Client, keep_alive: int, lifetime: int
+    ) -> None:
+        wanted = asked(1000, lifetime)
+        wanted.RequestedMaxKeepAliveCount = keep_alive
+        made = await own.uaclient.create_subscription(wanted, lambda _: None)
+        assert 1 <= made.RevisedMaxKeepAliveCount * 3 <= made.RevisedLifetimeCount
+
     async def test_subscriptions_of_a_session_are_counted(self, own: Client) -> None:
         for _ in range(limits.SUBSCRIPTIONS_OF_SESSION):
             await own.uaclient.create_subscription(asked(3_600_000), lambda _: None)
