@@ -172,8 +172,11 @@ def _sent_at(held: Held | None, command_id: str) -> int | None:
     if held is None:
         return None
     run = held.stored.run
-    each = (run.associations[key] for key in run.open)
-    return next((one.armed_at for one in each if one.command_id == command_id), None)
+    for key in run.open:
+        each = run.associations[key]
+        if each.command_id == command_id:
+            return each.armed_at
+    return None
 
 
 def _kept(data: object) -> Any:
