@@ -122,6 +122,7 @@ def _health(watched: Watched, outstanding: int) -> EquipmentHealth:
         outstanding=outstanding,
         answered=contact.answered,
         failed=contact.failed,
+        ignored=contact.ignored,
         refused=contact.refused,
         last_error=contact.last_error,
     )

@@ -115,6 +115,12 @@ def _of_equipment(sources: Sources) -> Iterator[Metric]:
     )
     yield _counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
     yield _counter(
+        "equipment_messages_ignored",
+        "Answers that came late or again, events that nobody waited for.",
+        one,
+        [((each.name,), each.ignored) for each in health],
+    )
+    yield _counter(
         "equipment_messages_refused",
         "Messages of equipment that could not be taken.",
         one,

@@ -48,6 +48,7 @@ def as_data(each: Seen) -> dict[str, object]:
         "outstanding": health.outstanding,
         "answered": health.answered,
         "failed": health.failed,
+        "ignored": health.ignored,
         "refused": health.refused,
         "last_error": health.last_error or None,
     }
@@ -83,6 +84,7 @@ def report(each: Seen) -> Iterator[str]:
         "last seen": clock_time(health.last_seen) or "not since the gateway started",
         "outstanding": f"{health.outstanding} commands wait for an answer",
         "answered": f"{health.answered} commands, {health.failed} of them failed",
+        "ignored": f"{health.ignored} answers that came late or again, events that nobody waited for",
         "refused": f"{health.refused} messages that could not be taken",
         "last error": health.last_error or "none",
     }

@@ -8,7 +8,8 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
 
     `connected` is None when the equipment has not said whether it is there. `last_seen` is when it last said something,
     came or went. `outstanding` are commands that wait for an answer, `answered` those that were, `failed` those of them
-    that it could not do, `refused` messages of it that could not be taken.
+    that it could not do, `ignored` answers that came late or again and events that nobody waited for, `refused`
+    messages of it that could not be taken.
     """
 
     name: str
@@ -18,6 +19,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     outstanding: int = 0
     answered: int = 0
     failed: int = 0
+    ignored: int = 0
     refused: int = 0
     last_error: str = ""
 

@@ -45,6 +45,7 @@ class Answers:
         key = parse_command_id(answer.command_id)
         if key is None:
             logger.warning("answer to a command that is not ours", command=answer.command_id)
+            self.contact.ignores()
             return
         at = self._runs.clock()
         self.contact.seen(at)
@@ -57,8 +58,10 @@ class Answers:
         match await self._runs.signal(key.job_id, signal):
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
+                self.contact.ignores()
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
+                self.contact.ignores()
             case Decision():
                 self.contact.answers(at, sent_at, error)
             case NotAllowed() | Stale():
@@ -79,6 +82,7 @@ class Answers:
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
                 logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
+                self.contact.ignores()
                 if not _names_its_job(event):
                     # It tells of a part that is gone: repeated, it must not pass the next one either.
                     await self._store.commit(self._mark(event, None))

@@ -13,6 +13,7 @@ class Contact:
         self.last_seen: int | None = None
         self.answered = 0
         self.failed = 0
+        self.ignored = 0
         self.refused = 0
         self.last_error = ""
         self.round_trips = Latency(ROUND_TRIP_S)
@@ -30,6 +31,10 @@ class Contact:
         if error is not None:
             self.failed += 1
             self.last_error = error
+
+    def ignores(self) -> None:
+        """Note an answer that is late, repeated or to no command of ours, or an event that nobody waits for."""
+        self.ignored += 1
 
     def refuses(self, reason: str) -> None:
         """Note a message that could not be taken."""

@@ -98,6 +98,7 @@ async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
         "command_round_trip_seconds_sum{equipment=wrench}": pytest.approx(1.4),
         "equipment_connected{equipment=wrench,kind=fake}": 1,
         "equipment_last_seen_timestamp_seconds{equipment=wrench}": plant.runs.clock.now / 1000,
+        "equipment_messages_ignored_total{equipment=wrench}": 0,
         "equipment_messages_refused_total{equipment=wrench}": 0,
         "store_up": 1,
         "opcua_sessions": 3,

@@ -48,7 +48,15 @@ async def test_the_same_answer_again_is_heard_and_not_counted(plant: Plant) -> N
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
     await later(plant, 1000)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
-    assert (contact.answered, contact.last_seen) == (1, NOW + 1000)
+    assert (contact.answered, contact.ignored, contact.last_seen) == (1, 1, NOW + 1000)
+
+
+async def test_answers_and_events_that_nobody_wants_are_counted_as_ignored(plant: Plant) -> None:
+    command = await waiting(plant)
+    for stranger in ("nonsense", command.replace("J1", "J9")):
+        await plant.answers.answer(EquipmentAnswer(stranger, {"ok": True}))
+    await plant.answers.event(EquipmentEvent("/tool", "1", "nobody-waits.v1", SCOPE))
+    assert (plant.answers.contact.answered, plant.answers.contact.ignored) == (0, 3)
 
 
 async def test_a_failure_is_told_in_its_words(plant: Plant) -> None:
