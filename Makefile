@@ -2,6 +2,7 @@
 #
 # make setup PYTHON=python3.13   chooses the interpreter of .venv
 # make demo KEEP=1               leaves the demo running
+# make demo DEVICES=opcua        has devices over OPC UA do the work
 # make test ARGS="-k sequence"   hands arguments to pytest
 # make deb SUITE=trixie          builds for one suite only; as root, as system-test
 
@@ -25,8 +26,8 @@ help: ## Show this list
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
 
-demo: setup ## Run a whole job on real parts; KEEP=1 leaves it running for an OPC UA client
-	@$(BIN)/edge demo $(if $(KEEP),--keep)
+demo: setup ## Run a whole job on real parts; DEVICES=opcua for devices over OPC UA, KEEP=1 leaves it running
+	@$(BIN)/edge demo $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES))
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)

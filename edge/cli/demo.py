@@ -10,7 +10,10 @@ import click
 
 @click.command(epilog="Example: edge demo --keep")
 @click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
-def demo(*, keep: bool) -> None:
+@click.option(
+    "--devices", type=click.Choice(["mqtt", "opcua"]), default="mqtt", show_default=True, help="What the devices speak."
+)
+def demo(*, keep: bool, devices: str) -> None:
     """Run one whole job on real parts, on this machine.
 
     It starts a broker, a gateway with its own store, simulated equipment and a MES, runs the example recipe (rear
@@ -30,7 +33,7 @@ def demo(*, keep: bool) -> None:
 
     async def run() -> None:
         nonlocal shown
-        async with open_demo(view) as addresses:
+        async with open_demo(view, devices) as addresses:
             shown = True
             if keep:
                 view.tell("kept", f"open {addresses.opcua} in UaExpert", f"broker at {addresses.broker}")

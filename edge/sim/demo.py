@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,24 +20,25 @@ from edge.links.opcua import Session as OpcuaSession
 from edge.links.opcua import open_client
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster
-from edge.model.recipe import RECIPE_DATASCHEMA, Interaction, Recipe, parse_recipe
+from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
 from edge.sim.broker import open_broker
+from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, Device, Devices, free_port
 from edge.sim.demo_view import View
 from edge.sim.mes import Mes, open_mes
 from edge.sim.observed import COMPLETED, ObservedJob, plain_text
+from edge.sim.observed_told import take_told
 from edge.sim.process import Process, open_process
 
-_DEADLINE_SECONDS = 30.0
+# On a small board a device that is an OPC UA server takes its time to come up.
+_DEADLINE_SECONDS = 60.0
 _JOB_SECONDS = 15.0
 # What was sent before the end may be seen after it, as each topic has its own pace.
 _SETTLE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
+_CHANNELS = ("commands", "answers", "events", "tasks")
 _SCOPE = "station-1"
 _JOB_ORDER_ID = "AXLE-0001"
 _WORK_MASTER_ID = "WM-AXLE-FIT-001"
-_CONTROLLER = "wrench"
-_CAMERA = "camera"
-_WORK_SECONDS = 0.6
 _JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement")
 
 
@@ -52,9 +52,10 @@ class Addresses:
 
 
 @asynccontextmanager
-async def open_demo(view: View) -> AsyncIterator[Addresses]:
+async def open_demo(view: View, over: str = "mqtt") -> AsyncIterator[Addresses]:
     """Run the job on parts of its own; they run on until the end of the block, then nothing of them is left.
 
+    `over` what the devices speak is a key of DEVICES.
     Raises Unavailable with the reason when a part ends before its time, in the block too, or when anything is not as
     it should be.
     """
@@ -67,7 +68,7 @@ async def open_demo(view: View) -> AsyncIterator[Addresses]:
     try:
         async with (
             asyncio.timeout(_DEADLINE_SECONDS) as limit,
-            _open_parts(view, give_up) as parts,
+            _open_parts(view, DEVICES[over], give_up) as parts,
             open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
         ):
             await _demonstrate(parts, mes, view)
@@ -85,24 +86,24 @@ class _Parts:
     recipe: Recipe
     recipe_data: dict[str, Any]
     gateway: Process
-    camera: Process
+    devices: Devices
+    late: dict[str, Process]
 
 
 @asynccontextmanager
-async def _open_parts(view: View, on_end: Callable[[Unavailable], None]) -> AsyncIterator[_Parts]:
-    """Start broker, gateway, controller and camera; the camera may not be ready yet."""
-    data = json.loads(resources.files("edge.sim").joinpath("recipes/rear-axle.json").read_bytes())
-    recipe, faults = parse_recipe(data)
-    if recipe is None or faults:
-        raise Defect(f"the example recipe has faults: {'; '.join(faults)}")
+async def _open_parts(
+    view: View, choose: Callable[[str, str], Devices], on_end: Callable[[Unavailable], None]
+) -> AsyncIterator[_Parts]:
+    """Start broker, gateway and devices; the late ones may not be ready yet."""
     view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
         broker = await stack.enter_async_context(open_broker())
-        addresses = Addresses(f"opc.tcp://127.0.0.1:{_free_port()}", broker.url, directory)
+        addresses = Addresses(f"opc.tcp://127.0.0.1:{free_port()}", broker.url, directory)
         view.tell("broker", f"mosquitto at {broker.url}")
+        devices = choose(broker.url, _SCOPE)
         settings = directory / "edge.toml"
-        settings.write_text(_settings(addresses, recipe))
+        settings.write_text(_settings(addresses, devices))
 
         async def start(name: str, ready: str, *arguments: str) -> Process:
             # -P: a module of the same name in the present directory is none of ours.
@@ -110,17 +111,31 @@ async def _open_parts(view: View, on_end: Callable[[Unavailable], None]) -> Asyn
             log = directory / f"{name}.log"
             return await stack.enter_async_context(open_process(name, command, log, ready, on_end))
 
-        device = ("--url", broker.url, "--name")
-        work = ("--delay", str(_WORK_SECONDS))
+        async def start_all(some: tuple[Device, ...]) -> dict[str, Process]:
+            return {each.name: await start(each.name, each.ready, "sim", *each.arguments) for each in some}
+
+        early = await start_all(devices.early)
+        await _until_ready(view, early, devices)
         gateway = await start("gateway", "serving=", "run", "--settings", str(settings))
-        controller = await start("controller", "takes commands", "sim", "controller", *device, _CONTROLLER, *work)
         await gateway.until_ready()
         view.tell("gateway", "edge run, with a Valkey of its own", f"OPC UA at {addresses.opcua}")
-        # A question that the gateway is not there to hear is asked again only after seconds.
-        camera = await start("camera", "offers results", "sim", "camera", *device, _CAMERA, "--scope", _SCOPE)
-        await controller.until_ready()
-        view.tell(_CONTROLLER, "a simulated tightening controller, a process of its own")
-        yield _Parts(addresses, recipe, data, gateway, camera)
+        recipe, data = _recipe(devices.recipe)
+        yield _Parts(addresses, recipe, data, gateway, devices, await start_all(devices.late))
+
+
+async def _until_ready(view: View, started: Mapping[str, Process], devices: Devices) -> None:
+    for device in devices.every:
+        if device.name in started:
+            await started[device.name].until_ready()
+            view.tell(device.name, device.what)
+
+
+def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
+    data = json.loads(resources.files("edge.sim").joinpath("recipes", file).read_bytes())
+    recipe, faults = parse_recipe(data)
+    if recipe is None or faults:
+        raise Defect(f"the example recipe has faults: {'; '.join(faults)}")
+    return recipe, data
 
 
 async def _demonstrate(parts: _Parts, mes: Mes, view: View) -> None:
@@ -142,6 +157,7 @@ async def _run_job(parts: _Parts, mes: Mes, view: View) -> ObservedJob:
 
         async def take_job(_topic: str, event: CloudEvent) -> None:
             job.take_job_message(event, _now())
+            take_told(job, event, parts.devices.unheard, _now())
             view.refresh(job)
 
         async def take_equipment(message: Message) -> None:
@@ -150,10 +166,10 @@ async def _run_job(parts: _Parts, mes: Mes, view: View) -> ObservedJob:
             view.refresh(job)
 
         await mes.watch(_SCOPE, take_job)
-        await bystander.subscribe("app/equipment/+/+", take_equipment)
+        for channel in _CHANNELS:
+            await bystander.subscribe(f"app/equipment/+/{channel}", take_equipment)
         await _configure(mes, parts)
-        await parts.camera.until_ready()
-        view.tell(_CAMERA, "a simulated inspection camera, a process of its own")
+        await _until_ready(view, parts.late, parts.devices)
         view.tell("MES", f"pushed station settings and Work Master {_WORK_MASTER_ID}")
         with view.follow(job):
             await _store_and_start(mes, view)
@@ -172,7 +188,7 @@ async def _configure(mes: Mes, parts: _Parts) -> None:
         dataschema=RECIPE_DATASCHEMA,
     )
     await mes.configure(_SCOPE, "jobacceptance", {"max_downloadable_job_orders": 10})
-    await mes.configure(_SCOPE, "equipment", [Equipment(id=_CONTROLLER), Equipment(id=_CAMERA)])
+    await mes.configure(_SCOPE, "equipment", [Equipment(id=CONTROLLER), Equipment(id=CAMERA)])
     await mes.configure(_SCOPE, "workmaster", master)
 
 
@@ -181,7 +197,7 @@ async def _store_and_start(mes: Mes, view: View) -> None:
         job_order_id=_JOB_ORDER_ID,
         description=(LocalizedText(text="Rear axle of the first car today", locale="en"),),
         work_master_id=(WorkMaster(id=_WORK_MASTER_ID),),
-        equipment_requirements=(Equipment(id=_CONTROLLER), Equipment(id=_CAMERA)),
+        equipment_requirements=(Equipment(id=CONTROLLER), Equipment(id=CAMERA)),
     )
     answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
     view.tell("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
@@ -224,7 +240,7 @@ def _status(states: list[dict[str, Any]]) -> str:
 
 
 def _result(parameter: dict[str, Any]) -> str:
-    values = {each["ID"]: each["Value"] for each in parameter.get("Subparameters", ())}
+    values = {each["ID"]: each["Value"] for each in parameter.get("Subparameters", ()) if each["Value"] is not None}
     return f"{parameter['ID']:<15}{plain_text(values or parameter['Value'])}"
 
 
@@ -244,21 +260,10 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def _settings(addresses: Addresses, recipe: Recipe) -> str:
+def _settings(addresses: Addresses, devices: Devices) -> str:
     """Write the gateway's settings. A list of strings and a string are the same in JSON and in TOML."""
-    taken = {
-        name: sorted({action.type_id for action in recipe.actions if action.interaction is interaction})
-        for name, interaction in ((_CONTROLLER, Interaction.PUSH_COMMAND), (_CAMERA, Interaction.PULL_EVENT))
-    }
     text = partial(json.dumps, ensure_ascii=False)
-    southbound = "".join(
-        f'\n[southbound.{name}]\nkind = "mqtt"\ntype_ids = {text(type_ids)}\n' for name, type_ids in taken.items()
-    )
+    southbound = "".join(f"\n{device.section()}" for device in devices.every)
     return f"""\
 [gateway]
 name = "demo"

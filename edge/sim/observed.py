@@ -32,6 +32,7 @@ class Action:
     step: str
     type_id: str
     pushed: bool
+    parameters: Mapping[str, Any]
     equipment: str = ""
     sent: Mapping[str, Any] = field(default_factory=dict)
     began_at: int | None = None
@@ -59,7 +60,9 @@ class ObservedJob:
         self.happenings: list[Happening] = []
         self.steps = {step.name: Step(step.name) for step in recipe.steps}
         self.actions = {
-            each.name: Action(each.name, each.step, each.type_id, each.interaction is Interaction.PUSH_COMMAND)
+            each.name: Action(
+                each.name, each.step, each.type_id, each.interaction is Interaction.PUSH_COMMAND, each.parameters
+            )
             for each in recipe.actions
         }
         self.response: JobResponse | None = None
@@ -127,6 +130,26 @@ class ObservedJob:
             case _:
                 pass
 
+    def note_command(
+        self, command_id: str, name: str, equipment: str, now: int, parameters: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note that the command of an action was sent; without parameters those of the recipe. Once more: again."""
+        action = self.actions[name]
+        if command_id not in self._commands:
+            self._commands[command_id] = action
+            action.equipment, action.began_at = equipment, now
+            action.sent = action.parameters if parameters is None else parameters
+        self._tell(now, "command", f"{name} → {equipment}  {plain_text(action.sent)}")
+
+    def note_answer(self, command_id: str, data: Any, now: int, error: str = "", *, came_at: int | None = None) -> None:
+        """Note what came back to a command that was sent, and when, if that is known; others are passed by."""
+        if (action := self._commands.get(command_id)) is None:
+            return
+        self._answered.add(command_id)
+        action.came_at, action.result, action.error = came_at, data, error
+        came = f"failed: {error}" if error else plain_text(data)
+        self._tell(now, "answer", f"{action.name} ← {action.equipment}  {came}")
+
     def _take_step(self, name: str, now: int, *, active: bool) -> None:
         step = self.steps[name]
         step.active = active
@@ -135,21 +158,15 @@ class ObservedJob:
             self._tell(now, "step", name)
 
     def _take_command(self, equipment: str, event: CloudEvent, now: int) -> None:
-        action = self.actions[event.data["action"]]
-        phase = event.extensions.get("phase", "start")
-        if phase == "start" and event.id not in self._commands:
-            self._commands[event.id] = action
-            action.equipment, action.sent, action.began_at = equipment, event.data["parameters"], now
-        what = action.name if phase == "start" else f"{phase} {action.name}"
-        self._tell(now, "command", f"{what} → {equipment}  {plain_text(action.sent)}")
+        name, phase = event.data["action"], event.extensions.get("phase", "start")
+        if phase == "start":
+            self.note_command(event.id, name, equipment, now, event.data["parameters"])
+        else:
+            self._tell(now, "command", f"{phase} {name} → {equipment}  {plain_text(self.actions[name].sent)}")
 
     def _take_answer(self, command_id: str, event: CloudEvent, now: int) -> None:
-        action = self._commands[command_id]
-        self._answered.add(command_id)
-        action.came_at, action.result = now, event.data
-        action.error = (event.mdcserrormessage or event.mdcserrorkind or "") if event.mdcserrorkind else ""
-        came = f"failed: {action.error}" if action.error else plain_text(event.data)
-        self._tell(now, "answer", f"{action.name} ← {action.equipment}  {came}")
+        error = (event.mdcserrormessage or event.mdcserrorkind or "") if event.mdcserrorkind else ""
+        self.note_answer(command_id, event.data, now, error, came_at=now)
 
     def _take_event(self, equipment: str, name: str, event: CloudEvent, now: int) -> None:
         action = self.actions[name]

@@ -1,9 +1,10 @@
 """A simulated OPC UA device: a server with official node sets, which can be unplugged and started again."""
 
+import gc
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,31 @@ async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIt
     Raises SettingsError when a node set was not prepared.
     """
     server = asyncua.Server()
-    await server.init()
+    with _without_collector():
+        await server.init()
+        # What the importer warns about here is known: the files are pinned by digest.
+        logging.getLogger("asyncua.common.xmlimporter").setLevel(logging.ERROR)
+        for file in files:
+            # Not strict, and without Python classes of its structures: asyncua cannot make those of every node set, and
+            # it keeps them for the whole process.
+            await server.import_xml(xmlstring=_read(file), strict_mode=False, auto_load_definitions=False)
     server.set_endpoint(f"opc.tcp://127.0.0.1:{port}")
     server.set_server_name(name)
     server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
-    # What the importer warns about here is known: the files are pinned by digest.
-    logging.getLogger("asyncua.common.xmlimporter").setLevel(logging.ERROR)
-    for file in files:
-        # Not strict, and without Python classes of its structures: asyncua cannot make those of every node set, and it
-        # keeps them for the whole process.
-        await server.import_xml(xmlstring=_read(file), strict_mode=False, auto_load_definitions=False)
     async with server:
         yield OpcuaDevice(server, await server.register_namespace(f"urn:microdcs-edge:sim:{name}"))
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Do not look for garbage: there is none while an address space comes up, and looking takes as long as that."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _read(file: str) -> str:

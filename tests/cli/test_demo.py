@@ -97,6 +97,21 @@ def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
     traces.assert_nothing_is_left()
 
 
+def test_the_demo_runs_with_devices_over_opcua_too(traces: Traces) -> None:
+    process = traces.start("--devices", "opcua")
+    output, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert errors == ""
+    assert process.returncode == 0
+    *lines, last = output.splitlines()
+    assert re.fullmatch(r"DEMO OK  Ended \(Completed\), 6 steps, 4 commands, \d+ ms", last)
+    told = "\n".join(lines)
+    assert "command     tighten → wrench  joining_process_id rear axle 85Nm" in told
+    assert "answer      tighten ← wrench  evaluation OK, torque 85.2 N·m, angle 41.5 °" in told
+    assert "answer      camera_qa ← camera  result_state Completed, content [True]" in told
+    assert told.count("AXLE-0001  Ended (Completed)") == 2
+    traces.assert_nothing_is_left()
+
+
 def test_the_demo_draws_its_table_on_a_terminal(traces: Traces) -> None:
     ours, theirs = pty.openpty()
     process = traces.start(terminal=theirs)
