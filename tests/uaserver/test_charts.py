@@ -179,7 +179,10 @@ async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
     await subscription.delete()
 
 
-async def test_who_has_subscribed_hears_of_the_passing_of_time(charts: UaServer, client: Client, space: Space) -> None:
+async def test_who_has_subscribed_hears_of_the_passing_of_time(
+    charts: UaServer, client: Client, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edge.uaserver.charts._TICK_S", 0.05)
     ticks = iter(range(1, 1000))
 
     def look() -> ChartPicture:
