@@ -72,19 +72,17 @@ def take_apart(directory: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def other_make(
-    endpoint: str, application: Application, policy: str = POLICIES[0], user: str = "engineer"
-) -> AsyncIterator[OtherMake]:
+async def other_make(endpoint: str, application: Application) -> AsyncIterator[OtherMake]:
     installed = ROOT / ".node" / "node_modules"
     assert installed.is_dir(), "run make setup: it installs node-opcua-client"
     options = {
         "endpoint": endpoint,
-        "policy": policy,
+        "policy": POLICIES[0],
         "applicationUri": application.uri,
         "certificate": str(application.directory / "certificate.pem"),
         "key": str(application.directory / "key.pem"),
         "pki": str(application.directory / "node"),
-        "user": user,
+        "user": "engineer",
         "password": PASSWORD,
     }
     take_apart(application.directory)
@@ -140,12 +138,12 @@ async def other(seen: UaServer, application: Application) -> AsyncIterator[Other
 
 @pytest.mark.parametrize("policy", POLICIES[1:])
 async def test_by_the_other_policies_too_it_may_what_its_user_may(
-    seen: UaServer, application: Application, station: Station, policy: str
+    other: OtherMake, station: Station, policy: str
 ) -> None:
     station.begin_anew()
-    async with other_make(seen.endpoint, application, policy, user="observer") as client:
-        assert (await client.ask("read", part=CONTROL, name="JobOrderList"))["status"] == "Good"
-        answer = await client.ask("call", part=CONTROL, name="Abort", id="job-1", comment=[])
+    observer = await other.ask("enter", policy=policy, user="observer")
+    assert (await other.ask("read", at=observer, part=CONTROL, name="JobOrderList"))["status"] == "Good"
+    answer = await other.ask("call", at=observer, part=CONTROL, name="Abort", id="job-1", comment=[])
     assert answer["status"] == "BadUserAccessDenied"
     assert station.calls == []
 
@@ -245,7 +243,6 @@ async def test_it_writes_nothing(other: OtherMake) -> None:
     assert refused in {"BadUserAccessDenied", "BadNotWritable"}
 
 
-async def test_a_wrong_password_is_refused(seen: UaServer, application: Application) -> None:
+async def test_a_wrong_password_is_refused(other: OtherMake) -> None:
     with pytest.raises(AssertionError, match="BadUserAccessDenied"):
-        async with other_make(seen.endpoint, application, user="nobody"):
-            pass
+        await other.ask("enter", user="nobody")

@@ -34,9 +34,15 @@ const ISA95 = "http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/";
 const told = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 
 class Plant {
-  constructor(session) {
+  constructor(session, client) {
     this.session = session;
+    this.client = client;
     this.subscription = null;
+  }
+
+  async leave() {
+    await this.session.close();
+    await this.client.disconnect();
   }
 
   async index(uri) {
@@ -154,10 +160,8 @@ class Plant {
   }
 }
 
-async function main() {
-  const options = JSON.parse(process.argv[2]);
-  const manager = new OPCUACertificateManager({ rootFolder: options.pki, automaticallyAcceptUnknownCertificate: true });
-  await manager.initialize();
+// Connect by the policy and as the user of the options.
+async function enter(options, manager) {
   const client = OPCUAClient.create({
     applicationName: "another make",
     applicationUri: options.applicationUri,
@@ -171,18 +175,33 @@ async function main() {
   });
   await client.connect(options.endpoint);
   const identity = { type: UserTokenType.UserName, userName: options.user, password: options.password };
-  const plant = new Plant(await client.createSession(identity));
+  try {
+    return new Plant(await client.createSession(identity), client);
+  } catch (error) {
+    await client.disconnect();
+    throw error;
+  }
+}
+
+async function main() {
+  const options = JSON.parse(process.argv[2]);
+  const manager = new OPCUACertificateManager({ rootFolder: options.pki, automaticallyAcceptUnknownCertificate: true });
+  await manager.initialize();
+  const plants = [await enter(options, manager)];
   told({ done: "connected" });
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    const [what, parameters] = JSON.parse(line);
+    const [what, { at = 0, ...parameters }] = JSON.parse(line);
     try {
-      told({ done: what, answer: await plant[what](parameters) });
+      // By "enter" one is there once more, in another way: the answer says where to do what is asked as that one.
+      const answer = what === "enter"
+        ? plants.push(await enter({ ...options, ...parameters }, manager)) - 1
+        : await plants[at][what](parameters);
+      told({ done: what, answer });
     } catch (error) {
       told({ done: what, error: error.message });
     }
   }
-  await plant.session.close();
-  await client.disconnect();
+  for (const plant of plants) await plant.leave();
   manager.dispose?.();
 }
 
