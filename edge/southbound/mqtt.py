@@ -124,9 +124,8 @@ class MqttEquipment:
             case b"offline":
                 _log.warning("equipment is offline", equipment=self.name)
                 self.present = False
-            case other:
-                self.counts["unreadable"] += 1
-                _log.warning("presence is neither online nor offline", equipment=self.name, payload=other[:40])
+            case _:
+                await self._refuse(message, Refused("unreadable", "presence is neither online nor offline"))
 
     async def _publish(self, command: Command, phase: Phase) -> None:
         event = CloudEvent(

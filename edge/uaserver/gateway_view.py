@@ -2,7 +2,7 @@
 
     Objects / Gateway / Status, StoreMemoryUsed, StoreMemoryLimit, StoreNearlyFull
                       / Equipment / <name> / Kind, Connected, LastSeen, CommandsOutstanding, CommandsAnswered,
-                                             CommandsFailed, MessagesRefused, LastError
+                                             CommandsFailed, MessagesIgnored, MessagesRefused, LastError
 
 The nodes are there from the start, in the namespace of the server itself; their NodeIds are paths of browse names.
 """
@@ -67,6 +67,7 @@ EQUIPMENT = (
     Shown("CommandsOutstanding", base(T.UInt32), "Commands that wait for an answer.", lambda p: _count(p.outstanding)),
     Shown("CommandsAnswered", base(T.UInt32), "Answers since the start.", lambda p: _count(p.answered)),
     Shown("CommandsFailed", base(T.UInt32), "Those that said it could not.", lambda p: _count(p.failed)),
+    Shown("MessagesIgnored", base(T.UInt32), "Answers and events nobody waited for.", lambda p: _count(p.ignored)),
     Shown("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
     Shown("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
 )

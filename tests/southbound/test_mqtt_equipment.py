@@ -316,6 +316,7 @@ async def test_a_last_will_tells_that_the_device_is_gone(
 async def test_a_presence_in_other_words_is_counted(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(f"{bench.topic}/presence", b"here I am")
     await wait_until(lambda: bench.equipment.counts == {"unreadable": 1})
+    assert [each.payload for each in bench.station.refused] == [b"here I am"]
     assert bench.equipment.connected is None
 
 

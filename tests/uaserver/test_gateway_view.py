@@ -79,6 +79,7 @@ async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space
         "CommandsOutstanding": 2,
         "CommandsAnswered": 7,
         "CommandsFailed": 1,
+        "MessagesIgnored": 0,
         "MessagesRefused": 0,
         "LastError": "the spindle is jammed",
     }
