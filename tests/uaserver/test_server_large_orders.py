@@ -1,14 +1,17 @@
 """Whatever order the station takes, over MQTT too, can be read over OPC UA: none makes the lists unreadable (W13)."""
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
+import pytest_asyncio
 from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.app.feed import show_jobs
+from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -16,9 +19,12 @@ from edge.model.station import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings
-from edge.store.client import Store
+from edge.store.client import Store, open_store
 from edge.uaserver.encoding import ENCODING_ID, structure_of
-from tests.uaserver.running import Space, served
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import Space
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SCOPE = "station-1"
 
@@ -71,21 +77,28 @@ async def store_over_mqtt(store: Store, order: JobOrder) -> CallAnswer:
     return await jobs.call(JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order), "/mes", "1"))
 
 
-async def told_and_read(store: Store, order: JobOrder) -> list[JobOrder]:
-    """Give an order that is stored over MQTT as a subscriber of the list and a reader of it get it."""
-    heard = Listener()
-    async with served() as server, Client(server.endpoint) as client:
-        await client.load_data_type_definitions()
-        node = await Space(client, await client.get_namespace_array()).job_order_list()
-        subscription = await client.create_subscription(50, heard)
-        await subscription.subscribe_data_change(node)
-        async with beside(show_jobs(store, server, (SCOPE,)), "feed"):
+Told = Callable[[JobOrder], Awaitable[list[JobOrder]]]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, space: Space) -> AsyncIterator[Told]:
+    """Store an order over MQTT, and give it as a subscriber of the list and a reader of it get it."""
+    async with open_store(redis, "edge") as store, beside(show_jobs(store, jobs, (SCOPE,)), "feed"):
+
+        async def through(order: JobOrder) -> list[JobOrder]:
+            heard = Listener()
+            node = await space.job_order_list()
+            subscription = await client.create_subscription(50, heard)
+            await subscription.subscribe_data_change(node)
             assert (await store_over_mqtt(store, order)).status is ReturnStatus.NO_ERROR
             async with asyncio.timeout(5):
                 while not (told := await heard.lists.get()):
                     pass
-        read = await node.read_value()
-    return [order_of(entry) for entry in (*told, *read)]
+            read = await node.read_value()
+            await subscription.delete()
+            return [order_of(entry) for entry in (*told, *read)]
+
+        yield through
 
 
 def order_of(entry: object) -> JobOrder:
@@ -105,14 +118,14 @@ def order_of(entry: object) -> JobOrder:
     ],
     ids=["deep", "a long text", "a text of many bytes", "many parameters", "largest"],
 )
-async def test_an_order_at_a_limit_is_told_and_read_as_it_was_stored(store: Store, order: JobOrder) -> None:
-    assert await told_and_read(store, order) == [order, order]
+async def test_an_order_at_a_limit_is_told_and_read_as_it_was_stored(told_and_read: Told, order: JobOrder) -> None:
+    assert await told_and_read(order) == [order, order]
 
 
-async def test_json_that_no_type_of_opc_ua_has_is_told_and_read_as_its_text(store: Store) -> None:
+async def test_json_that_no_type_of_opc_ua_has_is_told_and_read_as_its_text(told_and_read: Told) -> None:
     value = json_of(MAX_NESTING - 3)
     shown = order_with(Parameter(id="p", value=msgspec.json.encode(value).decode()))
-    assert await told_and_read(store, order_with(Parameter(id="p", value=value))) == [shown, shown]
+    assert await told_and_read(order_with(Parameter(id="p", value=value))) == [shown, shown]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +137,8 @@ async def test_json_that_no_type_of_opc_ua_has_is_told_and_read_as_its_text(stor
     ],
     ids=["too deep", "too long a text", "too large"],
 )
-async def test_an_order_beyond_a_limit_is_refused(store: Store, order: JobOrder) -> None:
-    answer = await store_over_mqtt(store, order)
+async def test_an_order_beyond_a_limit_is_refused(redis: RedisSettings, order: JobOrder) -> None:
+    async with open_store(redis, "edge") as store:
+        answer = await store_over_mqtt(store, order)
     assert answer.status is ReturnStatus.INVALID_REQUEST
     assert len(answer.reasons) == 1
