@@ -208,19 +208,30 @@ def _backwards(start: set[str], before: Mapping[str, AbstractSet[str]], inside: 
 def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> Iterator[str]:
     """Tell loops that would turn for ever in no time.
 
-    Kept are transitions that clear at once whenever they are enabled; then all that no kept transition feeds are taken
-    out, until nothing changes: what remains feeds itself.
+    Only transitions that clear at once whenever they are enabled can make one.
     """
     busy = {action.step for action in recipe.actions if RULES[action.qualifier].holds}
-    kept = [each for each in transitions if each.always and not busy.intersection(each.sources)]
-    while True:
-        fed = {target for transition in kept for target in transition.targets}
-        rest = [transition for transition in kept if fed.issuperset(transition.sources)]
-        if len(rest) == len(kept):
-            break
-        kept = rest
-    for loop in _loops(kept):
+    at_once = [each for each in transitions if each.always and not busy.intersection(each.sources)]
+    for loop in _loops(_feeding_itself(at_once)):
         yield f"livelock: {' → '.join(loop)}: a loop of steps without actions over conditions that are always true"
+
+
+def _feeding_itself(transitions: Sequence[NetTransition]) -> list[NetTransition]:
+    """Take out the transitions with a source that none of the others feeds, until nothing changes."""
+    feeds = Counter(target for transition in transitions for target in transition.targets)
+    leaving: dict[str, list[int]] = {}
+    for index, transition in enumerate(transitions):
+        for source in transition.sources:
+            leaving.setdefault(source, []).append(index)
+    out: set[int] = set()
+    unfed = [step for step in leaving if not feeds[step]]
+    while unfed:
+        for index in leaving.get(unfed.pop(), ()):
+            if index not in out:
+                out.add(index)
+                feeds.subtract(transitions[index].targets)
+                unfed += (target for target in transitions[index].targets if not feeds[target])
+    return [transition for index, transition in enumerate(transitions) if index not in out]
 
 
 def _loops(transitions: Sequence[NetTransition]) -> Iterator[list[str]]:
@@ -231,12 +242,13 @@ def _loops(transitions: Sequence[NetTransition]) -> Iterator[list[str]]:
             following.setdefault(source, transition.targets[0])
     told: set[str] = set()
     for step in following:
-        walk = [step]
+        walk, walked = [step], {step}
         while walk[-1] not in told and (after := following.get(walk[-1])) is not None:
-            if after in walk:
+            if after in walked:
                 yield [*walk[walk.index(after) :], after]
                 break
             walk.append(after)
+            walked.add(after)
         told.update(walk)
 
 
