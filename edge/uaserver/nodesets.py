@@ -8,6 +8,7 @@ unpacked.
 
 import asyncio
 import dataclasses
+import gc
 import hashlib
 import logging
 import os
@@ -171,8 +172,10 @@ def _dated(value: Any, began: datetime, instant: datetime) -> Any:
         now = value.replace(tzinfo=UTC) >= began
         return instant.replace(tzinfo=value.tzinfo) if now else value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [field.name for field in dataclasses.fields(value) if field.init]
-        return dataclasses.replace(value, **{name: _dated(getattr(value, name), began, instant) for name in fields})
+        held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+        dated = {name: _dated(each, began, instant) for name, each in held.items()}
+        changed = {name: each for name, each in dated.items() if each is not held[name]}
+        return dataclasses.replace(value, **changed) if changed else value
     return value
 
 
@@ -262,4 +265,5 @@ def _prepare_command(source: Path, destination: Path) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # it would look again and again through nodes that all stay until the end: a quarter of the work
     main()
