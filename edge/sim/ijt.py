@@ -12,7 +12,7 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.links.background import beside
-from edge.sim.ijt_result import NOT_OK, OK, content, meta_data
+from edge.sim.ijt_result import INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
 from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
 NODESETS = (
@@ -143,17 +143,17 @@ class JoiningController:
                 case _:
                     await self.end_joining()
 
-    async def end_joining(self, evaluation: int = OK, *, intervened: bool = False) -> None:
+    async def end_joining(self, evaluation: int = OK, classification: int = SINGLE) -> None:
         """Give the result of the joining at hand, or of one that an operator has done at the tool."""
         process, self._joining = self._joining or self.selected or "by hand", None
         number, now = next(self._numbers), datetime.now(UTC).replace(tzinfo=None)
-        meta = meta_data(number, process, self.identifiers, now, evaluation=evaluation, intervened=intervened)
+        meta = meta_data(number, process, self.identifiers, now, evaluation=evaluation, classification=classification)
         self.identifiers = []
         structures = self.device.structures
         measured = await structures.variant(await self._id(_JOINING_RESULT), content(_target(process), evaluation))
         result = {
             "ResultMetaData": await structures.variant(await self._id(_META_DATA), meta),
-            "ResultContent": [] if intervened else [measured],
+            "ResultContent": [] if classification == INTERVENTION else [measured],
         }
         self._results[number] = {"id": meta["ResultId"], "result": result}
         if self.fault is not Fault.UNTOLD:
@@ -288,7 +288,7 @@ class JoiningController:
 
     async def _stop(self) -> None:
         self.stopped.append(self._joining or "")
-        await self.end_joining(NOT_OK, intervened=True)
+        await self.end_joining(NOT_OK, INTERVENTION)
 
     async def _get_latest_result(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         number = max(self._results, default=None)

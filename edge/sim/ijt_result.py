@@ -20,20 +20,26 @@ _OK_FACTOR = 1.0024
 
 
 def meta_data(
-    number: int, process: str, entities: Sequence[Mapping[str, Any]], at: datetime, *, evaluation: int, intervened: bool
+    number: int,
+    process: str,
+    entities: Sequence[Mapping[str, Any]],
+    at: datetime,
+    *,
+    evaluation: int,
+    classification: int,
 ) -> dict[str, Any]:
     """Give the meta data of a result (JoiningResultMetaDataType); `number` is its place in the sequence."""
     return {
         "ResultId": f"T{number}",
         "IsPartial": False,
         "IsSimulated": True,
-        "ResultState": ABORTED if intervened else COMPLETED,
+        "ResultState": ABORTED if classification == INTERVENTION else COMPLETED,
         "CreationTime": at,
         "ResultEvaluation": evaluation,
         "JoiningTechnology": "Tightening",
         "SequenceNumber": number,
         "Name": process,
-        "Classification": INTERVENTION if intervened else SINGLE,
+        "Classification": classification,
         "AssociatedEntities": list(entities),
     }
 

@@ -13,7 +13,7 @@ from edge.config import IjtSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
 from edge.southbound.connected import ConnectedEquipment, Device, Happening
-from edge.southbound.ijt_answer import COMMAND_ID, answer, entities, process
+from edge.southbound.ijt_answer import COMMAND_ID, answer, check, entities, process
 from edge.southbound.ijt_methods import Methods, find_methods
 from edge.southbound.ijt_results import Memory, Results
 from edge.southbound.opcua import open_opcua_equipment
@@ -90,9 +90,10 @@ class Controller:
 
     async def perform(self, command: Command) -> Any:
         """Do a joining, unless the controller has its result already or is at it; give the result as JSON."""
+        check(command)
         self._error = ""
         if not self._caught_up:
-            await self._results.catch_up()
+            await self._results.catch_up(command)
             self._caught_up = True
         if not self._results.of(command) and not await self._is_at(command):
             # Who stops a joining that is just being started waits until it is.

@@ -43,8 +43,6 @@ def entities(command: Command) -> list[dict[str, Any]]:
         if value := command.parameters.get(parameter):
             told[name] = value, entity_type
     others = command.parameters.get("identifiers", {})
-    if not isinstance(others, Mapping):
-        raise Refused("parameters", "the parameter identifiers has to be an object: names and identifiers")
     told |= {str(name): (value, _OTHER) for name, value in others.items()}
     return [
         {"Name": name, "EntityId": str(value), "IsExternal": True, "EntityType": entity_type}
@@ -57,13 +55,36 @@ def process(command: Command) -> dict[str, str]:
     return {field: str(value) for name, field in _PROCESS.items() if (value := command.parameters.get(name))}
 
 
+def check(command: Command) -> None:
+    """Raise Refused when parameters of a command are not what they have to be."""
+    if not isinstance(command.parameters.get("identifiers", {}), Mapping):
+        raise Refused("parameters", "the parameter identifiers has to be an object: names and identifiers")
+    wanted = command.parameters.get("classification", "single")
+    if wanted not in _CLASSIFICATIONS:
+        raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
+
+
+def bears(result: Result, command: Command) -> bool:
+    """Tell whether a result bears the id of a command."""
+    return command.command_id in {each["EntityId"] for each in result["ResultMetaData"].get("AssociatedEntities") or ()}
+
+
 def is_result_of(result: Result, command: Command) -> bool:
     """Tell whether a result is that of a command: it bears its id, and is of the classification that it waits for."""
-    meta = result["ResultMetaData"]
-    if command.command_id not in {each["EntityId"] for each in meta.get("AssociatedEntities") or ()}:
-        return False
     wanted = command.parameters.get("classification")
-    return wanted is None or meta.get("Classification") in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
+    classification = result["ResultMetaData"].get("Classification")
+    fits = wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
+    return fits and bears(result, command)
+
+
+def without_traces(result: Result) -> Result:
+    """Leave the curves out, which make nearly all of the size of a result and no part of an answer."""
+    contents = result.get("ResultContent") or []
+    light = [
+        {name: value for name, value in each.items() if name != "Trace"} if isinstance(each, Mapping) else each
+        for each in contents
+    ]
+    return {**result, "ResultContent": light}
 
 
 def command_id_of(result: Result) -> str | None:

@@ -1,14 +1,13 @@
 """The results of a tightening controller: as they come, and those that were missed."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.southbound.ijt_answer import Result, command_id_of, is_result_of
+from edge.southbound.ijt_answer import Result, bears, command_id_of, is_result_of, without_traces
 from edge.southbound.ijt_methods import Methods
 from edge.station.equipment import Command, Station
 
@@ -41,19 +40,17 @@ class Results:
         self._memory = memory
         self._station = station
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
-        self._kept: deque[Result] = deque(maxlen=_MOST_KEPT)
+        self._kept: dict[str, Result] = {}
         self._came = 0
 
     async def take_live(self, result: Result) -> None:
         """Take the result of what was just done. A gap before its SequenceNumber is asked for."""
-        number = result["ResultMetaData"].get("SequenceNumber")
+        number, last = result["ResultMetaData"].get("SequenceNumber"), self._memory.last
         if number is not None:
-            last, self._memory.last = self._memory.last, number
-            if last is not None and number > last + 1:
-                try:
-                    await self._ask_for(last + 1, number - 1)
-                except Refused as refusal:
-                    _log.warning("missed results are not told", first=last + 1, last=number - 1, reason=refusal.message)
+            if last is not None:
+                await self._ask_for(last + 1, number - 1)
+            # Only now: what could not be asked for is asked for on the next connection.
+            self._memory.last = number
         await self._keep(result)
 
     async def take_requested(self, result: Result) -> None:
@@ -63,28 +60,27 @@ class Results:
 
     def of(self, command: Command) -> Result | None:
         """Give the result of a command, if it has come."""
-        return next((each for each in reversed(self._kept) if is_result_of(each, command)), None)
+        return next((each for each in self._kept.values() if is_result_of(each, command)), None)
 
-    async def catch_up(self) -> None:
-        """Get what came about while nobody listened, as far as the controller can tell."""
+    async def catch_up(self, command: Command) -> None:
+        """Get what came about while nobody listened, until the result of a command is among it."""
         last = self._memory.last
         latest = await self._latest()
         number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
         if latest:
             await self._keep(latest)
+        if last is not None and number is not None:
+            await self._come(command, await self._ask_for(last + 1, number - 1))
+        # Where the numbers lead to nothing, as after a restart of ours, what nobody has acknowledged may be it.
+        if not self.of(command):
+            await self._come(command, await self._ask_for_unacknowledged())
         if number is not None:
             self._memory.last = number
-        came = self._came
-        try:
-            if last is None or number is None:
-                expected = await self._ask_for_unacknowledged()
-            else:
-                expected = await self._ask_for(last + 1, number - 1)
-        except Refused as refusal:
-            _log.warning("missed results are not told", reason=refusal.message)
-            return
-        if not await self.until(lambda: self._came >= came + expected, MISSED_SECONDS):
-            _log.warning("missed results did not all come", expected=expected, came=self._came - came)
+
+    async def _come(self, command: Command, end: int) -> None:
+        """Wait until so many results have come, or that of a command is among them."""
+        if not await self.until(lambda: self._came >= end or self.of(command) is not None, MISSED_SECONDS):
+            _log.warning("missed results did not all come", missing=end - self._came)
 
     async def until(self, condition: Callable[[], bool], seconds: float | None) -> bool:
         """Wait for a condition that a result may make true, at most so long; tell whether it is true."""
@@ -98,22 +94,26 @@ class Results:
         return True
 
     async def settle(self, command: Command) -> None:
-        """Let go of the result of a command whose answer is durable."""
+        """Let go of the results of a command whose answer is durable."""
         self._memory.begun.discard(command.command_id)
-        if result := self.of(command):
-            self._kept.remove(result)
-            await self._acknowledge(result)
+        ids = [result_id for result_id, each in self._kept.items() if bears(each, command)]
+        for result_id in ids:
+            del self._kept[result_id]
+        await self._acknowledge(ids)
 
     async def _keep(self, result: Result) -> None:
-        if result["ResultMetaData"].get("IsPartial"):
+        meta = result["ResultMetaData"]
+        if meta.get("IsPartial"):
             return
         if await self._is_of_no_use(result):
             try:
-                await self._acknowledge(result)
+                await self._acknowledge([meta["ResultId"]])
             except Refused as refusal:
                 _log.debug("a result that nobody waits for stays where it is", reason=refusal.message)
         else:
-            self._kept.append(result)
+            self._kept[meta["ResultId"]] = without_traces(result)
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         self.changed.set()
 
     async def _is_of_no_use(self, result: Result) -> bool:
@@ -126,9 +126,9 @@ class Results:
         except Unavailable:
             return False
 
-    async def _acknowledge(self, result: Result) -> None:
-        if self._acknowledges:
-            await self._methods.call_for_results("AcknowledgeResults", [result["ResultMetaData"]["ResultId"]])
+    async def _acknowledge(self, result_ids: list[str]) -> None:
+        if self._acknowledges and result_ids:
+            await self._methods.call_for_results("AcknowledgeResults", result_ids)
 
     async def _latest(self) -> Result | None:
         if "GetLatestResult" not in self._methods:
@@ -144,15 +144,26 @@ class Results:
         return found
 
     async def _ask_for(self, first: int, last: int) -> int:
-        """Ask for the results from one SequenceNumber to another; give how many are to come."""
+        """Ask for the results from one SequenceNumber to another; give how many have come when they all have."""
         first = max(first, last - _MOST_KEPT + 1)
         if first > last or "RequestResults" not in self._methods:
-            return 0
-        await self._methods.call("RequestResults", first, last)
-        return last - first + 1
+            return self._came
+        end = self._came + last - first + 1
+        try:
+            await self._methods.call("RequestResults", first, last)
+        except Refused as refusal:
+            _log.warning("missed results are not told", first=first, last=last, reason=refusal.message)
+            return self._came
+        return end
 
     async def _ask_for_unacknowledged(self) -> int:
+        """Ask for the results that nobody has acknowledged; give as `_ask_for`."""
         if "RequestUnacknowledgedResults" not in self._methods:
-            return 0
-        _pace, count = await self._methods.call("RequestUnacknowledgedResults", _MOST_KEPT)
-        return min(int(count), _MOST_KEPT)
+            return self._came
+        came = self._came
+        try:
+            _pace, count = await self._methods.call("RequestUnacknowledgedResults", _MOST_KEPT)
+        except Refused as refusal:
+            _log.warning("results that were not acknowledged are not told", reason=refusal.message)
+            return self._came
+        return came + min(int(count), _MOST_KEPT)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from edge.sim.ijt_result import NOT_OK, OK, content, meta_data
+from edge.sim.ijt_result import INTERVENTION, NOT_OK, OK, content, meta_data
 
 AT = datetime(2026, 1, 2)  # noqa: DTZ001 - instants of OPC UA are UTC without saying so
 
@@ -21,6 +21,6 @@ def test_the_step_that_failed_is_named() -> None:
 
 
 def test_an_intervention_is_no_completed_result() -> None:
-    told = meta_data(3, "P1", [{"EntityId": "a"}], AT, evaluation=NOT_OK, intervened=True)
+    told = meta_data(3, "P1", [{"EntityId": "a"}], AT, evaluation=NOT_OK, classification=INTERVENTION)
     assert (told["ResultState"], told["Classification"], told["SequenceNumber"]) == (3, 6, 3)
     assert told["AssociatedEntities"] == [{"EntityId": "a"}]

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
+from edge.sim.ijt_result import INTERVENTION, NOT_OK
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import WORK, Contract, Opener
@@ -52,7 +53,7 @@ async def test_a_joining_that_is_not_ok_is_a_result_that_tells_what_was_violated
 ) -> None:
     async with opener() as bench:
         await begun(bench, wait_until)
-        await controller.end_joining(2)
+        await controller.end_joining(NOT_OK)
         await wait_until(lambda: bench.station.answers)
     (answer,) = bench.station.answers
     assert answer.error is None
@@ -150,7 +151,7 @@ async def test_a_joining_that_an_operator_ended_fails_the_command(
 ) -> None:
     async with opener() as bench:
         await begun(bench, wait_until)
-        await controller.end_joining(2, intervened=True)
+        await controller.end_joining(NOT_OK, INTERVENTION)
         await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].error == "the joining did not come to its end: Aborted"
 

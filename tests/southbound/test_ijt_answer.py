@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.southbound.ijt_answer import answer, command_id_of, entities, is_result_of, process
+from edge.southbound.ijt_answer import answer, check, command_id_of, entities, is_result_of, process, without_traces
 from tests.southbound.contract import WORK
 
 NM = {"DisplayName": "N·m"}
@@ -93,6 +93,17 @@ def test_a_command_may_wait_for_the_whole_batch() -> None:
     assert is_result_of(single, WORK)
     assert [is_result_of(each, batch) for each in (single, whole, intervention)] == [False, True, True]
     assert not is_result_of(of("another"), WORK)
+
+
+@pytest.mark.parametrize("parameters", [{"identifiers": "SN-7"}, {"classification": "all"}])
+def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=f"the parameter {next(iter(parameters))} has to be"):
+        check(replace(WORK, parameters=parameters))
+
+
+def test_curves_are_left_out() -> None:
+    whole = result({"OverallResultValues": [], "Trace": {"StepTraces": []}}, "a text")
+    assert without_traces(whole)["ResultContent"] == [{"OverallResultValues": []}, "a text"]
 
 
 def test_a_result_of_the_operator_bears_no_command() -> None:

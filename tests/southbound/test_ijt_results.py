@@ -1,6 +1,7 @@
 """Results are found again, asked for where some are missing, and acknowledged once they are stored."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -12,6 +13,8 @@ from edge.southbound.ijt import open_ijt
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
 from tests.southbound.tightening import answered, begun, equipped, settings
+
+BATCH = 3
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -111,3 +114,19 @@ async def test_a_joining_that_a_controller_cannot_tell_of_is_waited_for_and_not_
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
     assert len(controller.begun) == 1
+
+
+async def test_all_results_of_a_batch_are_acknowledged_with_it(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        batch = replace(WORK, parameters={"joining_process_id": "P1 85Nm", "classification": "batch"})
+        await bench.equipment.send(batch)
+        await wait_until(lambda: bench.device.begun)
+        before = len(controller.acknowledged)
+        told = list(controller.identifiers)
+        await controller.end_joining()
+        controller.identifiers = told
+        await controller.end_joining(classification=BATCH)
+        await wait_until(lambda: len(controller.acknowledged) == before + 2)
+    assert [each.command_id for each in bench.station.answers] == [WORK.command_id]
