@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from edge.sfc.structure import Structure, TooManyWaysError
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from edge.sfc.run import Run
 
@@ -203,21 +204,16 @@ def _action(index: int, action: Action, key: str) -> NetAction:
     )
 
 
-def _names(recipe: Recipe, actions: tuple[NetAction, ...], sources: tuple[str, ...], registry: Registry) -> Names:
-    """Give what names mean in a transition: an action associated with a source step means that association."""
-    every: dict[str, tuple[str, ...]] = {}
-    own: dict[str, tuple[str, ...]] = {}
+def _keys_by_name(actions: Iterable[NetAction]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
     for action in actions:
-        every[action.name] = (*every.get(action.name, ()), action.key)
-        if action.step in sources:
-            own[action.name] = (*own.get(action.name, ()), action.key)
-    keys = every | own
-    return Names(frozenset(step.name for step in recipe.steps), keys, registry)
+        found.setdefault(action.name, []).append(action.key)
+    return {name: tuple(keys) for name, keys in found.items()}
 
 
 def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[int, str]:
     """Give the fault of each transition whose condition is refused."""
-    names = _names(recipe, actions, (), {})
+    names = Names(frozenset(step.name for step in recipe.steps), _keys_by_name(actions), {})
     found = {}
     for number, transition in enumerate(recipe.transitions):
         try:
@@ -240,20 +236,22 @@ def _with_stand_ins(recipe: Recipe, faulty: Container[int]) -> Recipe:
 
 
 def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry: Registry) -> tuple[NetTransition, ...]:
-    shared: dict[str, int] = {}
+    steps = frozenset(step.name for step in structure.recipe.steps)
+    every = _keys_by_name(actions)
+    in_step: dict[str, list[NetAction]] = {}
     for action in actions:
-        shared[action.name] = shared.get(action.name, 0) + 1
-    owners = {action.step for action in actions if shared[action.name] > 1}
-    states: dict[str, set[str]] = {}
-    for action in actions:
-        states.setdefault(action.step, set()).add(action.name)
+        in_step.setdefault(action.step, []).append(action)
+    states = {step: {action.name for action in mine} for step, mine in in_step.items()}
+    owners = {action.step for action in actions if len(every[action.name]) > 1}
     compiled: dict[tuple[str, tuple[str, ...]], Condition] = {}
     names: dict[tuple[str, ...], Names] = {}
     found = []
     for index, arc in enumerate(structure.arcs):
         own = tuple(source for source in arc.sources if source in owners)
         if own not in names:
-            names[own] = _names(structure.recipe, actions, own, registry)
+            # An action of a source step means that association, whatever other steps it stands in.
+            near = sorted((action for step in own for action in in_step[step]), key=lambda action: action.index)
+            names[own] = Names(steps, ChainMap(_keys_by_name(near), every), registry)
         for text in arc.conditions:
             if (text, own) not in compiled:
                 compiled[text, own] = compile_condition(text, names[own])

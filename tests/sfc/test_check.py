@@ -122,6 +122,12 @@ def test_a_long_chain_is_checked_quickly() -> None:
     assert len(net.transitions) == 9_999
 
 
+def test_an_action_that_stands_in_very_many_steps_is_checked_quickly() -> None:
+    names = [f"S{n}" for n in range(3000)]
+    net = net_of(chain(" ".join(names), *(action("a", name, "S") for name in names)))
+    assert len(net.starting["a"]) == 3000
+
+
 @pytest.mark.parametrize(
     ("data", "warning"),
     [
