@@ -240,8 +240,13 @@ def _status(states: list[dict[str, Any]]) -> str:
 
 
 def _result(parameter: dict[str, Any]) -> str:
-    values = {each["ID"]: each["Value"] for each in parameter.get("Subparameters", ()) if each["Value"] is not None}
+    values = {each["ID"]: _value(each) for each in parameter.get("Subparameters", ()) if each["Value"] is not None}
     return f"{parameter['ID']:<15}{plain_text(values or parameter['Value'])}"
+
+
+def _value(parameter: dict[str, Any]) -> Any:
+    unit = parameter.get("EngineeringUnits", {}).get("DisplayName")
+    return f"{parameter['Value']} {unit}" if unit else parameter["Value"]
 
 
 async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
