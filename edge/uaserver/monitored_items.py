@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from asyncua import ua
+from asyncua.server.address_space import AddressSpace
+from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.server.monitored_item_service import MonitoredItemService
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
@@ -40,7 +42,11 @@ def _bad(code: int) -> ua.StatusCode:
 
 
 class MonitoredItems(MonitoredItemService):
-    """The monitored items of one subscription."""
+    """The monitored items of one subscription, and how much of them its client wants to be told at once (0: all)."""
+
+    def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, most_at_once: int) -> None:
+        super().__init__(subscription, aspace)
+        self.most_at_once = most_at_once
 
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter

@@ -23,7 +23,7 @@ from edge.uaserver import audit, limits
 from edge.uaserver.admission import Peer
 from edge.uaserver.channel import Channel
 from edge.uaserver.hello import Agreement
-from edge.uaserver.publishing import shorten
+from edge.uaserver.publishing import is_within_count, shorten
 from edge.uaserver.roles import Caller
 from edge.uaserver.session import Session
 
@@ -132,19 +132,14 @@ class SessionProcessor(UaProcessor):
 
     async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
         """Send what a subscription has to tell: as much as the client takes at once, the rest right after it."""
-        try:
-            await super().forward_publish_response(result, requestdata)
-        except ServiceError:
-            await self._send_less(result, requestdata)
-
-    async def close(self) -> None:
-        """Leave a session alone that has moved to another connection."""
-        if self._session is not None and self._session.processor is not self:
-            self._session = None
-        await super().close()
-
-    async def _send_less(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
         subscription = self.iserver.subscription_service.subscriptions[result.SubscriptionId]
+        try:
+            if is_within_count(result, subscription):
+                await super().forward_publish_response(result, requestdata)
+                return
+        except ServiceError:
+            pass  # it is too large
+        result.Results = requestdata.results
         shorten(result, subscription, self._largest_answer())
         try:
             await super().forward_publish_response(result, requestdata)
@@ -153,6 +148,12 @@ class SessionProcessor(UaProcessor):
             self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
         if result.MoreNotifications:
             await subscription.publish_results()
+
+    async def close(self) -> None:
+        """Leave a session alone that has moved to another connection."""
+        if self._session is not None and self._session.processor is not self:
+            self._session = None
+        await super().close()
 
     def _largest_answer(self) -> int:
         return self._agreed.largest_answer(self._connection.security_policy.symmetric_cryptography)

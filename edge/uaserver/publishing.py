@@ -1,10 +1,10 @@
-"""Cuts what a subscription has to tell to what its client can take.
+"""Cuts what a subscription has to tell to what its client wants at once, and can take.
 
-What does not fit into one message goes with the next (OPC 10000-4, 5.14.5: MoreNotifications). What fits into none is
-told without what makes it too large, so that its client hears of the change and can read by IndexRange what it is: the
-value has the status Bad_ResponseTooLarge; so has a field of an event, in place of which there is "a StatusCode that
-indicates the reason for the unavailability" (OPC 10000-4, 7.22.3). asyncua sends whatever there is
-(github.com/FreeOpcUa/opcua-asyncio/issues/1931), and the client ends the connection.
+What is more than that goes with the next message (OPC 10000-4, 5.14.5: MoreNotifications). What fits into none is told
+without what makes it too large, so that its client hears of the change and can read by IndexRange what it is: the value
+has the status Bad_ResponseTooLarge; so has a field of an event, where a StatusCode may stand for what is not available
+(OPC 10000-4, 7.22.3). asyncua sends whatever there is (github.com/FreeOpcUa/opcua-asyncio/issues/1931), and the client
+ends the connection.
 """
 
 from collections import deque
@@ -22,7 +22,11 @@ Notification: TypeAlias = ua.MonitoredItemNotification | ua.EventFieldList
 
 
 def shorten(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
-    """Leave in a message what fits into so many bytes, at least one notification; put the others back."""
+    """Leave in a message what its client wants at once and fits into so many bytes, at the least one notification.
+
+    The others are put back.
+    """
+    most_at_once = subscription.monitored_item_srv.most_at_once
     message = result.NotificationMessage
     status = [each for each in message.NotificationData if isinstance(each, ua.StatusChangeNotification)]
     waiting = deque(_each(message.NotificationData))
@@ -33,12 +37,18 @@ def shorten(result: ua.PublishResult, subscription: InternalSubscription, larges
         if len(struct_to_binary(waiting[0])) > room:
             waiting[0] = _reduced(waiting[0], room)
         left -= len(struct_to_binary(waiting[0]))
-        if told and left < 0:
+        if told and (left < 0 or len(told) == most_at_once):
             break
         told.append(waiting.popleft())
     message.NotificationData = [*_lists(told), *status]
     result.MoreNotifications = bool(waiting)
     _put_back(subscription, waiting)
+
+
+def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
+    """Tell whether a message has no more notifications than its client wants at once."""
+    most_at_once = subscription.monitored_item_srv.most_at_once
+    return not most_at_once or sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= most_at_once
 
 
 def _each(data: Iterable[object]) -> Iterable[Notification]:

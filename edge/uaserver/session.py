@@ -104,6 +104,8 @@ class Session(InternalSession):
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
         """Read attributes; whether a method may be called depends on who asks."""
         _count("MaxNodesPerRead", params.NodesToRead)
+        if params.MaxAge < 0:
+            raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
         results: list[ua.DataValue] = await super().read(params)
         for at, item in enumerate(params.NodesToRead):
             if item.IndexRange:
@@ -118,9 +120,10 @@ class Session(InternalSession):
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
-        """Read history."""
+        """Say that there is none: asyncua would answer that it is empty."""
         _count("MaxNodesPerHistoryReadData", params.NodesToRead)
-        return await super().history_read(params)
+        unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
+        return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
     async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
         """Follow references."""
@@ -128,9 +131,15 @@ class Session(InternalSession):
         return await super().browse(params)
 
     async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
-        """Follow browse paths."""
+        """Follow browse paths; one that leads nowhere breaks none of the others."""
         _count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
-        return await super().translate_browsepaths_to_nodeids(params)
+        results = []
+        for path in params:
+            if path.RelativePath.Elements:
+                results += await super().translate_browsepaths_to_nodeids([path])
+            else:
+                results.append(ua.BrowsePathResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadNothingToDo)))
+        return results
 
     # ---------------------------------------------------------------------------------------------------- methods
 
@@ -184,7 +193,7 @@ class Session(InternalSession):
         params.RequestedMaxKeepAliveCount = min(params.RequestedMaxKeepAliveCount or lifetime, lifetime // 3)
         result = await super().create_subscription(params, callback, request_callback)
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]
-        subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace)
+        subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace, params.MaxNotificationsPerPublish)
         return result
 
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:

@@ -11,7 +11,8 @@ from asyncua.ua.ua_binary import struct_to_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.uaserver.publishing import shorten
+from edge.uaserver.monitored_items import MonitoredItems
+from edge.uaserver.publishing import is_within_count, shorten
 
 LARGEST = 8192
 TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
@@ -27,9 +28,10 @@ def event(handle: int, *sizes: int) -> ua.EventFieldList:
     return ua.EventFieldList(handle, [ua.Variant(bytes(size), ua.VariantType.ByteString) for size in sizes])
 
 
-def subscription() -> InternalSubscription:
+def subscription(most_at_once: int = 0) -> InternalSubscription:
     granted = ua.CreateSubscriptionResult(SubscriptionId=1, RevisedPublishingInterval=100)
     made = InternalSubscription(granted, AddressSpace(), lambda _: None, ua.NodeId(), request_callback=lambda _: None)
+    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, most_at_once)
     for handle in (*VALUES, *EVENTS):
         item = MonitoredItemData()
         item.client_handle = handle
@@ -77,6 +79,15 @@ async def test_each_item_tells_all_it_has_in_order_in_messages_that_fit(told: li
     heard = [each for result in results for each in each_of(result)]
     for handle in (*VALUES, *EVENTS):
         assert of_item(heard, handle) == of_item(told, handle)
+
+
+@pytest.mark.parametrize(("most_at_once", "messages"), [(0, [7]), (1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (100, [7])])
+async def test_no_more_is_told_at_once_than_the_client_wants(most_at_once: int, messages: list[int]) -> None:
+    made = subscription(most_at_once)
+    told = [change(number % 3, 1) for number in range(4)] + [event(3, number) for number in range(3)]
+    results = await published(made, told)
+    assert [len(each_of(result)) for result in results] == messages
+    assert all(is_within_count(result, made) for result in results)
 
 
 async def test_a_value_too_large_for_any_message_is_told_by_its_status() -> None:

@@ -144,6 +144,36 @@ async def test_what_does_not_fit_into_one_message_comes_with_the_next_and_in_ord
     assert heard.events.empty()
 
 
+async def test_a_client_gets_as_many_notifications_at_once_as_it_wants(jobs: UaServer, client: Client) -> None:
+    told: list[int] = []
+    every = asyncio.Event()
+
+    def heard(result: ua.PublishResult) -> None:
+        told.extend(len(each.Events) for each in result.NotificationMessage.NotificationData)
+        if sum(told) == 7:
+            every.set()
+
+    wanted = ua.CreateSubscriptionParameters(
+        RequestedPublishingInterval=300, MaxNotificationsPerPublish=3, PublishingEnabled=True
+    )
+    made = await client.uaclient.create_subscription(wanted, heard)
+    events = ua.MonitoredItemCreateRequest(
+        ItemToMonitor=ua.ReadValueId(NodeId=client.nodes.server.nodeid, AttributeId=ua.AttributeIds.EventNotifier),
+        MonitoringMode=ua.MonitoringMode.Reporting,
+        RequestedParameters=ua.MonitoringParameters(QueueSize=100, Filter=filter_of("Message")),
+    )
+    await client.uaclient.create_monitored_items(
+        ua.CreateMonitoredItemsParameters(SubscriptionId=made.SubscriptionId, ItemsToCreate=[events])
+    )
+    for number in range(7):
+        order = large(f"job-{number}", 1).job_order
+        await jobs.tell("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
+    async with asyncio.timeout(5):
+        await every.wait()
+    assert told == [3, 3, 1]
+    await client.uaclient.delete_subscriptions([made.SubscriptionId])
+
+
 async def test_who_acknowledges_more_than_an_answer_holds_is_told_so(modest: Client) -> None:
     protocol = modest.uaclient.protocol
     made = ua.CreateSubscriptionRequest()

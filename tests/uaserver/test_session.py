@@ -260,6 +260,31 @@ class TestOperations:
         with pytest.raises(ua.uaerrors.BadNothingToDo):
             await own.uaclient.read(ua.ReadParameters())
 
+    async def test_a_path_of_no_steps_breaks_none_of_the_others(self, own: Client) -> None:
+        step = ua.RelativePathElement(
+            ReferenceTypeId=ua.NodeId(ua.ObjectIds.HierarchicalReferences),
+            IncludeSubtypes=True,
+            IsInverse=False,
+            TargetName=ua.QualifiedName("Server"),
+        )
+        paths = [ua.BrowsePath(StartingNode=own.nodes.objects.nodeid) for _ in range(2)]
+        paths[1].RelativePath.Elements = [step]
+        nothing, found = await own.uaclient.translate_browsepaths_to_nodeids(paths)
+        assert nothing.StatusCode.value == ua.StatusCodes.BadNothingToDo
+        assert [target.TargetId for target in found.Targets] == [own.nodes.server.nodeid]
+
+    async def test_a_value_is_not_asked_for_from_the_future(self, own: Client) -> None:
+        read = ua.ReadValueId(NodeId=STATE, AttributeId=ua.AttributeIds.Value)
+        with pytest.raises(ua.uaerrors.BadMaxAgeInvalid):
+            await own.uaclient.read(ua.ReadParameters(NodesToRead=[read], MaxAge=-1.0))
+
+    async def test_that_there_is_no_history_is_said(self, own: Client) -> None:
+        asked_for = ua.HistoryReadParameters(
+            HistoryReadDetails=ua.ReadRawModifiedDetails(), NodesToRead=[ua.HistoryReadValueId(NodeId=STATE)]
+        )
+        (found,) = await own.uaclient.history_read(asked_for)
+        assert found.StatusCode.value == ua.StatusCodes.BadHistoryOperationUnsupported
+
     async def test_what_we_say_is_what_holds(self, own: Client) -> None:
         for name, most in limits.OPERATIONS.items():
             node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
