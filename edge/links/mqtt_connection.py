@@ -307,7 +307,7 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
         except aiomqtt.MqttError as error:
             message = f"cannot connect to the MQTT broker at {broker.address}: {error}"
             raise Unavailable(
-                message, "Is the broker running, are its url, user and password right, and does its certificate hold?"
+                message, "Is the broker running, are mqtt.url, username and password right, does its certificate hold?"
             ) from None
         yield connection
     finally:

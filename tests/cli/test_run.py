@@ -81,7 +81,7 @@ async def test_a_wrong_password_of_the_broker_is_told(redis: RedisSettings, uniq
             status, told = await failure(gateway)
     assert status == 1
     assert "Not authorized" in told
-    assert "are mqtt.url, username and password right?" in told
+    assert "are mqtt.url, username and password right" in told
     assert "wrong-and-secret" not in "".join(gateway.log)
 
 
