@@ -104,10 +104,12 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
 @click.option("--delay", default=0.2, show_default=True, help="How long a joining takes, in seconds.")
 @click.option(
     "--fault",
-    type=click.Choice(["none", "refused", "silent", "nok", "error-state", "untold", "disconnect", "restart", "slow"]),
+    type=click.Choice(
+        ["none", "refused", "silent", "nok", "error-state", "untold", "disconnect", "restart", "cut", "slow"]
+    ),
     default="none",
     show_default=True,
-    help="What goes wrong with every joining; a restart comes once.",
+    help="What goes wrong with every joining; a restart and a cut come once.",
 )
 def ijt(name: str, port: int, delay: float, fault: str) -> None:
     """Run a tightening controller (OPC 40450-1), an OPC UA server without security.

@@ -56,6 +56,8 @@ class Fault(Enum):
     """It ends while nobody can reach the controller."""
     RESTART = "restart"
     """The power fails, once: what it was at is lost."""
+    CUT = "cut"
+    """The connection breaks, once, between its start and the confirmation of that."""
     SLOW = "slow"
     """It takes ten times as long."""
 
@@ -75,6 +77,7 @@ async def open_ijt(
 class JoiningController:
     """What the controller has seen, in order: `begun` and `stopped` joinings by their process, `acknowledged` results.
 
+    `declined` are the reasons for which it did not begin one.
     `fault` is what goes wrong; `identifiers` are the entities that wait for the next result, `selected` is the process
     that starts next, and the tool works while it is `enabled`.
     """
@@ -84,6 +87,7 @@ class JoiningController:
         self.begun: list[str] = []
         self.stopped: list[str] = []
         self.acknowledged: list[str] = []
+        self.declined: list[str] = []
         self.identifiers: list[dict[str, Any]] = []
         self.fault = Fault.NONE
         self._delay = delay
@@ -121,6 +125,10 @@ class JoiningController:
         """End each joining when its time has come."""
         while True:
             process = await self._started.get()
+            if self.fault is Fault.CUT:
+                self.fault = Fault.NONE
+                async with self.device.unplugged():
+                    await asyncio.sleep(AWAY_SECONDS)
             if self._delay is None or self.fault is Fault.SILENT:
                 continue
             await asyncio.sleep(self._delay * (10 if self.fault is Fault.SLOW else 1))
@@ -259,26 +267,32 @@ class JoiningController:
         process = self.selected
         if deselect:
             self.selected = None
-        return self._begin(process)
+        return await self._begin(process)
 
     async def _start(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, process, entities = await self.device.plain(arguments)
-        status = self._begin(_named(process))
+        status = await self._begin(_named(process))
         if self._joining:
             self.identifiers += [each for each in entities if each not in self.identifiers]
         return status
 
-    def _begin(self, process: str | None) -> list[ua.Variant]:
-        if self.fault is Fault.REFUSED or not self.enabled:
-            return _status("the tool is locked")
+    async def _begin(self, process: str | None) -> list[ua.Variant]:
+        if not self.enabled or self.fault is Fault.REFUSED:
+            return self._decline("the tool is locked")
         if self._joining:
-            return _status("a joining is at work")
+            return self._decline("a joining is at work")
         if not process:
-            return _status("no joining process is selected")
+            return self._decline("no joining process is selected")
         self._joining = process
         self.begun.append(process)
         self._started.put_nowait(process)
+        if self.fault is Fault.CUT:
+            await asyncio.sleep(AWAY_SECONDS)
         return _status()
+
+    def _decline(self, reason: str) -> list[ua.Variant]:
+        self.declined.append(reason)
+        return _status(reason)
 
     async def _abort(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         if self._joining is None:

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
+import structlog
+
 from edge.config import IjtSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
@@ -35,6 +37,8 @@ _FIELDS = (
 # From here on an error is one that stops the work (OPC 10000-5, 6.4.2: high severity).
 _HIGH = 667
 _WHY = "the station asked for it"
+
+_log = structlog.get_logger(__name__)
 
 
 def open_ijt(
@@ -95,10 +99,10 @@ class Controller:
         if not self._caught_up:
             await self._results.catch_up(command)
             self._caught_up = True
-        if not self._results.of(command) and not await self._is_at(command):
+        if not self._results.of(command):
             # Who stops a joining that is just being started waits until it is.
             async with self._starting:
-                await self._start(command)
+                await self._ensure_begun(command)
         await self._results.until(lambda: bool(self._results.of(command) or self._error), None)
         if result := self._results.of(command):
             return answer(result)
@@ -131,12 +135,40 @@ class Controller:
         # One that cannot tell is not trusted to have forgotten it: to tighten twice is worse than to wait.
         return command.command_id in self._memory.begun
 
-    async def _start(self, command: Command) -> None:
-        methods = self._methods
+    async def _ensure_begun(self, command: Command) -> None:
+        """Start a command that the controller is not at; one that it may have been told to start, once more."""
+        memory, command_id = self._memory, command.command_id
+        is_unsure = command_id in memory.unsure
+        if not await self._is_at(command):
+            memory.unsure.add(command_id)
+            await self._prepare(command)
+        elif not is_unsure:
+            return
+        try:
+            await self._start(command)
+        except Refused as refusal:
+            if not is_unsure:
+                raise
+            # It had heard the start whose confirmation got lost, and does not begin anew in the middle.
+            _log.info("the controller is taken to be at work", command=command_id, reason=refusal.message)
+        memory.unsure.discard(command_id)
+        memory.begun.add(command_id)
+
+    async def _prepare(self, command: Command) -> None:
+        """Enable the tool, and say what the result is to be recognised by, in the place of what was said before."""
+        methods, told = self._methods, entities(command)
         if "EnableAsset" in methods:
             await methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
-        await self._send_identifiers(command)
-        named = process(command)
+        await self._reset_identifiers(command)
+        if "SendIdentifiers" in methods:
+            await methods.call("SendIdentifiers", self._uri, told)
+        elif "SendTextIdentifiers" in methods:
+            await methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in told])
+        elif "StartJoiningProcess" not in methods:
+            raise Refused("device", "the controller takes no identifiers: its results could not be told apart")
+
+    async def _start(self, command: Command) -> None:
+        methods, named = self._methods, process(command)
         if command.parameters.get("start") is False:
             await self._select(named)
         elif named and "StartJoiningProcess" in methods:
@@ -146,7 +178,6 @@ class Controller:
             # Without the method, the operator starts it with the trigger of the tool.
             if "StartSelectedJoining" in methods:
                 await methods.call("StartSelectedJoining", self._uri, bool(named))
-        self._memory.begun.add(command.command_id)
 
     async def _select(self, named: dict[str, str]) -> None:
         if not named:
@@ -154,17 +185,6 @@ class Controller:
         if "SelectJoiningProcess" not in self._methods:
             raise Refused("device", "the controller has no method to select a joining process")
         await self._methods.call("SelectJoiningProcess", self._uri, named)
-
-    async def _send_identifiers(self, command: Command) -> None:
-        """Send what the result is to be recognised by, in the place of what a command before has left."""
-        await self._reset_identifiers(command)
-        told = entities(command)
-        if "SendIdentifiers" in self._methods:
-            await self._methods.call("SendIdentifiers", self._uri, told)
-        elif "SendTextIdentifiers" in self._methods:
-            await self._methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in told])
-        elif "StartJoiningProcess" not in self._methods:
-            raise Refused("device", "the controller takes no identifiers: its results could not be told apart")
 
     async def _reset_identifiers(self, command: Command) -> None:
         if "ResetIdentifiers" in self._methods:

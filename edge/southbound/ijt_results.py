@@ -22,10 +22,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Memory:
-    """What is known of a controller beyond one connection: the last SequenceNumber, and which commands it began."""
+    """What is known of a controller beyond one connection: the last SequenceNumber, and which commands it began.
+
+    It is `unsure` whether it heard of the start of a command that it has not confirmed.
+    """
 
     last: int | None = None
     begun: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
 
 
 class Results:
@@ -96,6 +100,7 @@ class Results:
     async def settle(self, command: Command) -> None:
         """Let go of the results of a command whose answer is durable."""
         self._memory.begun.discard(command.command_id)
+        self._memory.unsure.discard(command.command_id)
         ids = [result_id for result_id, each in self._kept.items() if bears(each, command)]
         for result_id in ids:
             del self._kept[result_id]

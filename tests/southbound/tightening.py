@@ -54,6 +54,7 @@ async def equipped(controller: JoiningController, wait_until: WaitUntil, **keys:
     controller.forget()
     controller.begun.clear()
     controller.stopped.clear()
+    controller.declined.clear()
     controller.fault = Fault.NONE
     station = RecordingStation()
     async with open_ijt("wrench", settings(controller, **keys), station, SCOPES) as equipment:
