@@ -12,7 +12,7 @@ import structlog
 
 from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
-from tests.chaos.kills import EVERYTHING, EVERYTHING_BUT_REDIS, Kills
+from tests.chaos.kills import EVERYTHING, Kills
 from tests.chaos.outages import OUTAGES, Outage
 
 
@@ -26,10 +26,8 @@ def main() -> None:
     parser.add_argument("--outage", type=float, default=20.0, help="how long each part is away, 0: not [default: 20]")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    # With everysec Redis promises less than everything: it is left alive then.
-    targets = EVERYTHING if arguments.aof == "always" else EVERYTHING_BUT_REDIS
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
-    kills = Kills(arguments.kills, targets, arguments.seconds, _say)
+    kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _say)
     faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
     for part, how in OUTAGES if arguments.outage else ():
         outage = Outage(part, how, (arguments.outage,))

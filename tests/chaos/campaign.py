@@ -49,6 +49,7 @@ class Seen:
     mes: Mes
     controller: Controller
     camera: Camera
+    appendfsync: str
     kills: Counter[str] = field(default_factory=Counter)
     odd_ends: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
@@ -163,7 +164,7 @@ async def carry_out(
         redis = await enter(own_server(directory, "--appendfsync", appendfsync))
         # mosquitto acknowledges before it stores: killed, it forgets up to a second.
         broker = await enter(open_broker("autosave_interval 1"))
-        seen = await enter(_plant(broker.url, chance))
+        seen = await enter(_plant(broker.url, chance, appendfsync))
         store_settings = RedisSettings(url=redis.url)
         life = Life(written(_settings(store_settings, broker.url), directory), chance, seen)
         await enter(beside(life.run(), "gateway"))
@@ -229,7 +230,7 @@ async def _read(store: Store, seen: Seen) -> None:
 
 
 @asynccontextmanager
-async def _plant(url: str, chance: random.Random) -> AsyncIterator[Seen]:
+async def _plant(url: str, chance: random.Random, appendfsync: str) -> AsyncIterator[Seen]:
     """Open MES and equipment."""
     async with AsyncExitStack() as stack:
         sessions = [
@@ -240,7 +241,7 @@ async def _plant(url: str, chance: random.Random) -> AsyncIterator[Seen]:
         camera = Camera(sessions[2], f"{PREFIX}/camera", SCOPE)
         await stack.enter_async_context(beside(controller.run(), "controller"))
         await stack.enter_async_context(beside(camera.run(), "camera"))
-        yield Seen(Mes(sessions[0], PREFIX, SCOPE), controller, camera)
+        yield Seen(Mes(sessions[0], PREFIX, SCOPE), controller, camera, appendfsync)
 
 
 def _settings(redis: RedisSettings, url: str) -> Settings:

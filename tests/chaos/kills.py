@@ -13,7 +13,6 @@ from tests.store.servers import Server
 
 Target = Literal["gateway", "redis", "broker", "all"]
 EVERYTHING: tuple[Target, ...] = ("gateway", "gateway", "gateway", "gateway", "redis", "broker", "all")
-EVERYTHING_BUT_REDIS: tuple[Target, ...] = ("gateway", "gateway", "gateway", "broker")
 
 
 @dataclass(frozen=True, slots=True)
