@@ -1,6 +1,5 @@
 """Tells Prometheus how the gateway is: what is measured is read when somebody asks, and kept nowhere else."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from edge.app.activity import Activity
 from edge.app.equipment import EquipmentWatch
 from edge.app.health import Health
 from edge.errors import Unavailable
+from edge.instant import now_ms
 from edge.links.http_page import Page
 from edge.model.job_state import TEXT, JobState
 from edge.store import gauges
@@ -71,7 +71,7 @@ def _families(sources: Sources, found: Gauges | None) -> Iterator[Metric]:
     yield _histogram("commit_seconds", "How long commits to the store took.", (), [((), sources.store.commits)])
     if found is not None:
         yield from _of_store(found)
-        yield from _of_scopes(found, time.time_ns() // 1_000_000)
+        yield from _of_scopes(found, now_ms())
     yield from ProcessCollector(registry=None).collect()
 
 

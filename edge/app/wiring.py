@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import pkgutil
-import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from edge.app.health import Health
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
 from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.errors import SettingsError
+from edge.instant import now_ms
 from edge.links import http_page
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
@@ -52,11 +52,6 @@ _CONNECT_WITHIN_S = 5.0
 
 _CRITICAL = ("worker", "timers", "OPC UA lists")
 """With the publishers the tasks without which the gateway is none: systemd restarts one in which they hang."""
-
-
-def now_ms() -> int:
-    """Give the present instant in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 @contextlib.asynccontextmanager

@@ -21,7 +21,8 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
     """
     import asyncio
 
-    from edge.cli.visit import now_ms, quiet
+    from edge.cli.visit import quiet
+    from edge.instant import now_ms
     from edge.upkeep.backup import Part, back_up
 
     quiet()

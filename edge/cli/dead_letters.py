@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.visit import console, json_option, now_ms, print_json, settings_option, unusable, visit
+from edge.cli.visit import console, json_option, print_json, settings_option, unusable, visit
+from edge.instant import now_ms
 
 if TYPE_CHECKING:
     from edge.store.client import Store

@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from edge.cli.visit import FILE, read_json, unusable
+from edge.instant import now_ms
 
 if TYPE_CHECKING:
     from edge.sfc.chart_marks import Marks
@@ -72,7 +72,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     if stored is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
     net = _compile(json.loads(stored.recipe))
-    return net, marks_of(net, stored.run, time.time_ns() // 1_000_000)
+    return net, marks_of(net, stored.run, now_ms())
 
 
 def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:

@@ -9,7 +9,8 @@ import msgspec
 
 from edge.cli.job_view import printable, state_text
 from edge.cli.stored import find
-from edge.cli.visit import Visit, now_ms, print_json, read_json, unusable, visit
+from edge.cli.visit import Visit, print_json, read_json, unusable, visit
+from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, Cause, JobState, next_status
 from edge.station.jobs import CallAnswer, JobCall, JobService

@@ -14,8 +14,9 @@ from edge.cli.happenings import Happening
 from edge.cli.job_picture import picture
 from edge.cli.job_view import job_table
 from edge.cli.stored import Stored, find, load
-from edge.cli.visit import Visit, console, now_ms, print_json, visit
+from edge.cli.visit import Visit, console, print_json, visit
 from edge.errors import Unavailable
+from edge.instant import now_ms
 from edge.links.background import beside
 from edge.model.job_state import JobState, has_ended
 from edge.store import changes, jobs

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.visit import FILE, console, json_option, now_ms, print_json, scope_option, settings_option, visit
+from edge.cli.visit import FILE, console, json_option, print_json, scope_option, settings_option, visit
+from edge.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 
 _comment_option = click.option("--comment", help="A remark that stays with the job.")

@@ -26,7 +26,8 @@ def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
     """
     import asyncio
 
-    from edge.cli.visit import now_ms, quiet
+    from edge.cli.visit import quiet
+    from edge.instant import now_ms
     from edge.upkeep.restore import restore as bring_back
 
     quiet()

@@ -21,7 +21,8 @@ def support_bundle(file: Path, since: str, settings_file: Path | None, *, with_j
     """
     import asyncio
 
-    from edge.cli.visit import now_ms, quiet
+    from edge.cli.visit import quiet
+    from edge.instant import now_ms
     from edge.upkeep.support import gather
 
     quiet("critical")

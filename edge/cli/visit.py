@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,11 +75,6 @@ def quiet(level: str = "error") -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-
-
-def now_ms() -> int:
-    """Give the present instant in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def read_json(file: Path) -> object:

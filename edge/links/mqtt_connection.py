@@ -5,7 +5,6 @@ import math
 import re
 import socket
 import ssl
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from edge.config import MqttSettings
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.instant import now_ms
 from edge.links.cloudevent_mqtt import Message
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -363,7 +363,7 @@ def _message(message: aiomqtt.Message) -> Message:
         correlation_data=getattr(properties, "CorrelationData", None),
         expiry=getattr(properties, "MessageExpiryInterval", None),
         retain=message.retain,
-        received_at=time.time_ns() // 1_000_000,
+        received_at=now_ms(),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from edge.config import MqttSettings
 from edge.errors import Defect, EdgeError, Refused, Unavailable
+from edge.instant import now_ms
 from edge.links.mqtt import Message, open_session, to_event
 from edge.links.opcua import Session as OpcuaSession
 from edge.links.opcua import open_client
@@ -156,13 +157,13 @@ async def _run_job(parts: _Parts, mes: Mes, view: View) -> ObservedJob:
         job = ObservedJob(_SCOPE, _JOB_ORDER_ID, parts.recipe)
 
         async def take_job(_topic: str, event: CloudEvent) -> None:
-            job.take_job_message(event, _now())
-            take_told(job, event, parts.devices.unheard, _now())
+            job.take_job_message(event, now_ms())
+            take_told(job, event, parts.devices.unheard, now_ms())
             view.refresh(job)
 
         async def take_equipment(message: Message) -> None:
             *_, equipment, channel = message.topic.split("/")
-            job.take_equipment_message(equipment, channel, to_event(message), _now())
+            job.take_equipment_message(equipment, channel, to_event(message), now_ms())
             view.refresh(job)
 
         await mes.watch(_SCOPE, take_job)
@@ -259,10 +260,6 @@ async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float
         if time.monotonic() > end:
             return False
         await asyncio.sleep(_POLL_SECONDS)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _settings(addresses: Addresses, devices: Devices) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from edge.config import RedisSettings
+from edge.instant import now_ms
 from edge.links.background import beside
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -60,7 +61,7 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
     net = compile_recipe(recipe)
     if isinstance(net, Rejected):
         return rejected_at_load(script, net)
-    began, epoch = time.monotonic(), time.time_ns() // 1_000_000
+    began, epoch = time.monotonic(), now_ms()
 
     def clock() -> int:
         return epoch + int((time.monotonic() - began) * 1000 * speed)

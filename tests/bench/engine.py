@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from edge.config import RedisSettings
+from edge.instant import now_ms
 from edge.links.background import beside
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import NEW, Cause
@@ -89,7 +90,7 @@ class PromptEquipment:
 @asynccontextmanager
 async def engine(store: Store, equipment: PromptEquipment) -> AsyncIterator[tuple[Runs, JobService]]:
     """Run the station over a store, without any adapter."""
-    runs = Runs(store, lambda: time.time_ns() // 1_000_000, DAY_MS)
+    runs = Runs(store, now_ms, DAY_MS)
     answers = Answers(store, runs, DAY_MS)
     dispatch = Dispatch(runs, {TYPE_ID: equipment})
     worker = Worker(store, (SCOPE,), runs, Starter(store, runs, dispatch))
@@ -187,7 +188,7 @@ async def _do(runs: Runs, service: JobService, job_ids: list[str]) -> None:
 async def _fill(store: Store, stored_jobs: int) -> None:
     """Store jobs that nobody has started."""
     status = NEW[Cause.STORE]
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     for number in range(stored_jobs):
         order = JobOrder(job_order_id=f"stored-{number}", work_master_id=(WorkMaster(id="WM"),), priority=number % 100)
         job = Job(order=order, scope=SCOPE, status=status, correlation_id=f"c-{number}", stored_at=now)

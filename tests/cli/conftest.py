@@ -11,9 +11,10 @@ from click.testing import CliRunner, Result
 
 from edge.cli import main
 from edge.config import RedisSettings
+from edge.instant import now_ms
 from edge.store.client import Store
 from tests.cli.calling import Edge
-from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant, wall_clock
+from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant
 
 
 @pytest.fixture
@@ -45,6 +46,6 @@ def tool() -> FakeEquipment:
 @pytest_asyncio.fixture
 async def plant(store: Store, tool: FakeEquipment) -> AsyncIterator[Plant]:
     """A station that knows the work master `linear` and does not work yet."""
-    station = Plant(store, {TIGHTEN: tool, PHOTO: tool}, wall_clock)
+    station = Plant(store, {TIGHTEN: tool, PHOTO: tool}, now_ms)
     await station.teach("linear", LINEAR)
     yield station

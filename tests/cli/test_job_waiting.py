@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 from edge.cli.job_waiting import waiting_json, waiting_text
 from edge.cli.stored import load
+from edge.instant import now_ms
 from edge.model.job_state import Cause
-from tests.station.plant import FakeEquipment, Plant, order, until_true, wall_clock
+from tests.station.plant import FakeEquipment, Plant, order, until_true
 
 
 async def lines_of(plant: Plant, job_id: str = "J1") -> list[str]:
-    return list(waiting_text(await load(plant.store, job_id), wall_clock()))
+    return list(waiting_text(await load(plant.store, job_id), now_ms()))
 
 
 async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Plant) -> None:
@@ -21,7 +22,7 @@ async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Pla
 
 
 async def test_a_job_that_is_to_start_later_tells_when(plant: Plant) -> None:
-    at = datetime.fromtimestamp(wall_clock() / 1000 + 3600, UTC)
+    at = datetime.fromtimestamp(now_ms() / 1000 + 3600, UTC)
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=at))
     assert (await lines_of(plant))[1] == f"  it waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
 
@@ -38,7 +39,7 @@ async def test_in_a_pause_the_time_left_stands_still(plant: Plant, tool: FakeEqu
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: tool.told() == ["a"])
         await plant.ask(Cause.PAUSE, "J1")
-    now = wall_clock()
+    now = now_ms()
     lines = await lines_of(plant)
     assert lines[1].startswith("  paused for ")
     assert not any("at 20" in line for line in lines)

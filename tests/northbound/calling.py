@@ -1,7 +1,6 @@
 """How the tests of this room open an inbox, and call it as a MES does, message by message."""
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from edge.config import MqttSettings
+from edge.instant import now_ms
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, open_session
 from edge.model.event_types import METHOD_TYPE
@@ -39,10 +39,6 @@ WAITING = {
 """A recipe that runs until it is stopped: it waits for an event that nobody sends."""
 
 WORK_MASTER = WorkMaster(id="WM-1", data=WAITING, dataschema=RECIPE_DATASCHEMA)
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Caller:

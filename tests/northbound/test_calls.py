@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
+from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import MethodAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
@@ -15,7 +16,7 @@ from edge.northbound.calls import Calls, Incoming
 from edge.station.jobs import JobService
 from edge.store import jobs, refused, resources
 from edge.store.client import Store
-from tests.northbound.calling import SCOPE, now_ms, opened_station, order
+from tests.northbound.calling import SCOPE, opened_station, order
 
 STORE = METHOD_TYPE.format("Store")
 

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
+from edge.instant import now_ms
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, open_session, to_event
 from edge.model.cloudevent import CloudEvent
@@ -23,7 +24,7 @@ from edge.station.jobs import JobCall, JobService
 from edge.store import changes, heartbeat
 from edge.store.client import Store
 from tests.conftest import WaitUntil
-from tests.northbound.calling import SCOPE, WORK_MASTER, Station, now_ms, opened_station
+from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
 
 LIFETIME_S = 3600
 

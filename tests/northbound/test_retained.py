@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
+from edge.instant import now_ms
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
@@ -21,7 +22,7 @@ from edge.sim.broker import LocalBroker, open_broker
 from edge.store import changes, heartbeat
 from edge.store.client import Store
 from tests.conftest import WaitUntil
-from tests.northbound.calling import SCOPE, now_ms
+from tests.northbound.calling import SCOPE
 from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order
 
 
@@ -313,6 +314,21 @@ async def test_something_that_is_no_index_is_written_over(bench: Bench, payload:
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
         await wait_until(lambda: index_of(bench) == {"J1"})
+
+
+@pytest.mark.parametrize("position", [f"0-{'9' * 23}", "1_0-0", "٣-0"])
+async def test_an_index_of_somebody_else_with_a_position_that_no_stream_knows_does_not_end_the_publisher(
+    bench: Bench, position: str, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J1"))
+        await wait_until(lambda: index_of(bench) == {"J1"})
+    properties = {"id": "1", "source": "/x", "type": "x", "specversion": "1.0", "position": position}
+    payload = b'{"seq": 1, "scope": "s", "published_at": "2026-01-01T00:00:00Z", "jobs": []}'
+    await bench.session.publish(bench.topics.state_index, payload, retain=True, user_properties=properties)
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J2"))
+        await wait_until(lambda: index_of(bench) == {"J1", "J2"})
 
 
 async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(

@@ -13,6 +13,7 @@ import pytest
 
 from edge.config import RpcSettings
 from edge.errors import Refused
+from edge.instant import now_ms
 from edge.links.rpc import Client, OnEvent, open_client
 from edge.model.cloudevent import MSGPACK, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
@@ -23,7 +24,7 @@ from edge.station.jobs import JobService
 from edge.store import jobs, refused
 from edge.store.client import Store
 from tests.conftest import WaitUntil
-from tests.northbound.calling import SCOPE, WORK_MASTER, Station, now_ms, opened_station, order
+from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station, order
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,11 +50,6 @@ class Clock:
         return self.now
 
 
-def wall_clock() -> int:
-    """Show the real time in milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
 class FakeEquipment:
     """Records what it is told; answers at once when `replies` says how, and is away when it is not `reachable`."""
 

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
+from edge.instant import now_ms
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
@@ -23,7 +24,6 @@ from tests.station.plant import (
     order,
     until_all_is_acknowledged,
     until_true,
-    wall_clock,
 )
 
 
@@ -107,7 +107,7 @@ class Overtaken(FakeEquipment):
 
 async def test_what_the_store_says_is_sent_meanwhile_is_left_out_without_a_defect(store: Store) -> None:
     tool = Overtaken()
-    plant = tool.plant = Plant(store, {TIGHTEN: tool}, wall_clock)
+    plant = tool.plant = Plant(store, {TIGHTEN: tool}, now_ms)
     both = {
         "steps": [{"name": "one", "initial": True}],
         "actions": [action("a", "one"), action("b", "one")],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
+from edge.instant import now_ms
 from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
@@ -31,7 +32,6 @@ from tests.station.plant import (
     pull,
     until,
     until_true,
-    wall_clock,
 )
 from tests.store.servers import relay_to
 
@@ -177,17 +177,17 @@ async def test_a_condition_on_time_clears_when_its_time_has_come(
 async def test_a_real_deadline_wakes_the_sleeper_in_time(redis: RedisSettings, tool: FakeEquipment) -> None:
     supervised = linear(action("a", "one", timeout_seconds=0.1))
     async with (
-        instance(redis, {TIGHTEN: tool}, wall_clock) as plant,
+        instance(redis, {TIGHTEN: tool}, now_ms) as plant,
         plant.at_work(),
         beside(plant.timers.run(), "timers"),
     ):
         await plant.teach("supervised", supervised)
-        began = wall_clock()
+        began = now_ms()
         for number in range(5):
             await plant.order(Cause.STORE_AND_START, order(f"J{number}", "supervised"))
         for number in range(5):
             await plant.until_state(f"J{number}", JobState.ABORTED)
-        assert wall_clock() - began < 2000
+        assert now_ms() - began < 2000
 
 
 async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
@@ -206,7 +206,7 @@ async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
         relay.deliver = hold_the_look
         slow = RedisSettings(url=relay.url, prefix=redis.prefix)
         async with (
-            instance(slow, {TIGHTEN: tool}, wall_clock) as far,
+            instance(slow, {TIGHTEN: tool}, now_ms) as far,
             far.at_work(),
             beside(far.timers.run(), "timers"),
         ):

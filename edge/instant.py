@@ -1,0 +1,8 @@
+"""The present instant of the wall clock, as it is stored and sent: in milliseconds since the epoch."""
+
+import time
+
+
+def now_ms() -> int:
+    """Give the present instant in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
