@@ -1,5 +1,6 @@
 """The change streams: what happened to which job, in order, for everyone who shows jobs."""
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ STREAM_LENGTH = 5000
 _BATCH = 100
 BEGINNING = "0-0"
 """The position before every change."""
+_POSITION = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+_LARGEST = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,13 @@ async def _is_trimmed(store: Store, scope: str) -> bool:
 
 
 def order_of(position: str) -> tuple[int, int]:
-    """Give what orders positions of one stream."""
-    milliseconds, _, number = position.partition("-")
-    return int(milliseconds), int(number)
+    """Give what orders positions of one stream. Raises ValueError for what Redis takes for none."""
+    # More than Redis takes, `int` would read: blanks, signs, digits of other scripts, numbers of any size.
+    found = _POSITION.fullmatch(position)
+    order = (int(found[1]), int(found[2])) if found else None
+    if order is None or max(order) > _LARGEST:
+        raise ValueError(f"{position!r} is no position of a stream")
+    return order
 
 
 def shown(keys: Keys, scope: str, job_id: str) -> Commit:

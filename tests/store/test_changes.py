@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.store import changes
 from edge.store.changes import Change, ResponseChange
@@ -116,3 +118,15 @@ async def test_a_change_that_nobody_can_read_is_passed_over_and_those_behind_it_
     newest = (await changes.latest(store, [SCOPE]))[SCOPE]
     between = [change.job_order_id async for change in changes.between(store, SCOPE, "0-0", newest)]
     assert between == ["J1", "J3"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", " 1-0", "1_0-0", "+1-0", "٣-0", "1-0\n", "1--1", f"0-{1 << 64}", f"{'9' * 25}-0"]
+)
+def test_what_redis_takes_for_no_position_is_none_here_either(text: str) -> None:
+    with pytest.raises(ValueError, match="is no position"):
+        changes.order_of(text)
+
+
+def test_the_greatest_position_that_redis_knows_is_one() -> None:
+    assert changes.order_of(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
