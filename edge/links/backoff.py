@@ -1,5 +1,6 @@
 """How long to wait before the next attempt."""
 
+import asyncio
 import random
 
 
@@ -7,3 +8,26 @@ def delay(attempt: int, shortest: float, longest: float) -> float:
     """Give the delay before an attempt, in seconds: doubling, and jittered lest all clients march in step."""
     longest_now = min(longest, shortest * 2.0 ** min(attempt, 16))
     return longest_now * random.uniform(0.5, 1.0)  # noqa: S311 - chance, not a secret
+
+
+class Backoff:
+    """The pauses between attempts to connect, the first of which begins now.
+
+    Times are in seconds. A connection that lasted longer than `stable` was a good one: the next attempt comes as soon
+    as after the first failure.
+    """
+
+    def __init__(self, shortest: float, longest: float, stable: float) -> None:
+        self._shortest = shortest
+        self._longest = longest
+        self._stable = stable
+        self._attempt = 0
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    async def pause(self) -> None:
+        """Wait before the next attempt, which begins when this returns."""
+        lasted = self._loop.time() - self._began > self._stable
+        self._attempt = 0 if lasted else self._attempt + 1
+        await asyncio.sleep(delay(self._attempt, self._shortest, self._longest))
+        self._began = self._loop.time()

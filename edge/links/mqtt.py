@@ -14,7 +14,7 @@ from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.faults import Point, reach
 from edge.links.background import beside
-from edge.links.backoff import delay
+from edge.links.backoff import Backoff, delay
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_connection import (
     RECEIVE_MAXIMUM,
@@ -34,10 +34,7 @@ PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
 
 SESSION_EXPIRY_SECONDS = 24 * 60 * 60
 SUBSCRIBE_SECONDS = 10.0
-RECONNECT_SECONDS = (0.1, 5.0)
 RETRY_SECONDS = (0.1, 10.0)
-# A connection that lasted this long was a good one: the next attempt starts with the shortest delay again.
-STABLE_SECONDS = 5.0
 # How long messages of a kept session wait for the subscription that takes them after a start.
 UNCLAIMED_SECONDS = 60.0
 
@@ -238,17 +235,14 @@ class Session:
                 tasks.create_task(self._work(subscription), name=f"mqtt {subscription.topic_filter}")
 
     async def _stay_connected(self) -> None:
-        loop = asyncio.get_running_loop()
-        attempt = 0
+        backoff = Backoff(shortest=0.1, longest=5.0, stable=5.0)
         while True:
-            began = loop.time()
             try:
                 async with connect(self._broker) as connection:
                     await self._use(connection)
             except Unavailable as error:
                 self._note_failure(error)
-            attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
-            await asyncio.sleep(delay(attempt, *RECONNECT_SECONDS))
+            await backoff.pause()
 
     async def _use(self, connection: Connection) -> None:
         self._connection = connection

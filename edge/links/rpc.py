@@ -11,7 +11,7 @@ import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.links.background import beside
-from edge.links.backoff import delay
+from edge.links.backoff import Backoff
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_frame import MESSAGE_BYTES, Frames, Notification, Request, Response, encode
 from edge.links.rpc_socket import READ_BYTES, connect
@@ -21,9 +21,6 @@ OnEvent = Callable[[CloudEvent], Awaitable[None]]
 
 ANSWER_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
-RECONNECT_SECONDS = (0.05, 10.0)
-# A connection that lasted this long was a good one: the next attempt comes soon.
-STABLE_SECONDS = 30.0
 _EVENTS_WAITING = 1000
 _LARGEST_ID = 0xFFFF_FFFF
 _ADVICE = "Send the same event again: it has one effect."
@@ -125,11 +122,9 @@ class Client:
             tasks.create_task(self._hand_over(), name="rpc events")
 
     async def _stay_connected(self) -> None:
-        loop = asyncio.get_running_loop()
-        attempt = 0
+        backoff = Backoff(shortest=0.05, longest=10.0, stable=30.0)
         failing = False
         while True:
-            began = loop.time()
             try:
                 reader, writer = await self._dial()
             except Unavailable as error:
@@ -139,8 +134,7 @@ class Client:
             else:
                 failing = False
                 await self._use(reader, writer)
-            attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
-            await asyncio.sleep(delay(attempt, *RECONNECT_SECONDS))
+            await backoff.pause()
 
     async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connected.set_result(writer)

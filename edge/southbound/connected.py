@@ -10,12 +10,10 @@ import structlog
 
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.background import beside
-from edge.links.backoff import delay
+from edge.links.backoff import Backoff, delay
 from edge.station.equipment import Command, EquipmentAnswer, Station
 
 RETRY_SECONDS = (0.1, 5.0)
-# A connection that lasted this long was a good one: the next attempt starts with the shortest delay again.
-STABLE_SECONDS = 5.0
 # How many ended commands are remembered, to know one that is sent again.
 MEMORY = 10_000
 
@@ -44,7 +42,10 @@ class Device(Protocol):
 
 
 Connecting = Callable[[], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
-"""Connects once; gives the device with what happens there. Raises Unavailable when it is not there now."""
+"""Connects once; gives the device with what happens there.
+
+Raises Unavailable when it is not there now, Refused when it is not, or not yet, what it should be.
+"""
 
 
 @asynccontextmanager
@@ -61,15 +62,13 @@ async def open_connected(
 
 
 async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting) -> None:
-    loop = asyncio.get_running_loop()
-    attempt = 0
+    backoff = Backoff(*RETRY_SECONDS, stable=5.0)
     last = ""
     while True:
-        began = loop.time()
         try:
             async with connecting() as (device, happenings):
                 await equipment.serve(device, happenings)
-        except Unavailable as error:
+        except (Unavailable, Refused) as error:
             if error.message != last:
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=error.message)
             last = error.message
@@ -77,8 +76,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connectin
             raise
         except Exception:  # noqa: BLE001 - what a device says against all rules must not end the work of the others
             _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
-        attempt = 0 if loop.time() - began > STABLE_SECONDS else attempt + 1
-        await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
+        await backoff.pause()
 
 
 class ConnectedEquipment:

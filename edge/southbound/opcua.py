@@ -4,26 +4,32 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from edge.config import OpcuaEquipmentSettings
-from edge.links.background import beside
-from edge.links.opcua import Session
-from edge.links.opcua_link import keep_connected
-from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.links.opcua import Session, open_client
+from edge.southbound.connected import ConnectedEquipment, Device, Happening, open_connected
 from edge.station.equipment import Station
+
+REQUEST_SECONDS = 30.0
+"""A device may take that long for one method."""
 
 Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
 """Finds the device on a new session and subscribes; gives the device with what happens there."""
 
 
-@asynccontextmanager
-async def open_opcua_equipment(
+def open_opcua_equipment(
     name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str], opening: Opening
-) -> AsyncIterator[ConnectedEquipment]:
-    """Connect to the equipment for the length of the block; a server that is not there yet is waited for."""
-    equipment = ConnectedEquipment(name, settings.url, settings.type_ids, station, scopes)
+) -> AbstractAsyncContextManager[ConnectedEquipment]:
+    """Connect to the equipment for the length of the block; a server that is not there yet is waited for.
 
-    async def work(session: Session) -> None:
-        async with opening(session) as (device, happenings):
-            await equipment.serve(device, happenings)
+    Nothing of a session outlives it: a server that was started again may have other namespace indexes, other nodes and
+    no subscriptions, so `opening` finds its nodes and subscribes anew on each.
+    """
 
-    async with beside(keep_connected(settings, work), f"equipment {name}"):
-        yield equipment
+    @asynccontextmanager
+    async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        async with (
+            open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS) as session,
+            opening(session) as opened,
+        ):
+            yield opened
+
+    return open_connected(name, settings.url, settings.type_ids, station, scopes, connecting)

@@ -1,9 +1,11 @@
-"""Delays double and end at the longest."""
+"""Delays double and end at the longest; a connection that lasted makes the next attempt come soon."""
+
+import asyncio
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.links.backoff import delay
+from edge.links.backoff import Backoff, delay
 
 
 @given(attempt=st.integers(0, 10_000))
@@ -14,3 +16,18 @@ def test_a_delay_doubles_up_to_the_longest_and_is_cut_by_half_at_most(attempt: i
 
 def test_delays_are_jittered() -> None:
     assert len({delay(3, 0.1, 30.0) for _ in range(20)}) > 1
+
+
+async def test_pauses_grow_until_a_connection_has_lasted() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def paused(backoff: Backoff) -> float:
+        began = loop.time()
+        await backoff.pause()
+        return loop.time() - began
+
+    short_lived = Backoff(shortest=0.002, longest=0.1, stable=60.0)
+    pauses = [await paused(short_lived) for _ in range(5)]
+    assert pauses[4] > 0.032  # 0.002 s doubled five times, and cut by half
+    lasting = Backoff(shortest=0.002, longest=10.0, stable=-1.0)
+    assert sum([await paused(lasting) for _ in range(20)]) < 5

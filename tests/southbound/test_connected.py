@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from edge.errors import SettingsError, Unavailable
+from edge.errors import Refused, SettingsError, Unavailable
 from edge.southbound.connected import Device, Happening, open_connected
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
@@ -86,6 +86,21 @@ async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: station.answers)
     assert plug.begun == [WORK.command_id] * 2
+
+
+async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_until: WaitUntil) -> None:
+    class Starting(Plug):
+        @asynccontextmanager
+        async def connecting(self) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+            self.attempts += 1
+            if self.attempts < 3:
+                raise Refused("unknown_node", "it is not ready yet")
+            yield self, self._happen()
+
+    plug = Starting()
+    async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting) as equipment:
+        await wait_until(lambda: equipment.connected)
+    assert plug.attempts == 3
 
 
 async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:

@@ -1,16 +1,18 @@
-"""Commands to a device behind an OPC UA server wait for their turn and for its connection."""
+"""Commands to a device behind an OPC UA server wait for their turn and for its connection, which comes again."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from asyncua import Server, ua
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
-from edge.links.opcua import Session
+from edge.links.opcua import EventField, Session, TypeName
 from edge.sim.opcua_device import OpcuaDevice, open_device
 from edge.southbound.connected import ConnectedEquipment, Device, Happening
 from edge.southbound.opcua import open_opcua_equipment
@@ -125,3 +127,67 @@ async def test_a_command_that_met_a_lost_connection_is_done_on_the_next(
         device.outcomes.put_nowait({})
         await wait_until(lambda: station.answers)
     assert device.begun == [WORK, WORK]
+
+
+NAMESPACE_URI = "urn:vendor:types"
+
+
+@asynccontextmanager
+async def vendor(port: int, namespaces: Sequence[str]) -> AsyncIterator[tuple[Server, int]]:
+    """A server whose own type has the number 5000, at the index that the order of its namespaces gives."""
+    server = Server()
+    await server.init()
+    server.set_endpoint(f"opc.tcp://127.0.0.1:{port}")
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    for uri in namespaces:
+        await server.register_namespace(uri)
+    index = await server.get_namespace_index(NAMESPACE_URI)
+    await server.nodes.base_object_type.add_object_type(ua.NodeId(5000, index), f"{index}:ToolType")
+    event_type = await server.nodes.base_event_type.add_object_type(ua.NodeId(5001, index), f"{index}:DoneEventType")
+    await event_type.add_property(index, "Torque", 0.0)
+    await server.nodes.objects.add_object(index, "Tool", objecttype=ua.NodeId(5000, index))
+    async with server:
+        yield server, index
+
+
+class Tool(Scripted):
+    """A device that tells torques, found by its type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+        self.torques: list[Any] = []
+
+    async def take(self, happening: Happening) -> None:
+        self.torques.extend([happening["Torque"]] if happening["Torque"] is not None else [])
+
+    @asynccontextmanager
+    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        (tool,) = await session.instances(TypeName(NAMESPACE_URI, 5000))
+        async with session.watch(None, [EventField(TypeName(NAMESPACE_URI, 5001), "Torque")], {}) as happenings:
+            self.paths.append(tool.path)
+            yield self, happenings
+
+
+async def tell(server: Server, index: int, torque: float) -> None:
+    generator = await server.get_event_generator(ua.NodeId(5001, index))
+    generator.event.Torque = torque
+    await generator.trigger()
+
+
+async def test_after_a_restart_events_come_again_although_the_indexes_changed(wait_until: WaitUntil) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = int(probe.getsockname()[1])
+    url = f"opc.tcp://127.0.0.1:{port}"
+    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=url, security="none")
+    tool = Tool()
+    async with open_opcua_equipment("tool", settings, RecordingStation(), SCOPES, tool.opening):
+        async with vendor(port, ("urn:one", NAMESPACE_URI)) as (server, index):
+            await wait_until(lambda: tool.paths)
+            await tell(server, index, 1.5)
+            await wait_until(lambda: tool.torques == [1.5])
+        async with vendor(port, (NAMESPACE_URI, "urn:one")) as (server, index):
+            await wait_until(lambda: len(tool.paths) == 2, deadline=15)
+            await tell(server, index, 2.5)
+            await wait_until(lambda: tool.torques == [1.5, 2.5])
+    assert tool.paths == ["/0:Objects/3:Tool", "/0:Objects/2:Tool"]
