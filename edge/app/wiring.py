@@ -111,7 +111,7 @@ async def _open_equipment(
     stack: contextlib.AsyncExitStack, settings: Settings, runs: Runs, health: Health, watch: EquipmentWatch
 ) -> None:
     for name, section in settings.southbound.items():
-        answers = Answers(runs.store, runs, settings.retention.dedupe * 1000)
+        answers = Answers(runs.store, runs, settings.retention.dedupe * 1000, section.type_ids)
         equipment = health.equipment[name] = await _open_one(stack, settings, name, section, answers, health)
         watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
 

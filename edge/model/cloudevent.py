@@ -24,6 +24,9 @@ What is read here is stored, and read again deeper in the stack.
 _BEYOND_DOUBLE = 1 << 1023
 """From here on an integer can neither be a score in Redis nor a number in OPC UA."""
 
+MAX_ATTRIBUTE_LENGTH = 65_535
+"""In characters: no user property of MQTT can say more. A structured envelope could, and logs and answers repeat it."""
+
 REQUIRED = ("id", "source", "type")
 _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
 _UINT32_DIGITS = re.compile(r"[0-9]{1,10}")
@@ -119,8 +122,12 @@ def encode_data(content_type: str, data: object) -> bytes:
 def from_attributes(attributes: Mapping[str, str], content_type: str, payload: bytes) -> CloudEvent:
     """Build an event from binary mode: attributes by name, the payload apart.
 
-    Raises Refused(`unreadable`) when a required attribute is missing or the payload does not decode.
+    Raises Refused(`unreadable`) when a required attribute is missing, one is longer than MAX_ATTRIBUTE_LENGTH, or the
+    payload does not decode.
     """
+    if any(len(value) > MAX_ATTRIBUTE_LENGTH for value in attributes.values()):
+        message = f"not a CloudEvent: an attribute is longer than {MAX_ATTRIBUTE_LENGTH} characters"
+        raise Refused("unreadable", message, "Send in the data what is so long.")
     missing = [name for name in REQUIRED if not attributes.get(name)]
     if missing:
         message = f"not a CloudEvent: attribute {', '.join(missing)} missing"

@@ -10,7 +10,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.model.job_state import JobState
-from edge.model.station import MAX_BYTES, RESERVED_ID_STARTS
+from edge.model.station import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS
 from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import ActionState, KeptEvent, is_outstanding
@@ -31,14 +31,18 @@ _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_ST
 
 
 class Answers:
-    """The station as one piece of equipment sees it. What it takes is committed when it returns."""
+    """The station as one piece of equipment sees it. What it takes is committed when it returns.
 
-    def __init__(self, store: Store, active: Runs, dedupe_ms: int) -> None:
+    Only commands of `type_ids` are the equipment's to answer; None are all.
+    """
+
+    def __init__(self, store: Store, active: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
         self.contact = Contact()
         """What the equipment has told us."""
         self._store = store
         self._runs = active
         self._dedupe_ms = dedupe_ms
+        self._type_ids = type_ids
 
     async def answer(self, answer: EquipmentAnswer) -> None:
         """Take the answer to a command; the id of the command tells whose it is, at whichever instance it arrives."""
@@ -50,8 +54,13 @@ class Answers:
         at = self._runs.clock()
         self.contact.seen(at)
         sent_at = _sent_at(self._runs.known(key.job_id), answer.command_id)
+        held = await self._runs.held(key.job_id)
+        if held and self._is_for_other_equipment(held, answer.command_id):
+            logger.warning("answer to a command of other equipment", job=key.job_id, command=answer.command_id)
+            self.contact.ignores()
+            return
         try:
-            data, error = _kept(answer.data), answer.error
+            data, error = _kept(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
         except Refused as refusal:
             data, error = None, answer.error or f"its result is too large: {refusal.message}"
         signal = Answer(answer.command_id, ok=error is None, data=data, error=error)
@@ -66,6 +75,15 @@ class Answers:
                 self.contact.answers(at, sent_at, error)
             case NotAllowed() | Stale():
                 pass
+
+    def _is_for_other_equipment(self, held: Held, command_id: str) -> bool:
+        """Tell whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
+        run, actions = held.stored.run, held.net.actions
+        return self._type_ids is not None and any(
+            run.associations[key].command_id == command_id
+            and actions[key.partition("/")[0]].type_id not in self._type_ids
+            for key in run.open
+        )
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         """Take an event: for the job it names, else for the one that has waited longest; else discard it.

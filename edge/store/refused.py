@@ -3,13 +3,15 @@
 from dataclasses import dataclass, field
 
 from edge.store.client import Store
-from edge.store.commit import Commit, join, operation
+from edge.store.commit import Commit, fields, join, operation
 from edge.store.keys import Keys
 from edge.store.stream import entries
 
 COUNTER = "refused"
 STREAM_LENGTH = 1000
 _KEPT_BYTES = 4096
+_KEPT_CHARACTERS = 1000
+"""Of each of the other texts: who sends nonsense has written some of them, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,16 @@ class SetAside:
 
 def set_aside(keys: Keys, message: SetAside) -> Commit:
     """Keep a refused message among the newest, and count it."""
-    entry = (
-        *("way", message.way, "type", message.event_type, "id", message.event_id),
-        *("kind", message.kind, "reason", message.reason),
-        *("payload", message.payload[:_KEPT_BYTES].decode(errors="backslashreplace")),
-    )
+    texts = {
+        "way": message.way,
+        "type": message.event_type,
+        "id": message.event_id,
+        "kind": message.kind,
+        "reason": message.reason,
+    }
+    cut = {name: text[:_KEPT_CHARACTERS] for name, text in texts.items()}
+    payload = message.payload[:_KEPT_BYTES].decode(errors="backslashreplace")
+    entry = fields(cut | {"payload": payload})
     return join(
         (
             operation("XADD", keys.event_refused_list(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry),

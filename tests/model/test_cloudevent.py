@@ -118,3 +118,12 @@ def test_a_correlation_id_that_is_a_uuid_is_its_sixteen_bytes_else_its_text() ->
 
 def test_new_ids_differ() -> None:
     assert len({new_id() for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("name", ["id", "type", "subject", "mdcserrormessage", "anything"])
+def test_an_attribute_that_no_user_property_could_hold_is_refused_and_not_repeated(name: str) -> None:
+    envelope = {"specversion": "1.0", "id": "1", "source": "/x", "type": "t", name: "x" * 65_536}
+    with pytest.raises(Refused) as refused:
+        from_structured(msgspec.json.encode(envelope))
+    assert refused.value.kind == "unreadable"
+    assert len(refused.value.message) < 100

@@ -22,3 +22,10 @@ async def test_only_the_newest_are_kept_and_all_are_counted(store: Store) -> Non
         await store.commit(set_aside(store.keys, message(number)))
     assert await store.execute("XLEN", store.keys.event_refused_list()) < 1200
     assert await refused.count(store) == 1300
+
+
+async def test_of_a_text_without_end_only_the_beginning_is_kept(store: Store) -> None:
+    endless = "x" * 100_000
+    await store.commit(set_aside(store.keys, SetAside(endless, endless, endless, "unreadable", endless, b"")))
+    (kept,) = await refused.newest(store, 1)
+    assert {len(each) for each in (kept.way, kept.event_type, kept.event_id, kept.reason)} == {1000}

@@ -1,0 +1,39 @@
+"""What equipment says that is broken or in wrong hands harms no job of others."""
+
+from edge.model.job_state import Cause
+from edge.station.answers import Answers
+from edge.station.equipment import EquipmentAnswer
+from edge.store import jobs, runs
+from tests.station.plant import DEDUPE_MS, TIGHTEN, FakeEquipment, Plant, order
+
+
+async def started(plant: Plant, tool: FakeEquipment) -> EquipmentAnswer:
+    """Start a job, and give a good answer to its first command."""
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    return EquipmentAnswer(tool.commands[0].command_id, {"ok": True})
+
+
+async def revision(plant: Plant) -> int:
+    stored = await runs.load(plant.store, "J1")
+    assert stored
+    return stored.revision
+
+
+async def test_equipment_that_answers_the_command_of_another_changes_nothing(plant: Plant, tool: FakeEquipment) -> None:
+    answer = await started(plant, tool)
+    before = await revision(plant)
+    camera = Answers(plant.store, plant.runs, DEDUPE_MS, ["com.example.look.v1"])
+    await camera.answer(answer)
+    assert (await revision(plant), camera.contact.ignored) == (before, 1)
+    await Answers(plant.store, plant.runs, DEDUPE_MS, [TIGHTEN]).answer(answer)
+    assert await revision(plant) > before
+
+
+async def test_of_an_error_without_end_only_the_beginning_is_kept(plant: Plant, tool: FakeEquipment) -> None:
+    answer = await started(plant, tool)
+    await plant.answers.answer(EquipmentAnswer(answer.command_id, error="x" * 1_000_000))
+    job = await jobs.load(plant.store, "J1")
+    assert job
+    assert job.error
+    assert len(job.error) < 70_000
