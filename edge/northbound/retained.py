@@ -127,8 +127,7 @@ class Retained:
 
     async def load(self) -> None:
         """Read where all jobs stand. Raises Unavailable when the store is gone."""
-        for scope, position in (await changes.cursors(self._store, self._topics)).items():
-            self._told.setdefault(scope, position)
+        for scope in self._topics:
             if scope not in self._states:
                 await self._load(scope)
 
@@ -212,7 +211,8 @@ class Retained:
                     await self.check()
                 for scope in tuple(self._lost):
                     await self._renew(scope)
-                for scope in tuple(self._changed):
+                # Where all jobs stand may be read yet: the index comes when it is known.
+                for scope in self._changed & self._states.keys():
                     pause = max(pause, await self._publish_index(scope) / _INDEX_BYTES_PER_S)
             except Unavailable as error:
                 logger.debug("retained topics wait", reason=error.message)
@@ -253,6 +253,7 @@ class Retained:
         self._checked = connection
 
     async def _load(self, scope: str) -> None:
+        self._told.setdefault(scope, (await changes.cursors(self._store, [scope]))[scope])
         position = (await changes.latest(self._store, [scope]))[scope]
         self._states[scope] = JobStates(scope, await jobs.load_statuses(self._store, scope), position)
         self._changed.add(scope)

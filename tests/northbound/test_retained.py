@@ -10,6 +10,7 @@ import pytest
 
 from edge.config import MqttSettings
 from edge.instant import now_ms
+from edge.links.background import beside
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
@@ -331,6 +332,32 @@ async def test_an_index_of_somebody_else_with_a_position_that_no_stream_knows_do
         await wait_until(lambda: index_of(bench) == {"J1", "J2"})
 
 
+async def nothing_to_tell(lost: Lost) -> str:
+    return lost.last
+
+
+def keeping(bench: Bench, store: Store) -> Retained:
+    outlet, told = Outlet(bench.session, [bench.topics]), {SCOPE: bench.topics}
+    return Retained(store, bench.session, outlet, "urn:edge", told, LIFETIME_S, now_ms, nothing_to_tell)
+
+
+async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_after_that(
+    bench: Bench, store: Store, wait_until: WaitUntil
+) -> None:
+    async with bench.publishing():
+        await bench.call(Cause.STORE, order("J1"))
+        await wait_until(lambda: index_of(bench) == {"J1"})
+    for topic in (bench.topics.order("J1"), bench.topics.state_index):
+        await bench.session.publish(topic, retain=True)
+    await wait_until(lambda: bench.heard.retained.keys() == set())
+    topics = keeping(bench, store)
+    async with beside(topics.run(), "retained"):
+        bench.session.watchers[-1](True)
+        await wait_until(lambda: bench.topics.order("J1") in bench.heard.retained)
+        await topics.load()
+        await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
+
+
 async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(
     bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,11 +365,7 @@ async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_take
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     store.heartbeat.expect(["publish changes"])
 
-    async def nothing_to_tell(lost: Lost) -> str:
-        return lost.last
-
-    outlet, told = Outlet(bench.session, [bench.topics]), {SCOPE: bench.topics}
-    topics = Retained(store, bench.session, outlet, "urn:edge", told, LIFETIME_S, now_ms, nothing_to_tell)
+    topics = keeping(bench, store)
     had_its_turn = asyncio.Event()
 
     async def publish() -> None:
