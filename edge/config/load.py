@@ -103,7 +103,7 @@ class _Draft:
         """Lays a TOML file over what is there."""
         try:
             tables = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
             self.problems.append(f"{file}: cannot be read: {error}")
             return
         for name, table in tables.items():

@@ -109,7 +109,8 @@ def read_members(file: Path) -> dict[str, bytes]:
             raise _refused(file, f"it holds more than {MOST_BYTES >> 20} MiB")
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
             for each in tar:
-                if not each.isreg() or not _NAME.fullmatch(each.name) or each.name in contents:
+                # The holes of a sparse file would be read as zeros, terabytes of them.
+                if not each.isreg() or each.issparse() or not _NAME.fullmatch(each.name) or each.name in contents:
                     raise _refused(file, f"it holds {each.name!r}, which no backup holds")
                 found = tar.extractfile(each)
                 contents[each.name] = found.read() if found else b""

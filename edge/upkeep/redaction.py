@@ -99,7 +99,8 @@ def secrets_of(settings: Settings | None, main: Path, environ: Mapping[str, str]
     for file in (main, *sorted(main.parent.glob("conf.d/*"))):
         try:
             tables.append(tomllib.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError):  # not there, or not to be understood: what looks like a secret is hidden anyway
+        except (OSError, ValueError, RecursionError):
+            # Not there, or not to be understood: what looks like a secret is hidden anyway.
             continue
     for table in tables:
         found.update(_secrets_in("", table))

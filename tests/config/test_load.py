@@ -166,6 +166,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
             "southbound.two.type_ids: a is taken by southbound.one already",
         ),
         ("[gateway\n", "cannot be read: "),
+        (f"deep = {'[' * 5000}", "cannot be read: maximum recursion depth"),
     ],
 )
 def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, told: str) -> None:

@@ -77,7 +77,10 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
     assert "which no backup holds" in refusal_of(file)
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+@pytest.mark.parametrize(
+    "kind",
+    [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.GNUTYPE_SPARSE],
+)
 def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes) -> None:
     assert "which no backup holds" in refusal_of(tar_of(tmp_path / "b.tar.gz", link("settings/edge.toml", kind)))
 
