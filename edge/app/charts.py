@@ -81,20 +81,16 @@ class RunCharts:
             if known and (known.revision == revision or self._is_elsewhere(known)):
                 continue
             self._known[job_id] = _Known(revision, known.scope if known else None)
-            if held := await self._readable(job_id):
+            if held := await self._read(job_id):
                 self._show(held)
             await asyncio.sleep(pause_s)
 
-    async def _readable(self, job_id: str) -> Held | None:
+    async def _read(self, job_id: str) -> Held | None:
         try:
-            return await self._runs.load(job_id)
+            return await self._runs.load_readable(job_id)
         except Unavailable:
             del self._known[job_id]  # read it when the store is there again
             raise
-        except Exception:
-            # One run that nobody can read must not keep the charts of the others from being shown.
-            logger.exception("run cannot be shown", job=job_id)
-            return None
 
     def _show(self, held: Held) -> None:
         job = held.job

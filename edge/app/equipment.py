@@ -11,7 +11,6 @@ from edge.errors import Unavailable
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.station.answers import unanswered
 from edge.station.contact import Contact
-from edge.station.decision import Held
 from edge.station.equipment import Equipment
 from edge.station.runs import Runs
 from edge.store import health_reports
@@ -68,20 +67,13 @@ class EquipmentWatch:
         found: Counter[str] = Counter()
         for job_id in await active_jobs(self._store):
             # At the first look we hold none of the runs that an earlier process has begun.
-            if held := self._runs.known(job_id) or (None if self._has_counted else await self._read(job_id)):
+            held = self._runs.known(job_id)
+            if held is None and not self._has_counted:
+                held = await self._runs.load_readable(job_id)
+            if held:
                 found.update(command.type_id for command in unanswered(held))
         self._outstanding = found
         self._has_counted = True
-
-    async def _read(self, job_id: str) -> Held | None:
-        try:
-            return await self._runs.load(job_id)
-        except Unavailable:
-            raise
-        except Exception:
-            # One run that nobody can read must not hide how the equipment is.
-            logger.exception("run cannot be looked at", job=job_id)
-            return None
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
         before = {each.name: each.connected for each in self.health}

@@ -131,7 +131,7 @@ class Answers:
         """Give the commands of these types that wait for an answer, as the store has them."""
         found: list[Command] = []
         for job_id in await runs.active_jobs(self._store):
-            held = await self._runs.load(job_id)
+            held = await self._runs.load_readable(job_id)
             if held and held.job.scope in scopes:
                 found += (each for each in unanswered(held) if each.type_id in type_ids)
         return found

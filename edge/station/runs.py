@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import structlog
 
-from edge.errors import Defect
+from edge.errors import Defect, Unavailable
 from edge.sfc.net import Net, Rejected, compile_recipe
 from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
 from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
@@ -164,6 +164,17 @@ class Runs:
             held = Held(job, stored, net_of(stored.recipe, self.compiled))
             if self._hold(held):
                 return held
+
+    async def load_readable(self, job_id: str) -> Held | None:
+        """Read a job as `load` does; None also for one that nobody can read, which must not keep others waiting."""
+        try:
+            return await self.load(job_id)
+        except Unavailable:
+            raise
+        except Exception:
+            # A newer release may have written it, or a hand.
+            logger.exception("run cannot be read", job=job_id)
+            return None
 
     async def held(self, job_id: str) -> Held | None:
         """Give a job with its run as last known."""

@@ -116,23 +116,13 @@ class Sender:
         while True:
             try:
                 for job_id in await self._runs.left_to_send():
-                    await self._look_at(job_id)
+                    await self._runs.load_readable(job_id)
                     self._runs.outgoing.put_nowait(job_id)
             except Unavailable as error:
                 logger.warning("what was left to be sent waits for the store", reason=error.message)
                 await asyncio.sleep(_STORE_RETRY_S)
             else:
                 return
-
-    async def _look_at(self, job_id: str) -> None:
-        """Load a job; what the store holds of it to be sent by us, and we did not know, is sent then."""
-        try:
-            await self._runs.load(job_id)
-        except Unavailable:
-            raise
-        except Exception:
-            # A run that cannot be read must not keep the others from being sent.
-            logger.exception("job cannot be read", job=job_id)
 
     async def _settle_doubts(self) -> None:
         """Look what became of commits whose reply was lost, and send what they ask for."""
@@ -144,7 +134,8 @@ class Sender:
             await asyncio.sleep(_STORE_RETRY_S)
             try:
                 for job_id in tuple(doubtful):
-                    await self._look_at(job_id)
+                    # What the store holds of it to be sent by us, and we did not know, is sent then.
+                    await self._runs.load_readable(job_id)
                     doubtful.remove(job_id)
             except Unavailable as error:
                 logger.warning("commits in doubt wait for the store", reason=error.message)
@@ -170,6 +161,6 @@ class Sender:
             except Unavailable:
                 raise
             except Exception:
-                # As above: its commands may be sent again at the next start, which equipment allows for.
+                # Others must not wait for it: its commands may be sent again at the next start, which equipment allows for.
                 logger.exception("outbox cannot be tidied", job=job_id)
             self._untidy.discard(job_id)
