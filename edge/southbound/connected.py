@@ -1,6 +1,7 @@
 """Equipment that is there or away: commands one by one while there is a connection; each kind brings its device."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.station.equipment import Command, EquipmentAnswer, Station
+from edge.station.retry import MOST_TRIES
 
 RETRY_SECONDS = (0.1, 5.0)
 # How many ended commands are remembered, to know one that is sent again.
@@ -98,6 +100,7 @@ class ConnectedEquipment:
         self._more = asyncio.Event()
         self._at_work: tuple[str, asyncio.Task[None]] | None = None
         self._ended: dict[str, None] = {}
+        self._defects: Counter[str] = Counter()
 
     @property
     def connected(self) -> bool:
@@ -163,16 +166,28 @@ class ConnectedEquipment:
                         self._at_work = None
 
     async def _perform(self, device: Device, command: Command) -> None:
-        try:
-            answer = EquipmentAnswer(command.command_id, data=await device.perform(command))
-        except Refused as refusal:
-            answer = EquipmentAnswer(command.command_id, error=refusal.message)
-        await self._answer(answer)
+        await self._answer(await self._outcome(device, command))
         self._note_ended(command.command_id)
         try:
             await device.settled(command)
         except Refused as refusal:
             _log.warning("the device keeps what was answered", equipment=self.name, reason=refusal.message)
+
+    async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer:
+        try:
+            return EquipmentAnswer(command.command_id, data=await device.perform(command))
+        except Refused as refusal:
+            return EquipmentAnswer(command.command_id, error=refusal.message)
+        except Unavailable:
+            raise
+        except Exception as error:
+            # A new connection may mend it; what meets a defect each time must not keep the device from all else.
+            self._defects[command.command_id] += 1
+            if self._defects[command.command_id] < MOST_TRIES:
+                raise
+            _log.exception("command is given up", equipment=self.name, command=command.command_id)
+            reason = f"the command met a defect of this software: {type(error).__name__}"
+            return EquipmentAnswer(command.command_id, error=reason)
 
     async def _answer(self, answer: EquipmentAnswer) -> None:
         attempt = 0
@@ -188,6 +203,7 @@ class ConnectedEquipment:
 
     def _note_ended(self, command_id: str) -> None:
         self._ended[command_id] = None
+        self._defects.pop(command_id, None)
         if len(self._ended) > MEMORY:
             del self._ended[next(iter(self._ended))]
 

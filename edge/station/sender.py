@@ -161,6 +161,6 @@ class Sender:
             except Unavailable:
                 raise
             except Exception:
-                # Others must not wait for it: its commands may be sent again at the next start, which equipment allows for.
+                # The others are tidied; its commands may be sent again at the next start, which equipment allows for.
                 logger.exception("outbox cannot be tidied", job=job_id)
             self._untidy.discard(job_id)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.southbound import connected
 from edge.southbound.connected import Device, Happening, open_connected
 from edge.station.equipment import Command, EquipmentAnswer
+from edge.station.retry import MOST_TRIES
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
 
 
 class Plug:
@@ -86,6 +88,29 @@ async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: station.answers)
     assert plug.begun == [WORK.command_id] * 2
+
+
+async def test_a_command_that_meets_a_defect_each_time_fails_and_keeps_no_other_waiting(
+    wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Defective(Plug):
+        async def perform(self, command: Command) -> Any:
+            self.begun.append(command.command_id)
+            if command is WORK:
+                raise KeyError("JobId")
+            return {"done": True}
+
+    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.01, 0.01))
+    station, plug = RecordingStation(), Defective()
+    station.unanswered = [WORK, NEXT]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: len(station.answers) == 2)
+    assert plug.begun == [*[WORK.command_id] * MOST_TRIES, NEXT.command_id]
+    error = "the command met a defect of this software: KeyError"
+    assert station.answers == [
+        EquipmentAnswer(WORK.command_id, error=error),
+        EquipmentAnswer(NEXT.command_id, {"done": True}),
+    ]
 
 
 async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_until: WaitUntil) -> None:
