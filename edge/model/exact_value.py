@@ -5,9 +5,12 @@ client travels and is stored as `{"UaType": 6, "Value": 7}`, so that it comes ba
 equipment see the 7 only.
 """
 
+import re
+
 import msgspec
 
 _LONG_INTEGERS = frozenset({8, 9})
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
 class ExactValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -47,4 +50,4 @@ def plain_value(value: object) -> object:
 
 
 def _integer(text: object) -> object:
-    return int(text) if isinstance(text, str) and text.lstrip("-").isdecimal() else text
+    return int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else text

@@ -34,3 +34,8 @@ def test_a_value_travels_in_the_form_it_was_read_from() -> None:
 
 def test_long_integers_are_numbers_again_and_what_is_none_stays_text() -> None:
     assert plain_value({"UaType": 8, "Value": ["-9007199254740993", "seven"]}) == [-9007199254740993, "seven"]
+
+
+@pytest.mark.parametrize("text", ["--5", "-", "", "5" * 5000])
+def test_a_text_that_no_long_integer_looks_like_stays_one(text: str) -> None:
+    assert plain_value({"UaType": 9, "Value": text}) == text
