@@ -163,7 +163,10 @@ class _Draft:
                         both = f"give this or {section}.password, not both"
                         self.problems.append(f"{origin}: {section}.password_file: {both}")
                     if os.access(file, os.R_OK) and not file.is_dir():
-                        given["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+                        try:
+                            given["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+                        except (OSError, UnicodeDecodeError) as error:
+                            self.problems.append(f"{origin}: {section}.password_file: {file} cannot be read: {error}")
                 case _:
                     pass
 

@@ -80,6 +80,13 @@ def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_p
     assert "horse" not in repr(settings)
 
 
+def test_a_password_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
+    secret = tmp_path / "redis-password"
+    secret.write_bytes("Schlüssel".encode("latin-1"))
+    (problem,) = problems(write(tmp_path, f"[redis]\npassword_file = '{secret}'"), {})
+    assert f"redis.password_file: {secret} cannot be read: 'utf-8' codec can't decode" in problem
+
+
 def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_HOME": "/somewhere", "EDGEWISE": "1"}
     assert load_settings(None, environ, EQUIPMENT) == Settings()
