@@ -1,9 +1,9 @@
-"""Responses are found in the order in which their jobs started."""
+"""Responses are found in the order in which their jobs started, but for one that nobody can read."""
 
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import JobState, JobStatus
 from edge.station.response import job_response
-from edge.store import jobs, responses
+from edge.store import jobs, responses, version
 from edge.store.client import Store
 from edge.store.jobs import Job
 
@@ -21,5 +21,8 @@ async def test_responses_come_in_the_order_of_their_start(store: Store) -> None:
         )
         await store.commit(jobs.save_response(store.keys, job, job_response(job, None)))
     assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["early", "late"]
+    await store.execute("HSET", store.keys.jobresponse("late-response"), version.FIELD, 99)
+    assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["early"]
+    await store.execute("HSET", store.keys.jobresponse("late-response"), version.FIELD, 1)
     await store.execute("DEL", store.keys.jobresponse("early-response"))
     assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["late"]
