@@ -12,7 +12,7 @@ import structlog
 from edge.config import MqttEquipmentSettings
 from edge.errors import Refused
 from edge.links.mqtt import Message, Session, to_event, to_message
-from edge.model.cloudevent import CloudEvent
+from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
@@ -174,7 +174,7 @@ class MqttEquipment:
             reason=refusal.message,
         )
         answer = CloudEvent(
-            id=str(uuid.uuid4()),
+            id=new_id(),
             source=self._source,
             type=request.get("type") or REFUSED_TYPE,
             subject=request.get("subject"),

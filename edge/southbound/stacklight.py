@@ -1,6 +1,5 @@
 """A stack light, and the buttons beside it, at GPIO lines."""
 
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
@@ -13,6 +12,7 @@ from msgspec import Meta
 from edge.config import EquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines, open_lines
+from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
 from edge.southbound.connected import ConnectedEquipment, Device, Happening, open_connected
 from edge.station.equipment import Command, EquipmentEvent, Station
@@ -92,7 +92,7 @@ class StackLight:
         """Tell the station of a button; one that is pressed while the store is away has to be pressed again."""
         event = EquipmentEvent(
             source=f"urn:microdcs-edge:equipment:{self._name}",
-            event_id=str(uuid.uuid4()),
+            event_id=new_id(),
             type_id=happening["button"],
             scope=self._scope,
             data={"pressed": True},
