@@ -5,6 +5,7 @@ import importlib
 import click
 
 from edge import __version__
+from edge.cli.terminal import say
 from edge.errors import EdgeError, SettingsError
 
 COMMANDS = {
@@ -56,9 +57,9 @@ class CommandTable(click.Group):
         try:
             return super().invoke(ctx)
         except EdgeError as error:
-            click.echo(f"edge: {error.message}", err=True)
+            say(f"edge: {error.message}", err=True)
             if error.advice:
-                click.echo(f"edge: {error.advice}", err=True)
+                say(f"edge: {error.advice}", err=True)
             ctx.exit(2 if isinstance(error, SettingsError) else 1)
 
 

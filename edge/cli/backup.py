@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import FILE, settings_option
 
 
@@ -28,4 +29,4 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
     quiet()
     wanted = {Part.KEYS: with_key, Part.STORE: not without_store}
     parts = {part for part, is_wanted in wanted.items() if is_wanted}
-    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), click.echo))
+    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), say))

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import FILE, read_bytes
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -73,8 +74,8 @@ def _answer(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_
         click.echo(json.dumps({"file": str(file), "problems": list(problems), "warnings": list(warnings)}))
     else:
         for problem in problems:
-            click.echo(problem)
+            say(problem)
         for warning in warnings:
-            click.echo(f"warning: {warning}")
-        click.echo(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+            say(f"warning: {warning}")
+        say(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
     raise SystemExit(2 if problems else 0)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.job_view import clock_time, instant, printable
+from edge.cli.job_view import clock_time, instant
+from edge.cli.terminal import printable
 from edge.sfc.signal import Phase
 from edge.store.dead_letters import Letter, LetterKind
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import console, json_option, print_json, settings_option, unusable, visit
 from edge.instant import now_ms
 
@@ -42,7 +43,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     elif found:
         console().print(table(found))
     else:
-        click.echo("no dead letters")
+        say("no dead letters")
 
 
 @dead_letters.command(epilog="Example: edge dead-letters show 1763624400000-0")
@@ -61,7 +62,7 @@ def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(as_data(letter, found))
     else:
-        click.echo("\n".join(report(letter, found)))
+        say("\n".join(report(letter, found)))
 
 
 @dead_letters.command(epilog="Example: edge dead-letters retry 1763624400000-0")
@@ -73,7 +74,7 @@ def retry(letter: str, settings_file: Path | None) -> None:
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it: look first
     at what it has done. A stop is sent again.
     """
-    from edge.cli.job_view import printable
+    from edge.cli.terminal import printable
     from edge.station.dead_letters import bring_back
 
     async def do() -> "Letter":
@@ -82,7 +83,7 @@ def retry(letter: str, settings_file: Path | None) -> None:
             await bring_back(at.store, letter, found, now_ms)
             return found
 
-    click.echo(f"{letter}: done once more, for job {printable(asyncio.run(do()).job_id)}")
+    say(f"{letter}: done once more, for job {printable(asyncio.run(do()).job_id)}")
 
 
 @dead_letters.command(epilog="Example: edge dead-letters drop 1763624400000-0")
@@ -105,7 +106,7 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
             await at.store.commit(join(stored.drop(at.store.keys, letter) for letter in chosen))
             return len(chosen)
 
-    click.echo(f"dropped: {asyncio.run(do())}")
+    say(f"dropped: {asyncio.run(do())}")
 
 
 async def _find(store: "Store", letter_id: str) -> "Letter":

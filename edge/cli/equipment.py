@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import console, json_option, print_json, settings_option, visit
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     elif found:
         console().print(table(found))
     else:
-        click.echo("no gateway has told of equipment yet")
+        say("no gateway has told of equipment yet")
 
 
 @equipment.command(epilog="Example: edge equipment show wrench")
@@ -59,7 +60,7 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json([as_data(each) for each in found])
     else:
-        click.echo("\n\n".join("\n".join(report(each)) for each in found))
+        say("\n\n".join("\n".join(report(each)) for each in found))
 
 
 @equipment.command(epilog="Example: edge equipment ping wrench")

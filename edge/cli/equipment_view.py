@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.job_view import clock_time, instant, plain_table, printable
+from edge.cli.job_view import clock_time, instant, plain_table
+from edge.cli.terminal import printable
 from edge.model.equipment_health import EquipmentHealth
 from edge.store.health_reports import Told
 from edge.upkeep.ping import Pong

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from edge.cli.job_view import printable
+from edge.cli.terminal import printable
 from edge.cli.visit import print_json
 from edge.upkeep.finding import Finding, Level, worst
 

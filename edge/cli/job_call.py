@@ -4,11 +4,11 @@ import uuid
 from pathlib import Path
 from typing import TypeVar
 
-import click
 import msgspec
 
-from edge.cli.job_view import printable, state_text
+from edge.cli.job_view import state_text
 from edge.cli.stored import find
+from edge.cli.terminal import printable, say
 from edge.cli.visit import Visit, print_json, read_json, unusable, visit
 from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
@@ -91,12 +91,12 @@ class Told(msgspec.Struct, frozen=True):
         if as_json:
             print_json(self._as_json())
         elif done:
-            click.echo(f"{printable(self.job_id)}: {state_text(self.job.status) if self.job else 'removed'}")
+            say(f"{printable(self.job_id)}: {state_text(self.job.status) if self.job else 'removed'}")
         else:
             reasons = "; ".join(self.answer.reasons)
             refused = f"{self.method} of {self.job_id!r} is refused"
-            click.echo(f"edge: {refused}: {self.answer.status.name} ({self.answer.status.value}): {reasons}", err=True)
-            click.echo(f"edge: {self._advice()}", err=True)
+            say(f"edge: {refused}: {self.answer.status.name} ({self.answer.status.value}): {reasons}", err=True)
+            say(f"edge: {self._advice()}", err=True)
         if not done:
             raise SystemExit(1)
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from edge.cli.job_view import printable, state_text
+from edge.cli.job_view import state_text
 from edge.cli.job_waiting import waiting_text
 from edge.cli.stored import Stored
+from edge.cli.terminal import printable
 from edge.model.job_state import has_ended
 from edge.sfc.chart_marks import marks_of
 from edge.sfc.chart_page import LEAST_WIDTH, draw_within

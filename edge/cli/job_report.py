@@ -9,8 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.job_view import clock_time, instant, plain_table, printable, state_cell, summary, work_masters
+from edge.cli.job_view import clock_time, instant, plain_table, state_cell, summary, work_masters
 from edge.cli.stored import Stored
+from edge.cli.terminal import printable
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
 from edge.sfc.chart_marks import SYMBOLS, duration
@@ -109,7 +110,7 @@ def _steps(run: Run, net: Net, now: int) -> Table:
         state = run.steps.get(name)
         active = state is not None and state.active
         table.add_row(
-            Text(name, style="bold yellow" if active else "" if state else "bright_black"),
+            Text(printable(name), style="bold yellow" if active else "" if state else "bright_black"),
             "●" if active else "",
             duration(state.t(at)) if state else "",
             str(state.count) if state else "0",
@@ -123,7 +124,9 @@ def _actions(run: Run, net: Net) -> Table:
         state = Text(f"{SYMBOLS[each.state]} {each.state}", style=_ACTION_STYLES.get(each.state, ""))
         result = Text(printable(each.error), style="red") if each.error else Text(printable(_json(each.result)))
         times = (clock_time(each.armed_at), clock_time(each.deadline), clock_time(each.ended_at))
-        table.add_row(Text(each.action), Text(each.step), state, str(each.attempt), *times, result)
+        table.add_row(
+            Text(printable(each.action)), Text(printable(each.step)), state, str(each.attempt), *times, result
+        )
     return table
 
 

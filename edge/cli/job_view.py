@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from rich.table import Table
 from rich.text import Text
 
+from edge.cli.terminal import printable
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.store.jobs import Job
@@ -16,11 +17,6 @@ _STATE_STYLES = {
     JobState.ENDED: "green",
     JobState.ABORTED: "bold red",
 }
-
-
-def printable(text: object) -> str:
-    """Give text without what could move a terminal's cursor: equipment and MES may have written anything."""
-    return "".join(each if each.isprintable() else " " for each in str(text))
 
 
 def state_text(status: JobStatus) -> str:

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 
-import click
 from rich.console import Console
 from rich.live import Live
 
@@ -14,6 +13,7 @@ from edge.cli.happenings import Happening
 from edge.cli.job_picture import picture
 from edge.cli.job_view import job_table
 from edge.cli.stored import Stored, find, load
+from edge.cli.terminal import say
 from edge.cli.visit import Visit, console, print_json, visit
 from edge.errors import Unavailable
 from edge.instant import now_ms
@@ -103,7 +103,7 @@ def _tell(happened: Iterable[Happening], *, as_json: bool) -> None:
         if as_json:
             print_json(each)
         else:
-            click.echo(happenings.line(each))
+            say(happenings.line(each))
 
 
 @contextlib.asynccontextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import FILE, console, json_option, print_json, scope_option, settings_option, visit
 from edge.instant import now_ms
 from edge.model.job_state import TEXT, Cause
@@ -59,7 +60,7 @@ def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None
     elif found:
         console().print(job_table(found))
     else:
-        click.echo("no jobs")
+        say("no jobs")
 
 
 @jobs.command(epilog="Example: edge jobs show AXLE-0001")
@@ -118,7 +119,7 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(waiting_json(stored, now_ms()))
     else:
-        click.echo("\n".join(waiting_text(stored, now_ms())))
+        say("\n".join(waiting_text(stored, now_ms())))
 
 
 @jobs.command(epilog="Example: edge jobs store order.json --start")

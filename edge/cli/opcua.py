@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edge.cli.terminal import say
+
 if TYPE_CHECKING:
     from edge.config import OpcuaSettings
     from edge.uaserver.trust import Entry
@@ -61,7 +63,10 @@ def list_(file: Path | None, *, as_json: bool) -> None:
             for user in read_users(Path(settings.users_file)).values()
         ],
     }
-    click.echo(json.dumps(described) if as_json else "\n".join(_lines(described)))
+    if as_json:
+        click.echo(json.dumps(described))
+    else:
+        say("\n".join(_lines(described)))
 
 
 @opcua.command(epilog="Example: edge opcua trust 3F86A0")
@@ -87,7 +92,7 @@ def trust(which: str, file: Path | None) -> None:
         laid = lay(certificate, trusted)
         for entry in find([rejected], thumbprint(certificate)):
             entry.path.unlink()
-    click.echo(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
+    say(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
 
 
 @opcua.command(epilog="Example: edge opcua reject 3F86A0")
@@ -108,7 +113,7 @@ def reject(which: str, file: Path | None) -> None:
         lay(found[0].certificate, rejected)
         for entry in found:
             entry.path.unlink()
-    click.echo(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
+    say(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
 
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
@@ -132,8 +137,8 @@ def renew(hosts: tuple[str, ...], file: Path | None) -> None:
     names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
     with _told(directory):
         own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
-    click.echo(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
-    click.echo("restart the gateway, then let its clients trust this certificate")
+    say(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
+    say("restart the gateway, then let its clients trust this certificate")
 
 
 @opcua.command(epilog="Example: edge opcua password alice --role operator")
@@ -167,7 +172,7 @@ def password(name: str, role: str, file: Path | None, *, password_stdin: bool) -
     users_file = Path(settings.users_file)
     with _told(users_file):
         write_user(users_file, User(name, Role[role.upper()], hash_password(secret)))
-    click.echo(f"{name} is {role}, in {users_file}")
+    say(f"{name} is {role}, in {users_file}")
 
 
 def _read(file: Path | None) -> tuple["OpcuaSettings", str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import settings_option
 
 if TYPE_CHECKING:
@@ -50,15 +51,15 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
         def tell(message: "Recorded") -> None:
             nonlocal told
             told += 1
-            click.echo(_line(message))
+            say(_line(message))
 
         async with recording(equipment, settings, secrets, file, tell) as source:
-            click.echo(f"listening to {source}; Ctrl-C ends it")
+            say(f"listening to {source}; Ctrl-C ends it")
             await _ended(seconds)
         return told
 
     told = asyncio.run(run())
-    click.echo(f"{file}: {told} messages; look through it before you hand it on")
+    say(f"{file}: {told} messages; look through it before you hand it on")
 
 
 def _line(message: "Recorded") -> str:

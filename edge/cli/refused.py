@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal import printable, say
 from edge.cli.visit import json_option, print_json, settings_option, visit
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
         print_json([_as_data(each) for each in found])
         return
     for each in found:
-        click.echo("\n".join(_report(each)))
-    click.echo(f"{many} refused since the store began" if many else "nothing was refused")
+        say("\n".join(_report(each)))
+    say(f"{many} refused since the store began" if many else "nothing was refused")
 
 
 def _as_data(message: "SetAside") -> dict[str, object]:
@@ -55,7 +56,7 @@ def _as_data(message: "SetAside") -> dict[str, object]:
 
 
 def _report(message: "SetAside") -> Iterator[str]:
-    from edge.cli.job_view import clock_time, printable
+    from edge.cli.job_view import clock_time
 
     yield printable(f"{clock_time(message.at)}  {message.way}  {message.kind}")
     yield printable(f"  {message.reason}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import FILE
 
 
@@ -31,4 +32,4 @@ def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
     from edge.upkeep.restore import restore as bring_back
 
     quiet()
-    asyncio.run(bring_back(file, settings_file, os.environ, now_ms(), click.echo, force=force))
+    asyncio.run(bring_back(file, settings_file, os.environ, now_ms(), say, force=force))

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal import say
+
 
 @click.command(epilog="Example: edge schemas /tmp/schemas")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
@@ -20,6 +22,6 @@ def schemas(directory: Path) -> None:
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        click.echo(f"edge: {directory}: cannot be written: {error.strerror}", err=True)
+        say(f"edge: {directory}: cannot be written: {error.strerror}", err=True)
         raise SystemExit(2) from None
-    click.echo(f"{len(texts)} schemas in {directory}")
+    say(f"{len(texts)} schemas in {directory}")

@@ -5,6 +5,8 @@ import signal
 
 import click
 
+from edge.cli.terminal import say
+
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Its name, that of [southbound.NAME] in the settings.")
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
@@ -132,5 +134,5 @@ async def _until_stopped(ready: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    click.echo(ready)
+    say(ready)
     await stop.wait()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import FILE, read_json, unusable
 
 if TYPE_CHECKING:
@@ -69,10 +70,10 @@ def _tell(trace: "Trace") -> None:
         for sent in trace.commands
     ]
     for warning in trace.warnings:
-        click.echo(f"warning: {warning}")
+        say(f"warning: {warning}")
     for t, _, line in sorted(lines, key=lambda each: each[0]):
-        click.echo(f"{t:10.3f}  {line}")
+        say(f"{t:10.3f}  {line}")
     for job, final in trace.final_by_job.items():
-        click.echo(f"{job}: {final}")
+        say(f"{job}: {final}")
     if trace.error:
-        click.echo(trace.error)
+        say(trace.error)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import console, json_option, print_json, read_json, scope_option, settings_option, unusable, visit
 
 KINDS = (
@@ -88,7 +89,7 @@ def set_(
             await StationSettings(at.store).apply(chosen, kind, operation, payload)
             return chosen
 
-    click.echo(f"{asyncio.run(apply())}: {kind} {'deleted' if delete else 'set'}")
+    say(f"{asyncio.run(apply())}: {kind} {'deleted' if delete else 'set'}")
 
 
 def _payload(kind: str, what: Sequence[str], operation: str) -> object:
@@ -148,15 +149,15 @@ def _look_through(masters: object) -> None:
             continue
         name = each.get("ID")
         if each.get("dataschema") != RECIPE_DATASCHEMA:
-            click.echo(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)
+            say(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)
             continue
         compiled = compile_recipe(each.get("data"))
         if isinstance(compiled, Rejected):
             faults += (f"edge: {name}: {fault}" for fault in compiled.faults)
         else:
             for warning in compiled.warnings:
-                click.echo(f"warning: {name}: {warning}", err=True)
+                say(f"warning: {name}: {warning}", err=True)
     if faults:
-        click.echo("\n".join(faults), err=True)
-        click.echo("edge: correct the recipe; `edge check recipe` finds the same faults", err=True)
+        say("\n".join(faults), err=True)
+        say("edge: correct the recipe; `edge check recipe` finds the same faults", err=True)
         raise SystemExit(1)

@@ -4,7 +4,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.job_view import printable
+from edge.cli.terminal import printable
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.model.station import ResourceKind
 from edge.sfc.net import Net, compile_recipe

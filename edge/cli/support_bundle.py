@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.terminal import say
 from edge.cli.visit import FILE, settings_option
 
 
@@ -26,4 +27,4 @@ def support_bundle(file: Path, since: str, settings_file: Path | None, *, with_j
     from edge.upkeep.support import gather
 
     quiet("critical")
-    asyncio.run(gather(file, settings_file, os.environ, since, now_ms(), click.echo, with_jobs=with_jobs))
+    asyncio.run(gather(file, settings_file, os.environ, since, now_ms(), say, with_jobs=with_jobs))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from edge.cli.terminal import say
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -98,7 +100,7 @@ def read_bytes(file: Path) -> bytes:
 def unusable(*reasons: str) -> NoReturn:
     """End the command with status 2, telling what of its arguments cannot be used."""
     for reason in reasons:
-        click.echo(f"edge: {reason}", err=True)
+        say(f"edge: {reason}", err=True)
     raise SystemExit(2)
 
 

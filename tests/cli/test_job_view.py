@@ -3,7 +3,8 @@
 import pytest
 from rich.console import Console
 
-from edge.cli.job_view import clock_time, instant, job_table, printable, state_text
+from edge.cli.job_view import clock_time, instant, job_table, state_text
+from edge.cli.terminal import printable
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.model.job_state import JobState, JobStatus
 from edge.store.jobs import Job
