@@ -186,4 +186,5 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-equipment.md"
 @pytest.mark.parametrize("excerpt", re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
 def test_the_page_on_new_kinds_shows_it_as_it_is(excerpt: str) -> None:
     sources = [Path(module.__file__ or "").read_text() for module in (stacklight, kinds)]
-    assert any(excerpt in source for source in sources)
+    # The page shows the inside of a function without its indentation.
+    assert any(" ".join(excerpt.split()) in " ".join(source.split()) for source in sources)
