@@ -1,17 +1,16 @@
 """Looks whether what stands below our prefix is ours, before anything of ours is written there."""
 
-import re
 from typing import TYPE_CHECKING
 
 from edge.errors import SettingsError
 from edge.store.keys import KEYS
+from edge.store.scan import batches
 
 if TYPE_CHECKING:
     from edge.store.client import Store
 
 _SAMPLE = 200
 """How many keys are looked at where there are as many; a store of ours that has no mark yet is nearly empty."""
-_AT_A_TIME = 1000
 
 
 async def require_ours(store: "Store") -> None:
@@ -36,18 +35,16 @@ async def require_ours(store: "Store") -> None:
 async def _some_below(store: "Store", prefix: str) -> list[str]:
     """Find some keys below a prefix, among however many that are below others."""
     found: list[str] = []
-    cursor = "0"
-    while len(found) < _SAMPLE:
-        cursor, batch = await store.execute("SCAN", cursor, "MATCH", f"{prefix}:*", "COUNT", _AT_A_TIME)
+    async for batch in batches(store, f"{prefix}:*"):
         found += batch
-        if str(cursor) == "0":
+        if len(found) >= _SAMPLE:
             break
     return found
 
 
 def _is_ours(name: str, kind: str) -> bool:
     """Tell whether a key, by its name without the prefix and its type, can be one of ours."""
-    return any(kind == spec.type and _PATTERNS[spec.name].fullmatch(name) for spec in KEYS)
+    return any(kind == spec.type and _EXPRESSIONS[spec.name].fullmatch(name) for spec in KEYS)
 
 
-_PATTERNS = {spec.name: re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(spec.pattern))) for spec in KEYS}
+_EXPRESSIONS = {spec.name: spec.expression() for spec in KEYS}

@@ -1,5 +1,6 @@
 """Every key in Redis, with its type and its lifetime."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,6 +28,10 @@ class KeySpec:
     type: str
     lifetime: Lifetime
     purpose: str
+
+    def expression(self) -> re.Pattern[str]:
+        """Give what fits the names of such keys, without their prefix."""
+        return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
 
 
 KEYS: tuple[KeySpec, ...] = (

@@ -15,6 +15,7 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.scan import batches
 from edge.store.version import Document
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
@@ -214,14 +215,9 @@ async def longest_waiting(store: Store, scope: str, type_id: str, besides: Colle
 
 async def plan_to_wait_no_more(store: Store, scope: str, job_id: str) -> Commit:
     """Take a job off all indexes of those that wait for an event, whatever its run says, which may be unreadable."""
-    found: list[str] = []
-    cursor = "0"
     pattern = store.keys.sfc_waits(_literally(scope), "*")
-    while True:
-        cursor, names = await store.execute("SCAN", cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "zset")
-        found += names
-        if str(cursor) == "0":
-            return join(operation("ZREM", key, job_id) for key in sorted(set(found)))
+    found = {key async for batch in batches(store, pattern) for key in batch}
+    return join(operation("ZREM", key, job_id) for key in sorted(found))
 
 
 def _literally(text: str) -> str:

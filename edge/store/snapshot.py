@@ -1,7 +1,7 @@
 """Everything the store holds, as it was at one instant: read from one server, written to another of any version."""
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from typing import Any, assert_never
 
@@ -10,6 +10,7 @@ import msgspec
 from edge.store.client import Store
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.scan import batches
 
 _SNAPSHOT_LUA = resources.files("edge.store").joinpath("lua/snapshot.lua").read_bytes()
 _BATCH = 200
@@ -115,7 +116,7 @@ async def lay(store: Store, snapshot: Iterable[Kept], now: int, tell: Tell) -> N
     for done in range(0, len(kept), _BATCH):
         tell(done)
         await store.commit(join(_written(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH]))
-    old = [key async for key in _keys(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
+    old = [key for key in await _below(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
     moved = (_moved(staging, store.keys, each) for each in kept if not _is_empty(each))
     await store.commit(join((spread("UNLINK", (), old), *moved)))
     tell(len(kept))
@@ -131,22 +132,16 @@ def _moved(staging: Keys, keys: Keys, kept: Kept) -> Commit:
 async def present(store: Store) -> list[str]:
     """Name the gateways that work on a store just now."""
     leases = Keys(f"{store.keys.prefix}:lease:instance")
-    return sorted([key.removeprefix(f"{leases.prefix}:") async for key in _keys(store, leases)])
+    return sorted(key.removeprefix(f"{leases.prefix}:") for key in await _below(store, leases))
 
 
 async def _clear(store: Store, keys: Keys) -> None:
-    if found := [key async for key in _keys(store, keys)]:
+    if found := await _below(store, keys):
         await store.commit(spread("UNLINK", (), found))
 
 
-async def _keys(store: Store, keys: Keys) -> AsyncIterator[str]:
-    cursor: int | str = 0
-    while True:
-        cursor, found = await store.execute("SCAN", cursor, "MATCH", f"{keys.prefix}:*", "COUNT", 1000)
-        for key in found:
-            yield str(key)
-        if not int(cursor):
-            return
+async def _below(store: Store, keys: Keys) -> set[str]:
+    return {key async for batch in batches(store, f"{keys.prefix}:*") for key in batch}
 
 
 def _is_empty(kept: Kept) -> bool:

@@ -1,22 +1,22 @@
 """How much of what the store holds: numbers only, nothing of what is written there."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from edge.store.client import Store
 from edge.store.keys import KEYS
+from edge.store.scan import batches
 
-_BATCH = 500
 _LENGTHS = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "string": "STRLEN", "list": "LLEN"}
 _TOLD = re.compile(
     r"(redis|valkey|server|used_memory|maxmemory|mem_frag|aof|rdb|connected|blocked|uptime|evicted|expired|"
     r"rejected|total_(connections|commands)|instantaneous|db\d|role|loading)"
 )
 _PATTERNS = [
-    (re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(spec.pattern))), spec.pattern)
+    (spec.expression(), spec.pattern)
     # `joborder:list:{scope}` before `joborder:{id}`.
     for spec in sorted(KEYS, key=lambda spec: len(re.sub(r"{\w+}", "", spec.pattern)), reverse=True)
 ]
@@ -39,7 +39,7 @@ async def server(store: Store) -> Mapping[str, Any]:
 async def kinds(store: Store) -> dict[str, KindOfKey]:
     """Count keys by their pattern, without their names."""
     found: dict[str, KindOfKey] = {}
-    async for batch in _batches(store):
+    async for batch in batches(store, f"{store.keys.prefix}:*"):
         types = await store.read([("TYPE", key) for key in batch])
         lengths = await store.read(
             [(_LENGTHS.get(kind, "EXISTS"), key) for kind, key in zip(types, batch, strict=True)]
@@ -55,13 +55,3 @@ async def kinds(store: Store) -> dict[str, KindOfKey]:
 
 def _pattern(key: str) -> str:
     return next((pattern for regex, pattern in _PATTERNS if regex.fullmatch(key)), "?")
-
-
-async def _batches(store: Store) -> AsyncIterator[list[str]]:
-    cursor: int | str = 0
-    while True:
-        cursor, keys = await store.execute("SCAN", cursor, "MATCH", f"{store.keys.prefix}:*", "COUNT", _BATCH)
-        if keys:
-            yield keys
-        if not int(cursor):
-            return

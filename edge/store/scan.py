@@ -1,0 +1,23 @@
+"""Walks over keys by a pattern, however many there are, without keeping the server from its work."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from edge.store.client import Store
+
+_AT_A_TIME = 1000
+
+
+async def batches(store: "Store", pattern: str) -> AsyncIterator[list[str]]:
+    """Give the keys that fit a pattern of Redis, batch by batch; one that is there all the while is surely among them.
+
+    A key may come twice. Raises Unavailable when the store is gone.
+    """
+    cursor = "0"
+    while True:
+        cursor, found = await store.execute("SCAN", cursor, "MATCH", pattern, "COUNT", _AT_A_TIME)
+        if found:
+            yield found
+        if str(cursor) == "0":
+            return
