@@ -51,6 +51,48 @@ WatchdogSec=3
 RestartSec=500ms
 """
 
+# A certificate that ended a moment after it began.
+EXPIRED = """\
+import sys, datetime, pathlib
+sys.path.insert(0, "/usr/lib/microdcs-edge")
+from edge.uaserver import certificates
+certificates.VALID_FOR = datetime.timedelta(seconds=-1)
+certificates.renew(pathlib.Path("/var/lib/microdcs-edge/pki"), "urn:gateway:microdcs-edge:edge", ["gateway"])
+"""
+STORE = "/var/lib/redis-microdcs"
+SMALL_DISK = f"""\
+systemctl stop {UNIT} redis-server@microdcs
+cp -a {STORE} /opt/store
+mount -t tmpfs -o size=4m tmpfs {STORE}
+cp -a /opt/store/. {STORE}
+systemctl start {UNIT}
+"""
+FULL_DISK = f"dd if=/dev/zero of={STORE}/fill bs=1k"
+SQUATTER = f"""\
+systemctl stop {UNIT}
+systemd-run --quiet --unit=squatter python3 -m http.server 4840
+until ss -Hltn sport = :4840 | grep -q .; do sleep 0.1; done
+systemctl start {UNIT}
+"""
+TROUBLES = {
+    "broker gone": ("systemctl stop mosquitto", "broker away: ", "mqtt not connected", "systemctl start mosquitto"),
+    "store gone": (
+        "systemctl stop redis-server@microdcs",
+        "Redis does not answer",
+        "wait for the store",
+        "systemctl start redis-server@microdcs",
+    ),
+    "disk full": (SMALL_DISK + FULL_DISK, "Redis cannot write to its disk", "No space left", f"rm {STORE}/fill"),
+    "certificate expired": (
+        f"python3 /opt/expired.py; systemctl restart {UNIT}",
+        "OPC UA certificate: it has expired",
+        "our OPC UA certificate has to be renewed",
+        f"edge opcua renew; systemctl restart {UNIT}",
+    ),
+    "port taken": (SQUATTER, "cannot listen on opc.tcp://", "cannot listen on opc.tcp://", "systemctl stop squatter"),
+}
+"""What does it -> what the status says, what the log says, and what mends it."""
+
 
 async def until(condition: Callable[[], Awaitable[object]], deadline: float = 30.0) -> None:
     """Wait for a condition of the machine."""
@@ -245,6 +287,31 @@ async def test_who_may_not_read_its_settings_is_told_to_come_as_root(machine: Ma
     assert status == 2
     assert "sudo" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+async def test_what_is_wrong_is_named_by_status_doctor_and_log_until_it_is_mended(
+    machine: Machine, trouble: str
+) -> None:
+    cause, in_status, in_log, remedy = TROUBLES[trouble]
+    (machine.root / "opt/expired.py").write_text(EXPIRED)
+    since = await machine.run("date +%s")
+    await machine.call(cause)
+
+    async def told() -> bool:
+        return in_status in await shown(machine, "StatusText")
+
+    async def well() -> bool:
+        return bool(re.match(r"\d+ jobs? at work", await shown(machine, "StatusText")))
+
+    await until(told)
+    _, found = await machine.call("edge doctor")
+    assert re.search("^failing ", found, re.MULTILINE), found
+    assert in_log in await machine.run(f"journalctl --unit {UNIT} --since @{since} --output cat")
+    await machine.run(remedy)
+    await until(well)
+    if trouble == "disk full":
+        await machine.run(f"systemctl stop {UNIT} redis-server@microdcs && umount {STORE} && systemctl start {UNIT}")
 
 
 async def test_killed_it_comes_back(machine: Machine) -> None:
