@@ -142,12 +142,18 @@ class Answers:
         held = await self._runs.load(key.job_id) if key else None
         return held is not None and is_outstanding(held.stored.run, command_id)
 
-    async def _addressee(self, event: EquipmentEvent, declined: Collection[str]) -> str | None:
+    async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
+        """Give the job that an event is for, besides those that declined it; None when there is none."""
         if event.job_id:
             return event.job_id
         if event.correlation_id:
             return await jobs.find_by_correlation(self._store, event.correlation_id)
-        return await runs.longest_waiting(self._store, event.scope, event.type_id, declined)
+        while job_id := await runs.longest_waiting(self._store, event.scope, event.type_id, declined):
+            if self._runs.known(job_id) or await self._runs.load_readable(job_id):
+                break
+            # One that nobody can read waits for ever: those behind it have their turn.
+            declined.add(job_id)
+        return job_id
 
     async def _keep(self, job_id: str, event: EquipmentEvent) -> bool:
         """Keep an event for the job it names, which has yet to start; False when it has no use for it."""

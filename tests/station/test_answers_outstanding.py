@@ -22,9 +22,3 @@ async def test_what_is_outstanding_elsewhere_is_none_of_ours(plant: Plant) -> No
     await started(plant, "J1")
     assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
     assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []
-
-
-async def test_a_run_that_nobody_can_read_keeps_no_equipment_from_its_other_work(plant: Plant) -> None:
-    await started(plant, "J1", "J2")
-    await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
-    assert [each.job_id for each in await plant.answers.outstanding((SCOPE,), (TIGHTEN,))] == ["J2"]

@@ -1,0 +1,29 @@
+"""A run that nobody can read, as that of a newer release, stands in the way of no other."""
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.station.equipment import Task
+from edge.store import version
+from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance
+from tests.station.test_answers import SCANNING, started
+
+pytestmark = pytest.mark.parametrize(("field", "text"), [("recipe", '{"steps": []}'), (version.FIELD, "99")])
+
+
+async def test_it_keeps_no_equipment_from_its_other_work(plant: Plant, field: str, text: str) -> None:
+    await started(plant, "J1", "J2")
+    await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), field, text)
+    assert [each.job_id for each in await plant.answers.outstanding((SCOPE,), (TIGHTEN,))] == ["J2"]
+
+
+async def test_an_event_passes_it_by(
+    plant: Plant, redis: RedisSettings, clock: Clock, tool: FakeEquipment, field: str, text: str
+) -> None:
+    await plant.teach("scan", SCANNING)
+    await started(plant, "J1", "J2", master="scan")
+    await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), field, text)
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="next") as other:
+        assert await other.happens() == Task("J2", "s", {"bolt": 1})
+        assert await other.happens() == Task("J2", "t", {})
+        assert await other.happens() is None
