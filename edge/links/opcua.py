@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ _SESSION_SECONDS = 60
 # Many servers serve a connection one request after the other: a method that takes its time must not look like death.
 # The end of a connection shows at once anyway; this is for a network that has gone silent.
 _KEEP_ALIVE_SECONDS = 10.0
+# A server that is gone, or busy with a method, cannot take our leave; that is no reason to wait, nor to fail.
+_GOODBYE_SECONDS = 1.0
 _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
 
@@ -76,8 +78,11 @@ async def open_client(
     try:
         yield Session(client, url)
     finally:
-        # A server that is gone cannot take our leave; that is no reason to fail.
-        await client.disconnect()
+        try:
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await client.disconnect()
+        except TimeoutError:
+            client.disconnect_socket()
 
 
 class Session:
@@ -191,7 +196,7 @@ class Session:
             subscription = await self._client.create_subscription(
                 _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
             )
-            async with subscription:
+            try:
                 names = {}
                 for name, node in values.items():
                     await subscription.subscribe_data_change(self._client.get_node(node.id))
@@ -202,6 +207,10 @@ class Session:
                     queuesize=_EVENTS_AT_MOST,
                 )
                 yield self._happenings(subscription, names)
+            finally:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_GOODBYE_SECONDS):
+                        await subscription.delete()
 
     async def _happenings(
         self, subscription: Subscription, names: Mapping[str, str]

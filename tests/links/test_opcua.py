@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -66,6 +67,30 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(Unavailable, match=r"opc.tcp://127.0.0.1:1 does not serve us"):
         async with open_client("opc.tcp://127.0.0.1:1"):
             pass
+
+
+async def test_who_falls_silent_holds_up_no_end_of_a_session(server: UaServer) -> None:
+    address = urlsplit(server.endpoint)
+    silent = asyncio.Event()
+
+    async def hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if not silent.is_set():
+                writer.write(data)
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(address.hostname, address.port)
+        await asyncio.gather(hand_on(reader, back), hand_on(there, writer))
+
+    async with await asyncio.start_server(relay, "127.0.0.1", 0) as between:
+        port = between.sockets[0].getsockname()[1]
+        async with (
+            asyncio.timeout(5),
+            open_client(f"opc.tcp://127.0.0.1:{port}", request_timeout=30) as session,
+            session.watch(None, (), {}),
+        ):
+            silent.set()
 
 
 async def test_who_does_not_answer_is_given_up() -> None:
