@@ -91,13 +91,17 @@ class Frames:
 
     def __iter__(self) -> Iterator[Request | Response | Notification | Faulty]:
         """Give the messages that are complete. Raises Refused(`malformed`): what follows cannot be read."""
+        return map(read, self.cut())
+
+    def cut(self) -> Iterator[bytes]:
+        """Give the bytes of each message that is complete; raises as above."""
         while self._find_end():
             size = self._scanner.tell() - self._taken
             self._check_size(size)
             frame = bytes(memoryview(self._buffer)[:size])
             del self._buffer[:size]
             self._taken += size
-            yield _read(frame)
+            yield frame
         self._check_size(len(self._buffer))
 
     def _find_end(self) -> bool:
@@ -114,7 +118,8 @@ class Frames:
             raise Refused("malformed", f"a message of more than {self._most_bytes} bytes")
 
 
-def _read(frame: bytes) -> Request | Response | Notification | Faulty:
+def read(frame: bytes) -> Request | Response | Notification | Faulty:
+    """Read the bytes of one message. Raises Refused(`malformed`)."""
     try:
         parts = msgspec.msgpack.decode(frame)
     except (ValueError, RecursionError) as error:

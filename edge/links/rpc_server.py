@@ -12,7 +12,7 @@ import structlog
 from edge.config import RpcSettings
 from edge.errors import Refused, Unavailable
 from edge.links.background import beside
-from edge.links.rpc_frame import MESSAGE_BYTES, Faulty, Frames, Notification, Request, Response, encode
+from edge.links.rpc_frame import MESSAGE_BYTES, Faulty, Frames, Notification, Request, Response, encode, read
 from edge.links.rpc_socket import READ_BYTES, listening
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
@@ -30,6 +30,8 @@ class Limits:
     message_bytes: int = MESSAGE_BYTES
     calls: int = 16
     """Calls of a client at a time: the next is not read before one is answered."""
+    in_hand_bytes: int = MESSAGE_BYTES
+    """Calls of all clients together, as they came, that are read and acted on at a time."""
     clients: int = 32
     unsent_bytes: int = 4 * 1024 * 1024
     """What may wait for a client to read it when there is something new to tell."""
@@ -61,6 +63,7 @@ class Server:
         self._numbers = count(1)
         self._clients: set[_Client] = set()
         self._accepted: asyncio.Queue[_Client] = asyncio.Queue()
+        self._room = _Room(limits.in_hand_bytes)
 
     @property
     def clients(self) -> int:
@@ -76,7 +79,7 @@ class Server:
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a client that has connected; one too many is sent away."""
-        client = _Client(_name(writer, next(self._numbers)), reader, writer, self._methods, self._limits)
+        client = _Client(_name(writer, next(self._numbers)), reader, writer, self._methods, self._limits, self._room)
         if len(self._clients) >= self._limits.clients:
             _log.warning("rpc client sent away: there are too many", client=client.name)
             writer.write(_goodbye(f"there are {self._limits.clients} clients already"))
@@ -113,6 +116,7 @@ class _Client:
         writer: asyncio.StreamWriter,
         methods: Mapping[str, Method],
         limits: Limits,
+        room: "_Room",
     ) -> None:
         self.name = name
         self._reader = reader
@@ -120,6 +124,7 @@ class _Client:
         self._methods = methods
         self._limits = limits
         self._free = asyncio.Semaphore(limits.calls)
+        self._room = room
 
     async def serve(self) -> None:
         """Take calls until the client goes or has to; those in hand are done first, for they have an effect."""
@@ -151,11 +156,9 @@ class _Client:
         try:
             while data := await self._receive():
                 frames.feed(data)
-                for message in frames:
-                    if isinstance(message, Response):
-                        return "a response came, but nobody asked"
+                for frame in frames.cut():
                     await self._free.acquire()
-                    calls.create_task(self._act(message), name=f"rpc call of {self.name}")
+                    await self._begin(frame, calls)
         except Refused as refusal:
             return refusal.message
         except TimeoutError:
@@ -168,17 +171,39 @@ class _Client:
         async with asyncio.timeout(self._limits.silent):
             return await self._reader.read(READ_BYTES)
 
-    async def _act(self, message: Request | Notification | Faulty) -> None:
+    async def _begin(self, frame: bytes, calls: asyncio.TaskGroup) -> None:
+        """Read a message when there is room for it, and have it acted on; raises Refused."""
+        await self._room.take(len(frame))
         try:
-            match message:
-                case Request(id, method, params):
-                    await self._send(await self._answer(id, method, params))
-                case Notification(method, params):
-                    await self._answer(0, method, params)
-                case Faulty(id, fault):
-                    await self._send(encode(Response(id, f"invalid_params: {fault}", None)))
+            message = _call_in(frame)
+        except Refused:
+            self._room.give_back(len(frame))
+            raise
+        calls.create_task(self._act(message, len(frame)), name=f"rpc call of {self.name}")
+
+    async def _act(self, message: Request | Notification | Faulty, size: int) -> None:
+        try:
+            try:
+                answer = await self._do(message)
+            finally:
+                # Who does not read the answer takes nobody's room, nor what was read here any memory.
+                del message
+                self._room.give_back(size)
+            if answer is not None:
+                await self._send(answer)
         finally:
             self._free.release()
+
+    async def _do(self, message: Request | Notification | Faulty) -> bytes | None:
+        """Do what is asked, and give the answer if one is wanted."""
+        match message:
+            case Request(id, method, params):
+                return await self._answer(id, method, params)
+            case Notification(method, params):
+                await self._answer(0, method, params)
+                return None
+            case Faulty(id, fault):
+                return encode(Response(id, f"invalid_params: {fault}", None))
 
     async def _answer(self, id: int, method: str, params: Sequence[Any]) -> bytes:
         try:
@@ -226,6 +251,34 @@ class _Client:
         with suppress(OSError):
             async with asyncio.timeout(_GOODBYE_SECONDS):
                 await self._writer.wait_closed()
+
+
+def _call_in(frame: bytes) -> Request | Notification | Faulty:
+    message = read(frame)
+    if isinstance(message, Response):
+        raise Refused("malformed", "a response came, but nobody asked")
+    return message
+
+
+class _Room:
+    """Bytes that may be taken at a time, in the order of asking; more than there are, when none is taken."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = 0
+        self._turn = asyncio.Lock()
+        self._returned = asyncio.Event()
+
+    async def take(self, size: int) -> None:
+        async with self._turn:
+            while self._taken and self._taken + size > self._most:
+                self._returned.clear()
+                await self._returned.wait()
+            self._taken += size
+
+    def give_back(self, size: int) -> None:
+        self._taken -= size
+        self._returned.set()
 
 
 def _goodbye(reason: str) -> bytes:

@@ -171,6 +171,21 @@ async def test_calls_beyond_the_limit_are_not_read_until_one_is_answered(plant: 
         assert plant.begun == [[number] for number in range(10)]
 
 
+async def test_large_calls_of_many_clients_are_not_read_all_at_a_time(plant: Plant, wait_until: WaitUntil) -> None:
+    async with serving(plant, in_hand_bytes=2500) as server, connected(server) as one, connected(server) as two:
+        one.say(Request(1, "wait", ["x" * 1000]), Request(2, "wait", ["x" * 1000]))
+        await wait_until(lambda: len(plant.begun) == 2)
+        two.say(Request(3, "wait", ["x" * 1000]), Request(4, "wait", ["x" * 3000]))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await two.hear()
+        assert len(plant.begun) == 2
+        plant.go_on.set()
+        assert sorted([(await one.hear()).id for _ in range(2)]) == [1, 2]
+        # What is larger than all the room there is has it alone.
+        assert sorted([(await two.hear()).id for _ in range(2)]) == [3, 4]
+
+
 async def test_a_client_that_reads_no_answers_is_not_read_either(plant: Plant, wait_until: WaitUntil) -> None:
     many = 3000
     async with serving(plant) as server, connected(server) as line:
