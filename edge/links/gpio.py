@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _DEBOUNCE = timedelta(milliseconds=30)
 _CONSUMER = "microdcs-edge"
+# A line that flutters while nobody can be told of it must not fill the memory.
+_PRESSES_WAITING = 100
 FAKE = "fake"
 """The label of a chip that is not there: its lamps are told in the log, and nobody presses its buttons."""
 
@@ -29,7 +31,7 @@ class Lines(Protocol):
         """Switch the lamps of these names on or off; raises Unavailable, Refused when a lamp cannot be switched."""
 
     async def pressed(self) -> str:
-        """Wait until a button is pressed; give its name."""
+        """Wait until a button is pressed; give its name. Raises Unavailable when the lines are gone."""
 
 
 class GpioLines:
@@ -39,7 +41,7 @@ class GpioLines:
         self._lamps = lamps
         self._outputs = outputs
         self._names = names
-        self._pressed: asyncio.Queue[str] = asyncio.Queue()
+        self._pressed: asyncio.Queue[str | Unavailable] = asyncio.Queue()
 
     async def switch(self, lamps: Mapping[str, bool]) -> None:
         """Switch the lamps of these names on or off, at once. Raises Unavailable."""
@@ -56,13 +58,24 @@ class GpioLines:
             raise Unavailable(f"GPIO lines cannot be set: {error.strerror}") from error
 
     async def pressed(self) -> str:
-        """Wait until a button is pressed; give its name."""
-        return await self._pressed.get()
+        """Wait until a button is pressed; give its name. Raises Unavailable when the lines are gone."""
+        pressed = await self._pressed.get()
+        if isinstance(pressed, Unavailable):
+            raise pressed
+        return pressed
 
     def take_edges(self, buttons: "LineRequest") -> None:
         """Take what the kernel has noted of the buttons; it is called when there is something."""
-        for edge in buttons.read_edge_events():
-            self._pressed.put_nowait(self._names[edge.line_offset])
+        try:
+            edges = buttons.read_edge_events()
+        except OSError as error:
+            # The kernel would call us again at once, for ever.
+            asyncio.get_running_loop().remove_reader(buttons.fd)
+            self._pressed.put_nowait(Unavailable(f"GPIO lines cannot be read: {error.strerror}"))
+            return
+        for edge in edges:
+            if self._pressed.qsize() < _PRESSES_WAITING:
+                self._pressed.put_nowait(self._names[edge.line_offset])
 
 
 class FakeLines:

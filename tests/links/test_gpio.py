@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from gpiod.line import Bias, Direction, Edge, Value
 
 from edge.errors import SettingsError, Unavailable
 from edge.links.gpio import FAKE, FakeLines, open_lines
+from tests.conftest import WaitUntil
 
 LAMPS, BUTTONS = {"red": 17, "green": 22}, {"start": 5}
 
@@ -43,6 +45,8 @@ class FakeRequest:
         os.write(self._end, bytes([offset]))
 
     def read_edge_events(self) -> list[SimpleNamespace]:
+        if self.failure:
+            raise self.failure
         return [SimpleNamespace(line_offset=offset) for offset in os.read(self.fd, 16)]
 
 
@@ -111,6 +115,29 @@ async def test_presses_are_told_in_their_order(board: FakeBoard) -> None:
             board.requests[0][1].press(offset)
         assert [await lines.pressed() for _ in range(3)] == ["stop", "start", "start"]
         await lines.switch({})
+
+
+async def test_who_waits_for_a_press_hears_that_the_lines_are_gone(board: FakeBoard) -> None:
+    with open_lines("pinctrl-rp1", {}, BUTTONS, board.devices) as lines:
+        buttons = board.requests[0][1]
+        buttons.failure = OSError(19, "No such device")
+        buttons.press(5)
+        with pytest.raises(Unavailable, match="No such device"):
+            await lines.pressed()
+
+
+async def test_of_a_line_that_flutters_while_nobody_listens_only_the_first_presses_are_kept(
+    board: FakeBoard, wait_until: WaitUntil
+) -> None:
+    with open_lines("pinctrl-rp1", {}, BUTTONS, board.devices) as lines:
+        buttons = board.requests[0][1]
+        for _ in range(200):
+            buttons.press(5)
+        await wait_until(lambda: not select.select([buttons.fd], [], [], 0)[0])
+        assert [await lines.pressed() for _ in range(100)] == ["start"] * 100
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await lines.pressed()
 
 
 async def test_lamps_that_cannot_be_set_are_unavailable(board: FakeBoard) -> None:
