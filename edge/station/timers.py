@@ -88,6 +88,9 @@ class Timers:
                     await self._serve(job_id)
                 except Unavailable:
                     raise
+                except TooNew as error:
+                    logger.warning("deadline waits for a newer release", job=job_id, reason=error.message)
+                    await self._put_off(job_id, error)
                 except Exception as error:
                     # A defect in one job must not keep the others from their deadlines.
                     logger.exception("deadline failed", job=job_id)
