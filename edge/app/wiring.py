@@ -19,6 +19,7 @@ from edge.instant import now_ms
 from edge.links import http_page
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
+from edge.links.mqtt_connection import MAXIMUM_PACKET_SIZE
 from edge.northbound.calls import Calls
 from edge.northbound.inbox import Inbox
 from edge.northbound.publisher import Publisher, publishing
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from edge.uaserver.server import UaServer
 
 _CONNECT_WITHIN_S = 5.0
+_LARGEST_OF_EQUIPMENT = 1 << 20
+"""Four times the largest result that is kept. A hundred may wait, and what is read takes many times its bytes."""
 """How long a start waits for a broker; who starts us (systemd) tries again."""
 
 _CRITICAL = ("worker", "timers", "OPC UA lists")
@@ -133,7 +136,7 @@ async def _open_one(
     if not (section.url or settings.mqtt.url):
         raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
     session = health.sessions[name] = await _open_session(
-        stack, settings, name, broker_settings(section, settings.mqtt)
+        stack, settings, name, broker_settings(section, settings.mqtt), _LARGEST_OF_EQUIPMENT
     )
     return await open_equipment(name, section, session, answers, scopes, _source(settings))
 
@@ -208,7 +211,7 @@ async def _open_northbound(
     calls: Calls,
     health: Health,
 ) -> None:
-    session = health.sessions["MES"] = await _open_session(stack, settings, "", settings.mqtt)
+    session = health.sessions["MES"] = await _open_session(stack, settings, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
     for scope, publishes in instance.publishes.items():
         own = {scope: topics[scope]}
@@ -221,11 +224,14 @@ async def _open_northbound(
     await Inbox(session, calls).open(topics)
 
 
-async def _open_session(stack: contextlib.AsyncExitStack, settings: Settings, name: str, mqtt: MqttSettings) -> Session:
+async def _open_session(
+    stack: contextlib.AsyncExitStack, settings: Settings, name: str, mqtt: MqttSettings, largest_packet: int
+) -> Session:
     """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
     base = settings.mqtt.client_id or settings.gateway.name
     client_id = f"{base}-{name}" if name else base
-    return await stack.enter_async_context(open_session(mqtt, client_id, connect_timeout=_CONNECT_WITHIN_S))
+    opening = open_session(mqtt, client_id, connect_timeout=_CONNECT_WITHIN_S, largest_packet=largest_packet)
+    return await stack.enter_async_context(opening)
 
 
 def _source(settings: Settings) -> str:

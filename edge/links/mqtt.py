@@ -17,6 +17,7 @@ from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_connection import (
+    MAXIMUM_PACKET_SIZE,
     RECEIVE_MAXIMUM,
     Broker,
     Connection,
@@ -51,16 +52,18 @@ async def open_session(
     unclaimed_after: float = UNCLAIMED_SECONDS,
     on_change: Callable[[bool], None] | None = None,
     will: Message | None = None,
+    largest_packet: int = MAXIMUM_PACKET_SIZE,
 ) -> AsyncIterator["Session"]:
     """Open a session; from then on it reconnects by itself.
 
     No other process may use `client_id` at the same time. Times are in seconds. The broker keeps the session, with what
     arrives meanwhile, for `session_expiry`; messages of a kept session that no subscription has claimed by
     `unclaimed_after` are dropped. `on_change` is told each time the connection comes (True) or goes (False). The broker
-    publishes `will` when it loses us; who leaves by the end of the block says so himself. Raises Unavailable when the
+    publishes `will` when it loses us; who leaves by the end of the block says so himself. What is larger than
+    `largest_packet` bytes it drops. Raises Unavailable when the
     broker is not reached within `connect_timeout`, SettingsError when the settings cannot work.
     """
-    broker = replace(broker_of(settings, client_id, session_expiry), will=will)
+    broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
     session = Session(broker, unclaimed_after, on_change)
     async with beside(session.run(), f"mqtt {client_id}"):
         await session.wait_connected(connect_timeout)

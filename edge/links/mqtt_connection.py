@@ -68,7 +68,8 @@ class PublishRefused(Unavailable):
 class Broker:
     """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
 
-    It publishes `will` as soon as it loses us without our word.
+    It drops what is larger than `largest_packet` bytes before that reaches us, and publishes `will` as soon as it loses
+    us without our word.
     """
 
     host: str
@@ -79,6 +80,7 @@ class Broker:
     password: str = ""
     tls: ssl.SSLContext | None = None
     will: Message | None = None
+    largest_packet: int = MAXIMUM_PACKET_SIZE
 
     @property
     def address(self) -> str:
@@ -292,7 +294,7 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
         clean_start=False,
         keepalive=KEEPALIVE_SECONDS,
         timeout=ANSWER_SECONDS,
-        properties=_connect_properties(broker.session_expiry),
+        properties=_connect_properties(broker),
         tls_context=broker.tls,
         will=_will(broker.will),
         # A command of a few hundred bytes must not wait for the acknowledgement of the one before (Nagle).
@@ -318,11 +320,11 @@ def _will(message: Message | None) -> aiomqtt.Will | None:
     return None if message is None else aiomqtt.Will(message.topic, message.payload, qos=1, retain=message.retain)
 
 
-def _connect_properties(session_expiry: int) -> Properties:
+def _connect_properties(broker: Broker) -> Properties:
     properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-    properties.SessionExpiryInterval = session_expiry
+    properties.SessionExpiryInterval = broker.session_expiry
     properties.ReceiveMaximum = RECEIVE_MAXIMUM
-    properties.MaximumPacketSize = MAXIMUM_PACKET_SIZE
+    properties.MaximumPacketSize = broker.largest_packet
     return properties
 
 

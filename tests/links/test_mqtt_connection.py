@@ -2,6 +2,7 @@ import asyncio
 import gc
 import socket
 import struct
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -74,6 +75,17 @@ async def test_a_packet_larger_than_the_broker_takes_is_refused_and_does_not_end
             with pytest.raises(Refused, match="more than the MQTT broker takes: 1000"):
                 await connection.publish(Message(unique, bytes(too_many)), 1)
         await connection.publish(Message(unique, bytes(900), content_type="application/json"), 1)
+
+
+async def test_what_is_larger_than_we_take_never_reaches_us(broker: LocalBroker, unique: str) -> None:
+    narrow = replace(_local(broker, f"{unique}-narrow"), largest_packet=1000)
+    async with connect(narrow) as connection, connect(_local(broker, unique)) as other:
+        await connection.subscribe(unique)
+        for size in (2000, 500):
+            await other.publish(Message(unique, bytes(size)), 1)
+        async with asyncio.timeout(5):
+            first = await anext(connection.messages())
+        assert len(first.message.payload) == 500
 
 
 async def test_a_wrong_password_is_told_in_the_words_of_the_broker(tmp_path: Path, unique: str) -> None:
