@@ -118,7 +118,10 @@ class Camera:
 
     async def settled(self, command: Command) -> None:
         """Forget the JobId of a command that is answered."""
-        self._jobs.pop(command.command_id, None)
+        self._forget(command.command_id)
+
+    def _forget(self, command_id: str) -> None:
+        self._started.discard(self._jobs.pop(command_id, ""))
 
     async def _get_ready(self) -> None:
         """Bring the camera into the automatic mode, out of an error too."""
@@ -134,9 +137,13 @@ class Camera:
     async def _catch_up(self) -> None:
         """Wait until our mirror shows the present state: what a camera tells comes a moment after it is so."""
         current = (await self._session.children(self._parts[_STATE]))["CurrentState"]
-        # A change may be told late, or not at all when another follows at once: no event says that we have the last.
-        while await self._session.read(current) != self._state:  # noqa: ASYNC110
-            await asyncio.sleep(_MIRROR_SECONDS)
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                # A change may be told late, or not at all when another follows at once: none says that it is the last.
+                while await self._session.read(current) != self._state:  # noqa: ASYNC110
+                    await asyncio.sleep(_MIRROR_SECONDS)
+        except TimeoutError:
+            raise Refused("device", "the camera does not tell the changes of its state") from None
 
     async def _prepare(self, command: Command) -> None:
         if recipe := _recipe(command):
@@ -153,7 +160,7 @@ class Camera:
         self._jobs[command.command_id] = job["Id"]
         self._started.add(job["Id"])
         if len(self._jobs) > _MOST_KEPT:
-            del self._jobs[next(iter(self._jobs))]
+            self._forget(next(iter(self._jobs)))
 
     async def _result(self, command: Command) -> Mapping[str, Any]:
         job_id = self._jobs[command.command_id]

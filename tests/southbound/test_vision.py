@@ -1,17 +1,22 @@
 """A Machine Vision camera keeps the contract and brings what it found, whatever goes wrong with it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any, cast
 
 import msgspec
 import pytest
 import pytest_asyncio
 
 from edge.config import OpcuaEquipmentSettings
+from edge.errors import Refused
+from edge.links.opcua import Node, Session
 from edge.sim.vision import Fault, VisionCamera
 from edge.sim.vision import open_vision as open_camera
-from edge.southbound.vision import open_vision
+from edge.southbound import vision
+from edge.southbound.vision import Camera, open_vision
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
@@ -141,3 +146,61 @@ async def test_a_gateway_that_was_started_anew_finds_the_result(
         await wait_until(lambda: station.answers)
     assert station.answers[0].data["meas_id"] == WORK.command_id
     assert len(camera.begun) == 1
+
+
+class Scripted:
+    """A camera that is Operational at once, and tells it only when it is not `mute`; it takes every job."""
+
+    url = "opc.tcp://camera"
+
+    def __init__(self, *, mute: bool = False) -> None:
+        self.mute = mute
+        self.jobs = 0
+
+    async def children(self, _: Node) -> dict[str, Node]:
+        return {"CurrentState": Node("i=1", "/CurrentState")}
+
+    async def read(self, _: Node) -> str:
+        return "Operational"
+
+    async def call(self, _: Node, method: str, *__: object) -> list[Any]:
+        assert method in {"PrepareRecipe", "StartSingleJob"}
+        self.jobs += method == "StartSingleJob"
+        return [{"Id": f"job-{self.jobs}"}, 0]
+
+    async def is_a(self, *_: object) -> bool:
+        return True
+
+    async def result(self, camera: Camera) -> None:
+        """Tell of the last job that it is done."""
+        empty = dict.fromkeys(("MeasId", "PartId", "ExternalRecipeId", "IsSimulated", "CreationTime"))
+        done = {"IsPartial": False, "ResultState": 1, "ResultId": {"Id": "r"}, "ResultContent": []}
+        await camera.take({"EventType": "i=2", "JobId": {"Id": f"job-{self.jobs}"}, **empty, **done})
+
+    async def opened(self) -> Camera:
+        state = Node("i=3", "/VisionStateMachine")
+        parts = {"VisionStateMachine": state, "RecipeManagement": state}
+        camera = Camera(cast("Session", self), parts, state, {})
+        if not self.mute:
+            await camera.take({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
+        return camera
+
+
+async def test_a_camera_that_does_not_tell_its_states_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vision, "READY_SECONDS", 0.05)
+    camera = await Scripted(mute=True).opened()
+    with pytest.raises(Refused, match="does not tell the changes of its state"):
+        await camera.perform(WORK)
+
+
+async def test_a_connection_that_lasts_for_many_jobs_keeps_none_of_them(wait_until: WaitUntil) -> None:
+    device = Scripted()
+    camera = await device.opened()
+    for number in range(1, 4):
+        command = replace(WORK, command_id=f"command-{number}")
+        work = asyncio.create_task(camera.perform(command))
+        await wait_until(lambda expected=number: device.jobs == expected)
+        await device.result(camera)
+        await work
+        await camera.settled(command)
+    assert camera._started == set()  # noqa: SLF001  what must not grow
