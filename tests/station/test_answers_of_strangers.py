@@ -1,5 +1,7 @@
 """What equipment says that is broken or in wrong hands harms no job of others."""
 
+import pytest
+
 from edge.model.job_state import Cause
 from edge.station.answers import Answers
 from edge.station.equipment import EquipmentAnswer
@@ -37,3 +39,9 @@ async def test_of_an_error_without_end_only_the_beginning_is_kept(plant: Plant, 
     assert job
     assert job.error
     assert len(job.error) < 70_000
+
+
+@pytest.mark.parametrize("job_id", ["%ED%A0%80", "%00", "list:station-1", "x" * 60_000, ""])
+async def test_an_answer_that_names_what_cannot_be_a_job_is_ignored(plant: Plant, job_id: str) -> None:
+    await plant.answers.answer(EquipmentAnswer(f"{job_id}/run/a/1"))
+    assert plant.answers.contact.ignored == 1
