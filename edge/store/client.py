@@ -186,6 +186,8 @@ def _client(settings: RedisSettings, url: str, connections: int) -> aioredis.Red
     # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
     options: dict[str, Any] = {
         "decode_responses": True,
+        # Bytes of somebody else that are no text must not end all that reads what is beside them.
+        "encoding_errors": "backslashreplace",
         "protocol": 3,
         "retry": Retry(NoBackoff(), 0),
         "socket_timeout": None,

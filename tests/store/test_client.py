@@ -144,6 +144,11 @@ async def test_a_command_the_server_does_not_know_is_a_defect(store: Store) -> N
         await store.execute("NOSUCHCOMMAND")
 
 
+async def test_bytes_that_are_no_text_are_read_as_what_shows_them(store: Store, unique: str) -> None:
+    await store.execute("SADD", f"{unique}:set", b"\xff\xfe", "größe")
+    assert await store.execute("SMEMBERS", f"{unique}:set") == {"\\xff\\xfe", "größe"}
+
+
 async def test_scripts_that_the_server_forgot_are_loaded_again(store: Store, unique: str) -> None:
     await store.execute("SCRIPT", "FLUSH")
     assert await store.commit(operation("SET", unique, "kept", "PX", 60_000)) == Committed()
