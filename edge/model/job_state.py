@@ -75,6 +75,11 @@ class Cause(StrEnum):
 
 
 METHODS = tuple(cause for cause in Cause if cause not in {Cause.RUN, Cause.COMPLETE, Cause.FAIL})
+"""The methods of ISA95JobOrderReceiverObjectType."""
+ORDER_METHODS = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
+"""Those of them that take a job order; the others take its id."""
+RESPONSE_METHODS = ("RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState")
+"""The methods of ISA95JobResponseProviderObjectType."""
 
 
 class Removed(Enum):

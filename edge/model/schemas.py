@@ -32,18 +32,17 @@ from edge.model.isa95 import (
     WorkMaster,
 )
 from edge.model.job_progress import JobProgress
-from edge.model.job_state import METHODS, Cause
+from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS
 from edge.model.recipe import recipe_schema
 from edge.model.state_index import StateIndex
 from edge.model.station import JobAcceptance
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TAKES_AN_ORDER = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
-_BY_ID, _BY_STATE = "RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState"
+_BY_ID, _BY_STATE = RESPONSE_METHODS
 
 _PAYLOADS: dict[str, tuple[Any, str]] = {
     **{
-        f"{method}.call": (OrderCall if method in _TAKES_AN_ORDER else IdCall, METHOD_TYPE.format(method))
+        f"{method}.call": (OrderCall if method in ORDER_METHODS else IdCall, METHOD_TYPE.format(method))
         for method in METHODS
     },
     "Method.answer": (MethodAnswer, "the answer of every job method"),

@@ -12,7 +12,7 @@ from edge.errors import Refused
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, Payload, ResponseAnswer, ResponsesAnswer, StateCall
-from edge.model.job_state import METHODS, Cause
+from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.station.jobs import JobCall, JobService, refuse_expired
 from edge.station.responses import Responses
 from edge.station.runs import Clock
@@ -26,8 +26,7 @@ _P = TypeVar("_P", bound=Payload)
 
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
-_BY_ID, _BY_STATE = map(METHOD_TYPE.format, ("RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState"))
-_TAKES_AN_ORDER = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
+_BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,8 @@ class Calls:
             known = ", ".join(sorted(self._scopes))
             raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
         if method := _METHOD_OF_TYPE.get(event.type):
-            takes_order = method in _TAKES_AN_ORDER
-            arguments = _arguments(method, event, OrderCall) if takes_order else _arguments(method, event, IdCall)
+            taken: type[OrderCall | IdCall] = OrderCall if method in ORDER_METHODS else IdCall
+            arguments = _arguments(method, event, taken)
             transaction = event.extensions.get("transactionid", "")
             call = JobCall(scope, method, arguments, event.source, event.id, transaction, expires_at)
             answer = await self._jobs.call(call)
