@@ -22,6 +22,7 @@ BEGINNING = "0-0"
 """The position before every change."""
 _POSITION = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 _LARGEST = (1 << 64) - 1
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,17 @@ def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, .
 async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     """Give how far the changes of each scope have been published."""
     known = await store.execute("HGETALL", store.keys.publisher_cursors())
-    return {scope: known.get(scope, BEGINNING) for scope in scopes}
+    return {scope: _sound(scope, known.get(scope, BEGINNING)) for scope in scopes}
+
+
+def _sound(scope: str, cursor: str) -> str:
+    """Give a cursor, or the beginning for what is none: all is told again then, under the same ids."""
+    try:
+        order_of(cursor)
+    except ValueError:
+        logger.error("cursor cannot be read: all changes are published again", scope=scope, cursor=cursor)  # noqa: TRY400
+        return BEGINNING
+    return cursor
 
 
 async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
@@ -138,8 +149,17 @@ async def next_index(store: Store, scope: str) -> int:
 
 
 async def last_index(store: Store, scope: str) -> int:
-    """Give the number of the state index that was published last; 0: none was."""
-    return int(await store.execute("GET", store.keys.pubseq(scope)) or 0)
+    """Give the number of the state index that was published last; 0: none was.
+
+    What is no number is removed: nobody could count on from it.
+    """
+    key = store.keys.pubseq(scope)
+    told = await store.execute("GET", key) or "0"
+    if _NUMBER.fullmatch(told):
+        return int(told)
+    logger.error("number of the state index cannot be read: it begins anew", scope=scope, number=told)
+    await store.execute("DEL", key)
+    return 0
 
 
 async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:

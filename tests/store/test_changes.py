@@ -130,3 +130,12 @@ def test_what_redis_takes_for_no_position_is_none_here_either(text: str) -> None
 
 def test_the_greatest_position_that_redis_knows_is_one() -> None:
     assert changes.order_of(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
+
+
+async def test_what_somebody_else_wrote_for_a_cursor_or_a_number_is_begun_anew(store: Store) -> None:
+    await store.execute("HSET", store.keys.publisher_cursors(), SCOPE, "garbage")
+    assert await changes.cursors(store, [SCOPE]) == {SCOPE: changes.BEGINNING}
+    for written in ("garbage", str(1 << 63)):
+        await store.execute("SET", store.keys.pubseq(SCOPE), written)
+        assert await changes.last_index(store, SCOPE) == 0
+        assert await changes.next_index(store, SCOPE) == 1
