@@ -4,10 +4,12 @@ import asyncio
 import gc
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from asyncua import ua
 
 from edge.config import MqttSettings, RedisSettings
 from edge.sim.broker import LocalBroker, open_broker
@@ -20,6 +22,24 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what is imported by now, as the gateway does: a sixth of all time is its."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _data_types_of_this_module() -> Iterator[None]:
+    """Take back what asyncua's clients learn of data types: it keeps that for the process, by indexes of one server."""
+    tables: tuple[dict[Any, Any], ...] = (
+        ua.extension_objects_by_typeid,
+        ua.extension_objects_by_datatype,
+        ua.typeid_by_extension_objects,
+        ua.datatype_by_extension_object,
+        vars(ua),
+    )
+    before = [dict(table) for table in tables]
+    yield
+    for table, content in zip(tables, before, strict=True):
+        for name in table.keys() - content.keys():
+            del table[name]
+        table.update(content)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -40,24 +40,8 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture(scope="module")
-def _registries() -> Iterator[None]:
-    """Give asyncua's process-wide tables back as they were."""
-    tables = (
-        ua.extension_objects_by_typeid,
-        ua.extension_objects_by_datatype,
-        ua.typeid_by_extension_objects,
-        ua.datatype_by_extension_object,
-    )
-    before = [dict(table) for table in tables]
-    yield
-    for table, content in zip(tables, before, strict=True):
-        table.clear()
-        table.update(content)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def _camera_client(_registries: None) -> AsyncIterator[None]:
+async def _camera_client() -> AsyncIterator[None]:
     """A client to a camera which has structures of its own under the ids of ours."""
     for kind in ENCODING_ID:
         ua.extension_objects_by_typeid.pop(ENCODING_ID[kind], None)
