@@ -180,7 +180,7 @@ async def between(store: Store, scope: str, after: str, last: str) -> AsyncItera
             return
         for entry in entries(raw):
             after = entry.entry_id
-            if change := _readable(entry):
+            if change := _readable(scope, entry):
                 yield change
 
 
@@ -203,24 +203,26 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
             scope = scope_of[stream]
             for entry in entries(raw[0]):
                 cursors[scope] = entry.entry_id
-                if change := _readable(entry):
+                if change := _readable(scope, entry):
                     yield change
 
 
-def _readable(entry: Entry) -> Change | None:
+def _readable(scope: str, entry: Entry) -> Change | None:
     """Read a change; None when nobody can: it is logged and passed over, those behind it are not."""
     try:
-        return _change(entry.entry_id, entry.fields)
+        return _change(scope, entry.entry_id, entry.fields)
     except (KeyError, ValueError) as error:
         logger.error("change cannot be read", position=entry.entry_id, fields=entry.fields, reason=repr(error))  # noqa: TRY400
         return None
 
 
-def _change(position: str, fields: Mapping[str, str]) -> Change:
+def _change(scope: str, position: str, fields: Mapping[str, str]) -> Change:
+    if fields["scope"] != scope:
+        raise ValueError(f"it is none of {scope}")
     substate = fields["substate"]
     return Change(
         position=position,
-        scope=fields["scope"],
+        scope=scope,
         job_order_id=fields["job_order_id"],
         cause=Cause(fields["change_type"]),
         status=JobStatus(JobState[fields["state"]], SubState[substate] if substate else None),

@@ -139,3 +139,11 @@ async def test_what_somebody_else_wrote_for_a_cursor_or_a_number_is_begun_anew(s
         await store.execute("SET", store.keys.pubseq(SCOPE), written)
         assert await changes.last_index(store, SCOPE) == 0
         assert await changes.next_index(store, SCOPE) == 1
+
+
+async def test_a_change_that_names_the_scope_of_another_stream_is_passed_over(store: Store) -> None:
+    stray = ("job_order_id", "J0", "scope", "elsewhere", "change_type", "Store", "ts", "2026-01-01T00:00:00+00:00")
+    stream = store.keys.joborder_changes(SCOPE)
+    await store.execute("XADD", stream, "*", *stray, "state", "RUNNING", "substate", "")
+    await note(store, ["J1"])
+    assert [change.job_order_id for change in await told(store, 1, {SCOPE: "0-0"})] == ["J1"]
