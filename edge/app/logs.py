@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 from edge.config import LoggingSettings
 from edge.upkeep.clock import stamp
@@ -68,7 +68,11 @@ def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
         case "journal":
             return _JournalHandler()
         case "console":
-            render = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+            # Of a rich traceback the local variables would tell passwords.
+            plain = structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+            render = [structlog.processors.format_exc_info, _show_controls, plain]
         case "json":
             render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
         case _:
@@ -77,6 +81,16 @@ def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
     clean = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[clean, *render], foreign_pre_chain=shared))
     return handler
+
+
+def _show_controls(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Write out what could drive a terminal: equipment, MES and passers-by are quoted in records."""
+    return {key: visible(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def visible(text: str) -> str:
+    r"""Give text with control characters written out, as in `\x1b`; lines stay lines."""
+    return "\n".join(line if line.isprintable() else repr(line)[1:-1] for line in text.split("\n"))
 
 
 class _JournalHandler(logging.Handler):
@@ -110,4 +124,5 @@ def journal_entry(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
     fields = {re.sub(r"[^A-Z0-9]", "_", key.upper()).lstrip("_"): str(value) for key, value in told.items()}
     priority = next(priority for least, priority in _SYSLOG_PRIORITY if record.levelno >= least)
     ours = {"PRIORITY": str(priority), "LOGGER": record.name, "SYSLOG_IDENTIFIER": "microdcs-edge"}
-    return message, fields | ours
+    # Of a message with control characters journalctl would show its size only.
+    return visible(message), fields | ours

@@ -148,3 +148,28 @@ def test_an_exception_is_in_the_journal_with_its_traceback() -> None:
 def test_a_level_of_a_library_s_own_is_no_trouble() -> None:
     _, fields = journal_entry(record("hm", level=25))
     assert fields["PRIORITY"] == "6"
+
+
+def test_what_is_quoted_in_a_record_cannot_drive_the_terminal_and_locals_are_not_told(
+    ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up(LoggingSettings(format="console"))
+
+    def refuse(password: str) -> None:
+        raise ValueError("\x1b[2J" + password[:1])
+
+    try:
+        refuse("correct horse"[::-1])
+    except ValueError:
+        ours.exception("message refused", reason="a\x1b]0;owned\x07b", held={"x": "\x9b2J"})
+    told = capsys.readouterr().err
+    assert r"a\x1b]0;owned\x07b" in told
+    assert "ValueError" in told
+    assert not {"\x1b", "\x07", "\x9b"} & set(told)
+    assert "correct horse"[::-1] not in told
+
+
+def test_a_record_with_control_characters_can_be_read_in_the_journal() -> None:
+    record = logging.makeLogRecord({"name": "edge.x", "levelno": logging.INFO})
+    record.msg = {"event": "message refused", "reason": "\x1b[2Jgone"}
+    assert journal_entry(record)[0] == r"message refused (reason=\x1b[2Jgone)"
