@@ -9,7 +9,7 @@ either all optional members or none, leaves mandatory variables empty, and knows
 Organizes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,13 +19,10 @@ from asyncua.server.address_space import NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.errors import Defect
-from edge.model.job_state import Cause
+from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.uaserver.namespaces import Namespace
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
-
-RECEIVER_METHODS = tuple(cause.value for cause in Cause if cause not in {Cause.RUN, Cause.COMPLETE, Cause.FAIL})
-PROVIDER_METHODS = ("RequestJobResponseByJobOrderID", "RequestJobResponseByJobOrderState")
 
 _RECEIVER_TYPE = ua.NodeId(1002, Namespace.ISA95)
 _PROVIDER_TYPE = ua.NodeId(1003, Namespace.ISA95)
@@ -56,7 +53,7 @@ _STRING = ua.NodeId(ua.ObjectIds.String)
 _MEMBER_REFERENCES = frozenset({_HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 
 # Members that the types leave optional, and that we have.
-_OPTIONAL_MEMBERS = frozenset({*RECEIVER_METHODS, "JobOrderResponseList"})
+_OPTIONAL_MEMBERS = frozenset({*METHODS, "JobOrderResponseList"})
 
 _NEVER = datetime(1601, 1, 1, tzinfo=UTC)  # the null of DateTime (OPC 10000-6, 5.2.2.5)
 _READ = 1 << ua.AccessLevel.CurrentRead
@@ -183,13 +180,13 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
         job_order_response_list=_node_id(results, "JobOrderResponseList"),
         job_order_results=_node_id(results),
         methods={
-            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, RECEIVER_METHODS),
-            _node_id(results): _methods(iserver, results, _PROVIDER_TYPE, PROVIDER_METHODS),
+            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, METHODS),
+            _node_id(results): _methods(iserver, results, _PROVIDER_TYPE, RESPONSE_METHODS),
         },
     )
 
 
-def _methods(iserver: InternalServer, path: str, type_id: ua.NodeId, names: tuple[str, ...]) -> dict[ua.NodeId, str]:
+def _methods(iserver: InternalServer, path: str, type_id: ua.NodeId, names: Sequence[str]) -> dict[ua.NodeId, str]:
     own = {_node_id(path, name): name for name in names}
     of_type = {member.NodeId: member.BrowseName.Name for member in _members(iserver.aspace[type_id])}
     return own | {node_id: name for node_id, name in of_type.items() if name in names}

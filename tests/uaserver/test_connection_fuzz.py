@@ -19,12 +19,11 @@ from asyncua.common.utils import Buffer
 from asyncua.ua.ua_binary import nodeid_from_binary, nodeid_to_binary, struct_from_binary, struct_to_binary
 
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall
-from edge.model.job_state import JobState, JobStatus, state_entries
+from edge.model.job_state import METHODS, RESPONSE_METHODS, JobState, JobStatus, state_entries
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer
-from edge.uaserver.space import PROVIDER_METHODS, RECEIVER_METHODS
 from tests.uaserver.running import Station, served
 from tests.uaserver.test_encoding import nested
 from tests.uaserver.test_methods import COMMENT, JOB, TAKES_ORDER, order_argument
@@ -63,7 +62,7 @@ async def server(station: Station) -> AsyncIterator[UaServer]:
 
 
 def body_of(name: str, *arguments: ua.Variant) -> bytes:
-    part = "JobOrderResults" if name in PROVIDER_METHODS else "JobOrderControl"
+    part = "JobOrderResults" if name in RESPONSE_METHODS else "JobOrderControl"
     call = ua.CallMethodRequest(
         ObjectId=ua.NodeId(f"{PATH}/{part}", Namespace.MACHINES),
         MethodId=ua.NodeId(f"{PATH}/{part}/{name}", Namespace.MACHINES),
@@ -83,7 +82,7 @@ def sound_bodies() -> list[bytes]:
     ]
     return [
         *(body_of(name, order_argument(), COMMENT) for name in TAKES_ORDER),
-        *(body_of(name, JOB, COMMENT) for name in RECEIVER_METHODS if name not in TAKES_ORDER),
+        *(body_of(name, JOB, COMMENT) for name in METHODS if name not in TAKES_ORDER),
         body_of("RequestJobResponseByJobOrderID", JOB),
         body_of("RequestJobResponseByJobOrderState", ua.Variant(states, ua.VariantType.ExtensionObject, is_array=True)),
         *(body_of("Store", value, value) for value in values),

@@ -10,10 +10,9 @@ from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Parameter, ReturnStatus, State
-from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, state_entries
+from edge.model.job_state import METHODS, RESPONSE_METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.roles import Role
-from edge.uaserver.space import PROVIDER_METHODS
 from tests.uaserver.running import UA, Space, Station, response, served
 from tests.uaserver.test_encoding import ORDER
 
@@ -58,7 +57,7 @@ async def ask(
     space: Space, name: str, *arguments: ua.Variant, scope: str = "station-1", of_type: bool = False
 ) -> ua.CallMethodResult:
     """Call a method and give everything that came back."""
-    owner = await part(space, "JobOrderResults" if name in PROVIDER_METHODS else "JobOrderControl", scope)
+    owner = await part(space, "JobOrderResults" if name in RESPONSE_METHODS else "JobOrderControl", scope)
     method = await owner.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])
     if of_type:
         kind = space.client.get_node(await owner.read_type_definition())

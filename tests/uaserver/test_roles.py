@@ -1,15 +1,15 @@
 """Each method asks for a role, and what nobody thought of is for nobody."""
 
+from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.uaserver.roles import METHOD_ROLES, Role, may_call
-from edge.uaserver.space import PROVIDER_METHODS, RECEIVER_METHODS
 
 
 def test_every_job_method_stands_in_the_table() -> None:
-    assert {*RECEIVER_METHODS, *PROVIDER_METHODS} <= METHOD_ROLES.keys()
+    assert {*METHODS, *RESPONSE_METHODS} <= METHOD_ROLES.keys()
 
 
 def test_an_observer_may_only_ask() -> None:
-    assert {name for name in METHOD_ROLES if may_call(Role.OBSERVER, name)} == set(PROVIDER_METHODS)
+    assert {name for name in METHOD_ROLES if may_call(Role.OBSERVER, name)} == set(RESPONSE_METHODS)
 
 
 def test_each_role_may_what_the_one_before_it_may() -> None:

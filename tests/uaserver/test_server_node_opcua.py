@@ -13,9 +13,8 @@ import pytest
 import pytest_asyncio
 
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobStatusEvent, LocalizedText, OrderCall, ReturnStatus
-from edge.model.job_state import JobState
+from edge.model.job_state import METHODS, RESPONSE_METHODS, JobState
 from edge.uaserver.server import UaServer
-from edge.uaserver.space import PROVIDER_METHODS, RECEIVER_METHODS
 from tests.uaserver.clients import PASSWORD, Application, make_application, make_settings, with_users
 from tests.uaserver.running import MACHINES, Station, entry, response, served
 
@@ -149,8 +148,8 @@ async def test_by_the_other_policies_too_it_may_what_its_user_may(
 
 
 async def test_it_finds_all_members_by_browsing(other: OtherMake) -> None:
-    assert set(await other.ask("browse", part=CONTROL)) >= {*RECEIVER_METHODS, "JobOrderList", "WorkMaster"}
-    assert set(await other.ask("browse", part=RESULTS)) >= {*PROVIDER_METHODS, "JobOrderResponseList"}
+    assert set(await other.ask("browse", part=CONTROL)) >= {*METHODS, "JobOrderList", "WorkMaster"}
+    assert set(await other.ask("browse", part=RESULTS)) >= {*RESPONSE_METHODS, "JobOrderResponseList"}
 
 
 async def test_it_reads_job_orders_with_every_field_it_knows(other: OtherMake, seen: UaServer) -> None:
@@ -200,7 +199,7 @@ async def test_it_hears_changes_and_events(other: OtherMake, seen: UaServer) -> 
     seen.hide("station-1", "job-2")
 
 
-@pytest.mark.parametrize("name", RECEIVER_METHODS)
+@pytest.mark.parametrize("name", METHODS)
 async def test_it_calls_every_method_of_the_receiver(other: OtherMake, station: Station, name: str) -> None:
     station.begin_anew()
     takes_order = name in {"Store", "StoreAndStart", "Update"}
