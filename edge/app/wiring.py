@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from edge.uaserver.server import UaServer
 
 _CONNECT_WITHIN_S = 5.0
+"""How long a start waits for a broker; who starts us (systemd) tries again."""
+
 _LARGEST_OF_EQUIPMENT = 1 << 20
 """Four times the largest result that is kept. A hundred may wait, and what is read takes many times its bytes."""
-"""How long a start waits for a broker; who starts us (systemd) tries again."""
 
 _CRITICAL = ("worker", "timers", "OPC UA lists")
 """With the publishers the tasks without which the gateway is none: systemd restarts one in which they hang."""
@@ -219,8 +220,8 @@ async def _open_northbound(
         runs.watchers.append(publisher.watch)
         health.refusals.append(publisher.refused)
         await stack.enter_async_context(beside(publisher.run_progress(), f"publish progress of {scope}"))
-        publishing = publishes.while_on(publisher.run, f"publisher of {scope}")
-        await stack.enter_async_context(beside(publishing, f"publisher of {scope} while it is ours"))
+        while_ours = publishes.while_on(publisher.run, f"publisher of {scope}")
+        await stack.enter_async_context(beside(while_ours, f"publisher of {scope} while it is ours"))
     await Inbox(session, calls).open(topics)
 
 
