@@ -166,7 +166,7 @@ def _users(file: Path) -> Finding:
     users = read_users(file)
     if not file.exists():
         return ok(subject, "none: over OPC UA nobody changes anything")
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip() and line[0] != "#"]
+    lines = [line for line in file.read_bytes().splitlines() if line.strip() and not line.startswith(b"#")]
     if file.stat().st_mode & _OTHERS:
         return warning(subject, f"{file} is open to everybody on this machine", f"Close it: chmod 640 {file}")
     if len(lines) > len(users):

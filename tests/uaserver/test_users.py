@@ -140,6 +140,14 @@ def test_a_line_that_says_nothing_sensible_is_left_out(file: Path, line: str) ->
     assert list(read_users(file)) == ["alice"]
 
 
+def test_a_line_in_another_encoding_keeps_nobody_else_out_and_stays_as_it_is(file: Path) -> None:
+    strange = f"Andr\xe9:engineer:{HASH}\n".encode("latin-1")
+    file.write_bytes(strange + file.read_bytes())
+    assert list(read_users(file)) == ["alice"]
+    write_user(file, User("bob", Role.OBSERVER, HASH))
+    assert file.read_bytes().startswith(strange)
+
+
 async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
     write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
     assert await Users(file).log_in("bob", "", HERE) is Denial.WRONG

@@ -160,5 +160,5 @@ async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaS
     file.chmod(0o644)
     assert "open to everybody" in (await only(examine_users(opcua))).found
     file.chmod(0o600)
-    file.write_text(file.read_text() + "nonsense\n# a remark\n")
-    assert "1 lines" in (await only(examine_users(opcua))).found
+    file.write_bytes(file.read_bytes() + b"nonsense\nAndr\xe9:engineer:x\n# a remark\n")
+    assert "2 lines" in (await only(examine_users(opcua))).found
