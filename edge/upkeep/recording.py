@@ -4,7 +4,7 @@ import os
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -57,7 +57,7 @@ async def recording(
     """Write what is said on the topics of the equipment `name` to a new file, for the length of the block.
 
     Gives the topic filter and the broker. Raises SettingsError when it cannot be recorded, Unavailable when the broker
-    is away or the file cannot be written.
+    is away or the file cannot be written; then none is left behind.
     """
     section = settings.southbound.get(name)
     if section is None:
@@ -78,9 +78,13 @@ async def recording(
     with _new(file) as output:
         recorder = _Recorder(topic, _redact(secrets, broker), output, tell)
         recorder.write(beginning)
-        client_id = f"edge-record-{uuid.uuid4().hex[:12]}"
-        async with open_session(broker, client_id, session_expiry=SESSION_EXPIRY_SECONDS) as session:
-            await session.subscribe(f"{topic}/+", recorder.take)
+        opening = open_session(broker, f"edge-record-{uuid.uuid4().hex[:12]}", session_expiry=SESSION_EXPIRY_SECONDS)
+        async with AsyncExitStack() as listening:
+            with ExitStack() as unless_it_listens:
+                unless_it_listens.callback(file.unlink)
+                session = await listening.enter_async_context(opening)
+                await session.subscribe(f"{topic}/+", recorder.take)
+                unless_it_listens.pop_all()
             yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
 
 

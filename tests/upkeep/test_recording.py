@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
-from edge.errors import EdgeError
+from edge.errors import EdgeError, Unavailable
 from edge.links.mqtt import open_session
 from edge.upkeep.recording import Recorded, recording
 from tests.conftest import WaitUntil
@@ -84,3 +84,13 @@ async def test_what_cannot_be_recorded_is_told(
     assert reason in refused.value.message
     assert advice in refused.value.advice
     assert file.read_text() == "precious"
+
+
+async def test_where_the_broker_is_away_no_file_is_left_behind(
+    unused_tcp_port: int, unique: str, tmp_path: Path
+) -> None:
+    nowhere = MqttSettings(url=f"mqtt://127.0.0.1:{unused_tcp_port}")
+    with pytest.raises(Unavailable):
+        async with recording("wrench", settings_of(nowhere, unique), set(), tmp_path / "wrench.jsonl", print):
+            pytest.fail("it was recorded")
+    assert not (tmp_path / "wrench.jsonl").exists()
