@@ -1,6 +1,5 @@
 """`edge check`: tells every fault of a settings file or a recipe before it matters."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +8,9 @@ from typing import NoReturn
 import click
 
 from edge.cli.terminal import say
-from edge.cli.visit import FILE, read_bytes
+from edge.cli.visit import FILE, json_option, print_json, read_bytes
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
 
 
 @click.group()
@@ -25,7 +23,7 @@ def check() -> None:
 
 @check.command(epilog="Example: edge check settings /etc/microdcs-edge/edge.toml")
 @click.argument("file", type=_FILE)
-@_as_json
+@json_option
 def settings(file: Path, *, as_json: bool) -> None:
     """Check a settings file.
 
@@ -45,7 +43,7 @@ def settings(file: Path, *, as_json: bool) -> None:
 
 @check.command(epilog="Example: edge check recipe rear-axle.json")
 @click.argument("file", type=FILE)
-@_as_json
+@json_option
 def recipe(file: Path, *, as_json: bool) -> None:
     """Check an SFC recipe.
 
@@ -71,7 +69,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
 def _answer(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
     """Writes what was found and ends the command with its exit status."""
     if as_json:
-        click.echo(json.dumps({"file": str(file), "problems": list(problems), "warnings": list(warnings)}))
+        print_json({"file": click.format_filename(file), "problems": problems, "warnings": warnings})
     else:
         for problem in problems:
             say(problem)

@@ -5,16 +5,11 @@ from pathlib import Path
 
 import click
 
-from edge.cli.visit import FILE, json_option
+from edge.cli.visit import json_option, settings_option
 
 
 @click.command(epilog="Example: edge doctor")
-@click.option(
-    "--settings",
-    "settings_file",
-    type=FILE,
-    help="Settings file, as for `edge run`. [default: /etc/microdcs-edge/edge.toml]",
-)
+@settings_option
 @json_option
 def doctor(settings_file: Path | None, *, as_json: bool) -> None:
     """Examine a gateway and all it depends on; say what to do.

@@ -2,34 +2,33 @@
 
 import asyncio
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.visit import FILE, read_json, unusable
+from edge.cli.visit import FILE, read_json, settings_option, unusable, visit
 from edge.instant import now_ms
+from edge.sfc.chart_page import LEAST_WIDTH
 
 if TYPE_CHECKING:
     from edge.sfc.chart_marks import Marks
     from edge.sfc.net import Net
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_LEAST_WIDTH = 60
 _PIPE_SIZE = (120, 24)
 
 
 @click.command(epilog="Example: edge draw rear-axle.json -o rear-axle.svg")
 @click.argument("recipe", type=FILE, required=False)
 @click.option("--job", "job_id", help="Draw this job instead: active steps, times, where each action stands.")
-@click.option("--settings", "settings_file", type=_FILE, help="Settings file that names the store of the job.")
+@settings_option
 @click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
 @click.option(
     "--width",
-    type=click.IntRange(min=_LEAST_WIDTH),
-    help=f"Longest line of a Unicode chart, at least {_LEAST_WIDTH}. [default: that of the terminal]",
+    type=click.IntRange(min=LEAST_WIDTH),
+    help=f"Longest line of a Unicode chart, at least {LEAST_WIDTH}. [default: that of the terminal]",
 )
 def draw(
     recipe: Path | None, job_id: str | None, settings_file: Path | None, output: Path | None, width: int | None
@@ -42,7 +41,7 @@ def draw(
     if (recipe is None) == (job_id is None):
         raise click.UsageError("Name either a RECIPE or a --job.")
     if recipe is not None:
-        _write(recipe.stem, _compile(read_json(recipe)), None, output, width)
+        _write("" if str(recipe) == "-" else recipe.stem, _compile(read_json(recipe)), None, output, width)
     elif job_id is not None:
         net, marks = asyncio.run(_job(job_id, settings_file))
         _write("", net, marks, output, width)
@@ -59,16 +58,12 @@ def _compile(data: object) -> "Net":
 
 async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
     """Read a job's run, and the recipe it started with, from the store."""
-    from edge.config import load_settings
     from edge.errors import Refused
     from edge.sfc.chart_marks import marks_of
-    from edge.southbound.kinds import EQUIPMENT
-    from edge.store.client import open_store
     from edge.store.runs import load
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT)
-    async with open_store(settings.redis, consumer=None) as store:
-        stored = await load(store, job_id)
+    async with visit(settings_file) as at:
+        stored = await load(at.store, job_id)
     if stored is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
     net = _compile(json.loads(stored.recipe))
@@ -87,7 +82,7 @@ def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, w
     if output is not None and output.suffix.lower() == ".svg":
         document = chart_svg(lay_out(chart, title, marks))
     else:
-        columns = width or max(_LEAST_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
+        columns = width or max(LEAST_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
         drawing = draw_within(chart, title, marks, columns)
         if output is None:
             # click takes the colours out where nobody sees them.
@@ -97,4 +92,5 @@ def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, w
     try:
         output.write_text(document, encoding="utf-8")
     except OSError as error:
-        raise Unavailable(f"{output}: cannot be written: {error.strerror}") from error
+        message = f"{output}: cannot be written: {error.strerror}"
+        raise Unavailable(message, "Name a file where you may write.") from error

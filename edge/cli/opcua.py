@@ -1,7 +1,6 @@
 """`edge opcua`: our certificate, the applications we trust, the users who may log in."""
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,18 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edge.cli.terminal import say
+from edge.cli.visit import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
     from edge.config import OpcuaSettings
     from edge.uaserver.trust import Entry
 
-_settings = click.option(
-    "--settings",
-    "file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings file. [default: /etc/microdcs-edge/edge.toml]",
-)
-_as_json = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
 _ADVICE = "Look at them with: edge opcua list"
 _HOST_ADVICE = "Write it as it stands in the address that clients use, without opc.tcp:// and port."
 _ROLES = ("observer", "operator", "engineer")
@@ -37,15 +30,15 @@ def opcua() -> None:
 
 
 @opcua.command("list", epilog="Example: edge opcua list")
-@_settings
-@_as_json
-def list_(file: Path | None, *, as_json: bool) -> None:
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List our certificate, those we trust and those we turned away, and the users."""
     from edge.uaserver.certificates import application_uris, host_names, load, thumbprint
     from edge.uaserver.trust import entries
     from edge.uaserver.users import read_users
 
-    settings, _ = _read(file)
+    settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
     own = load(Path(settings.pki))
     described: dict[str, Any] = {
@@ -64,15 +57,15 @@ def list_(file: Path | None, *, as_json: bool) -> None:
         ],
     }
     if as_json:
-        click.echo(json.dumps(described))
+        print_json(described)
     else:
         say("\n".join(_lines(described)))
 
 
 @opcua.command(epilog="Example: edge opcua trust 3F86A0")
 @click.argument("which", metavar="THUMBPRINT|FILE")
-@_settings
-def trust(which: str, file: Path | None) -> None:
+@settings_option
+def trust(which: str, settings_file: Path | None) -> None:
     """Trust an application.
 
     THUMBPRINT, or its beginning, is that of an application that was turned away; FILE is the certificate of an
@@ -81,7 +74,7 @@ def trust(which: str, file: Path | None) -> None:
     from edge.uaserver.certificates import thumbprint
     from edge.uaserver.trust import find, lay, read_certificate
 
-    settings, _ = _read(file)
+    settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
     if (given := Path(which)).is_file():
         with _told(given):
@@ -97,8 +90,8 @@ def trust(which: str, file: Path | None) -> None:
 
 @opcua.command(epilog="Example: edge opcua reject 3F86A0")
 @click.argument("which", metavar="THUMBPRINT")
-@_settings
-def reject(which: str, file: Path | None) -> None:
+@settings_option
+def reject(which: str, settings_file: Path | None) -> None:
     """Trust an application no longer.
 
     THUMBPRINT, or its beginning, is that of a trusted one. A channel it has open ends when its key has to be renewed,
@@ -106,7 +99,7 @@ def reject(which: str, file: Path | None) -> None:
     """
     from edge.uaserver.trust import lay
 
-    settings, _ = _read(file)
+    settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
     found = _one(which, trusted)
     with _told(trusted):
@@ -118,8 +111,8 @@ def reject(which: str, file: Path | None) -> None:
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
 @click.option("--host", "hosts", multiple=True, help="A further name or address clients reach us under.")
-@_settings
-def renew(hosts: tuple[str, ...], file: Path | None) -> None:
+@settings_option
+def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     """Make a new key and certificate.
 
     It counts after a restart, and clients have to trust it again.
@@ -130,7 +123,7 @@ def renew(hosts: tuple[str, ...], file: Path | None) -> None:
     from edge.uaserver import certificates
     from edge.uaserver.namespaces import application_uri
 
-    settings, gateway = _read(file)
+    settings, gateway = _read(settings_file)
     if wrong := [host for host in hosts if not certificates.is_host(host)]:
         raise Refused("host", f"{wrong[0]!r} is neither a name nor an address of a host", _HOST_ADVICE)
     directory = Path(settings.pki)
@@ -145,8 +138,8 @@ def renew(hosts: tuple[str, ...], file: Path | None) -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(_ROLES), required=True, help="What the user may do.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-@_settings
-def password(name: str, role: str, file: Path | None, *, password_stdin: bool) -> None:
+@settings_option
+def password(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user, or change password and role of one.
 
     To remove a user, remove their line from the file that is named at the end.
@@ -157,7 +150,7 @@ def password(name: str, role: str, file: Path | None, *, password_stdin: bool) -
     from edge.uaserver.roles import Role
     from edge.uaserver.users import NAME, PASSWORD_LENGTH, User, hash_password, write_user
 
-    settings, _ = _read(file)
+    settings, _ = _read(settings_file)
     if not re.fullmatch(NAME, name):
         raise Refused("user", f"{name!r} cannot be the name of a user", "Take up to 64 characters without a colon.")
     secret: str
@@ -166,20 +159,19 @@ def password(name: str, role: str, file: Path | None, *, password_stdin: bool) -
     else:
         secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
     if len(secret) not in PASSWORD_LENGTH:
-        raise Refused(
-            "user", f"a password has {PASSWORD_LENGTH[0]} characters at least, and {PASSWORD_LENGTH[-1]} at most"
-        )
+        bounds = f"{PASSWORD_LENGTH[0]} characters at least, and {PASSWORD_LENGTH[-1]} at most"
+        raise Refused("user", f"a password has {bounds}", "Choose another.")
     users_file = Path(settings.users_file)
     with _told(users_file):
         write_user(users_file, User(name, Role[role.upper()], hash_password(secret)))
     say(f"{name} is {role}, in {users_file}")
 
 
-def _read(file: Path | None) -> tuple["OpcuaSettings", str]:
+def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
     from edge.config import load_settings
     from edge.southbound.kinds import EQUIPMENT
 
-    settings = load_settings(file, os.environ, EQUIPMENT)
+    settings = load_settings(settings_file, os.environ, EQUIPMENT)
     return settings.opcua, settings.gateway.name
 
 
@@ -209,7 +201,7 @@ def _described(entry: "Entry") -> dict[str, Any]:
         "subject": entry.certificate.subject.rfc4514_string(),
         "applications": application_uris(entry.certificate),
         "expires": entry.certificate.not_valid_after_utc.date().isoformat(),
-        "file": str(entry.path),
+        "file": click.format_filename(entry.path),
     }
 
 

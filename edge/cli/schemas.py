@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from edge.cli.terminal import say
+from edge.cli.visit import unusable
 
 
 @click.command(epilog="Example: edge schemas /tmp/schemas")
@@ -22,6 +23,5 @@ def schemas(directory: Path) -> None:
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        say(f"edge: {directory}: cannot be written: {error.strerror}", err=True)
-        raise SystemExit(2) from None
+        unusable(f"{directory}: cannot be written: {error.strerror}; name a directory where you may write")
     say(f"{len(texts)} schemas in {directory}")

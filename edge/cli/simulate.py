@@ -1,13 +1,12 @@
 """`edge simulate`: runs a recipe against a script, in virtual time or live, and prints what happened."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from edge.cli.terminal import say
-from edge.cli.visit import FILE, read_json, unusable
+from edge.cli.visit import FILE, json_option, print_json, read_json, unusable
 
 if TYPE_CHECKING:
     from edge.sim.script import Script
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: edge simulate rear-axle.json --script good-day.json --json")
 @click.argument("recipe", type=FILE)
 @click.option("--script", "script_file", type=FILE, help="How equipment answers and what happens when (JSON).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.option("--live", is_flag=True, help="Run it through the real engine, on a store of its own.")
 @click.option(
     "--speed",
@@ -46,7 +45,7 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
     except ScriptError as error:
         unusable(f"{script_file}: {error.message}")
     if as_json:
-        click.echo(json.dumps(trace.as_json(), ensure_ascii=False))
+        print_json(trace.as_json())
     else:
         _tell(trace)
 

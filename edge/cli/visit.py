@@ -24,7 +24,7 @@ settings_option = click.option(
     "--settings",
     "settings_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings file that names the store, as for `edge run`. [default: /etc/microdcs-edge/edge.toml]",
+    help="Settings file, as for `edge run`. [default: /etc/microdcs-edge/edge.toml]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 scope_option = click.option("--scope", help="The scope it is for. [default: the one of the settings]")

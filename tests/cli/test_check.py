@@ -1,6 +1,7 @@
 """`edge check` tells every fault of a file at once."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,14 @@ def test_a_program_reads_the_answer_as_json(good: Path, bad: Path) -> None:
     answer = check("settings", bad, "--json")
     assert answer.exit_code == 2
     assert len(json.loads(answer.output)["problems"]) == 2
+
+
+def test_a_file_with_any_name_is_told_as_json(tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"caf\xe9.json")
+    file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
+    answer = check("recipe", file, "--json")
+    assert answer.exit_code == 0
+    assert json.loads(answer.output)["file"].endswith("caf\ufffd.json")
 
 
 def test_a_good_recipe_has_no_problems(tmp_path: Path) -> None:

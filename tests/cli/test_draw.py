@@ -180,3 +180,12 @@ def test_a_recipe_may_come_by_standard_input() -> None:
     answer = CliRunner().invoke(main, ["draw", "-"], input='{"steps": [{"name": "Only", "initial": true}]}')
     assert answer.exit_code == 0
     assert "║  Only   ║" in answer.stdout
+    assert "-\n" not in answer.stdout
+
+
+def test_a_store_that_lives_in_the_gateway_cannot_be_visited(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text('[redis]\nurl = "embedded:"\n')
+    answer = draw("--job", "J1", "--settings", file)
+    assert answer.exit_code == 2
+    assert "lives and dies with one process" in answer.stderr
