@@ -1,6 +1,7 @@
 """One OPC UA client session: find nodes, read values, call methods and take events, all in plain Python."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,16 @@ _KEEP_ALIVE_SECONDS = 10.0
 _GOODBYE_SECONDS = 1.0
 _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether asyncua says something new; of a lost connection, who works with it tells, without a traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, ConnectionError) and not record.getMessage().endswith("but connection is closed")
+
+
+for _talker in ("ua_session.UaSession", "ua_client.UaClient"):
+    logging.getLogger(f"asyncua.client.{_talker}").addFilter(_is_news)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +196,12 @@ class Session:
     @asynccontextmanager
     async def watch(
         self, source: Node | None, fields: Sequence[EventField], values: Mapping[str, Node]
-    ) -> AsyncIterator[AsyncIterator[Mapping[str, Any]]]:
+    ) -> AsyncIterator[AsyncIterator[Mapping[str, Any] | Refused]]:
         """Take the events of a node (of the Server without one), and the changes of some variables, in their order.
 
         An event has its `fields` by their names, None where it does not have one; `EventType` tells the NodeId of its
-        type. A change has the name of the variable alone. What is given raises Unavailable when the connection is lost.
+        type. A change has the name of the variable alone. What cannot be decoded is given as Refused(`unreadable`).
+        What is given raises Unavailable when the connection is lost.
         """
         with _sorted_errors(self.url):
             # A queue that overflows costs the connection: what is missed is asked for after the next one.
@@ -214,16 +226,23 @@ class Session:
 
     async def _happenings(
         self, subscription: Subscription, names: Mapping[str, str]
-    ) -> AsyncIterator[Mapping[str, Any]]:
+    ) -> AsyncIterator[Mapping[str, Any] | Refused]:
         async for each in subscription:
             match each:
                 case OpcEvent(event=event):
-                    yield await self._structures.plain(event.get_event_props_as_fields_dict())
+                    yield await self._readable(event.get_event_props_as_fields_dict())
                 case DataChangeEvent(node=node, value=value):
-                    yield {names[node.nodeid.to_string()]: await self._structures.plain(value)}
+                    yield await self._readable({names[node.nodeid.to_string()]: value})
                 case _:
                     break
         raise Unavailable(f"the connection to the OPC UA server {self.url} is lost")
+
+    async def _readable(self, told: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
+        try:
+            with _sorted_errors(self.url):
+                return {name: await self._structures.plain(value) for name, value in told.items()}
+        except Refused as refusal:
+            return refusal
 
     async def is_a(self, type_id: str, of: TypeName) -> bool:
         """Tell whether a type, by its NodeId in text form, is the named one or derived from it."""

@@ -172,7 +172,7 @@ class Structures:
         codec = await self._encoding(value.TypeId)
         try:
             decoded = codec.read(Buffer(value.Body))
-        except (ua.UaError, ValueError) as error:
+        except (ua.UaError, ValueError, struct.error) as error:
             message = f"a structure with encoding {value.TypeId.to_string()} is not as defined: {error}"
             raise Refused("unreadable", message) from error
         return await self.plain(decoded)

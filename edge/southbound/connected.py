@@ -14,6 +14,7 @@ from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.station.equipment import Command, EquipmentAnswer, Station
 from edge.station.retry import MOST_TRIES
+from edge.store.refused import SetAside
 
 RETRY_SECONDS = (0.1, 5.0)
 # How many ended commands are remembered, to know one that is sent again.
@@ -28,7 +29,7 @@ class Device(Protocol):
     """What a kind knows of its device, for the length of one connection."""
 
     async def take(self, happening: Happening) -> None:
-        """Take what happened at the device, as its connection tells it."""
+        """Take what happened at the device, as its connection tells it; Refused, as any defect, passes over it."""
 
     async def perform(self, command: Command) -> Any:
         """Have the device do a command, if it has not done or begun it yet; give the data of the answer.
@@ -43,7 +44,10 @@ class Device(Protocol):
         """Let go of what was kept for a command: its answer is durable; raises as `perform`."""
 
 
-Connecting = Callable[[], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
+Happenings = AsyncIterator[Happening | Refused]
+"""What happens at a device; Refused stands for what happened and cannot be read."""
+
+Connecting = Callable[[], AbstractAsyncContextManager[tuple[Device, Happenings]]]
 """Connects once; gives the device with what happens there.
 
 Raises Unavailable when it is not there now, Refused when it is not, or not yet, what it should be.
@@ -69,6 +73,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connectin
     while True:
         try:
             async with connecting() as (device, happenings):
+                last = ""
                 await equipment.serve(device, happenings)
         except (Unavailable, Refused) as error:
             if error.message != last:
@@ -128,7 +133,7 @@ class ConnectedEquipment:
         if self._at_work and self._at_work[0] == command.command_id:
             self._at_work[1].cancel()
 
-    async def serve(self, device: Device, happenings: AsyncIterator[Happening]) -> None:
+    async def serve(self, device: Device, happenings: Happenings) -> None:
         """Work on one connection until it is lost; then raise Unavailable."""
         for command in await self._outstanding():
             if command.command_id not in self._ended:
@@ -139,12 +144,28 @@ class ConnectedEquipment:
         try:
             async with beside(self._work(device), f"commands of {self.name}"):
                 async for happening in happenings:
-                    await device.take(happening)
+                    try:
+                        await _take(device, happening)
+                    except Unavailable:
+                        raise
+                    except Exception as error:  # noqa: BLE001 - a device that repeats it would be lost for ever
+                        await self._pass_over(error)
         except* Unavailable as errors:
             raise _first(errors) from None
         finally:
             self._device = None
             self._waiting.clear()
+
+    async def _pass_over(self, error: Exception) -> None:
+        """Set aside what happened and cannot be taken; who looks for the reason finds it at the equipment."""
+        match error:
+            case Refused():
+                refusal = error
+                _log.warning("what happened at the equipment is passed over", equipment=self.name, reason=error.message)
+            case _:
+                refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
+                _log.error("what happened at the equipment is passed over", equipment=self.name, exc_info=error)
+        await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, refusal.message, b""))
 
     def _connected(self) -> Device:
         if self._device is None:
@@ -206,6 +227,12 @@ class ConnectedEquipment:
         self._defects.pop(command_id, None)
         if len(self._ended) > MEMORY:
             del self._ended[next(iter(self._ended))]
+
+
+async def _take(device: Device, happening: Happening | Refused) -> None:
+    if isinstance(happening, Refused):
+        raise happening
+    await device.take(happening)
 
 
 def _first(errors: BaseExceptionGroup[Unavailable]) -> Unavailable:

@@ -14,7 +14,7 @@ import structlog
 from edge.config import IjtSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
-from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
 from edge.southbound.ijt_answer import COMMAND_ID, answer, check, entities, process
 from edge.southbound.ijt_methods import Methods, find_methods
 from edge.southbound.ijt_results import Memory, Results
@@ -48,7 +48,7 @@ def open_ijt(
     memory = Memory()
 
     @asynccontextmanager
-    async def opening(session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
         system = _only(await session.instances(_SYSTEM), session.url)
         methods = await find_methods(session, system)
         results = Results(methods, memory, station, acknowledge=settings.acknowledge == "own")

@@ -5,13 +5,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from edge.config import OpcuaEquipmentSettings
 from edge.links.opcua import Session, open_client
-from edge.southbound.connected import ConnectedEquipment, Device, Happening, open_connected
+from edge.southbound.connected import ConnectedEquipment, Device, Happenings, open_connected
 from edge.station.equipment import Station
 
 REQUEST_SECONDS = 30.0
 """A device may take that long for one method."""
 
-Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, AsyncIterator[Happening]]]]
+Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, Happenings]]]
 """Finds the device on a new session and subscribes; gives the device with what happens there."""
 
 
@@ -25,7 +25,7 @@ def open_opcua_equipment(
     """
 
     @asynccontextmanager
-    async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
         async with (
             open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS) as session,
             opening(session) as opened,

@@ -12,7 +12,7 @@ from typing import Any
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
-from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
 from edge.southbound.opcua import open_opcua_equipment
 from edge.station.equipment import Command, Station
 
@@ -35,6 +35,7 @@ _FIELDS = (
     "ResultContent",
 )
 _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
+_EXECUTING = "SingleExecution"
 # The causes of Reset, Stop and Abort are the manufacturer's; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
 _RESULT_STATES = {0: "Undefined", 1: "Completed", 2: "Processing", 3: "Aborted", 4: "Failed"}
@@ -50,7 +51,7 @@ def open_vision(
     jobs: dict[str, str] = {}
 
     @asynccontextmanager
-    async def opening(session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
         (system,) = _only(await session.instances(_SYSTEM), session.url)
         parts = await session.children(system)
         machine = await session.children(parts[_STATE])
@@ -98,6 +99,10 @@ class Camera:
     async def perform(self, command: Command) -> Any:
         """Do a job, unless the camera has its result already or is at it; give the result as JSON."""
         found = await self._found(command)
+        if found is None and not await self._is_at(command) and await self._is_busy():
+            # A gateway that was killed in mid-command has not left us the JobId: it may be this very job.
+            await self._until("end its job", lambda: self._states[_MODE] != _EXECUTING, seconds=None)
+            found = await self._found(command)
         if found is None and not await self._is_at(command):
             await self._get_ready()
             await self._prepare(command)
@@ -203,8 +208,12 @@ class Camera:
             return False
         if job_id in self._started:
             return job_id not in self._results
+        return await self._is_busy()
+
+    async def _is_busy(self) -> bool:
+        await self._catch_up()
         await self._until("tell its state", lambda: _MODE in self._states)
-        return self._states[_MODE] == "SingleExecution"
+        return self._states[_MODE] == _EXECUTING
 
     @property
     def _state(self) -> str:

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.southbound import connected
-from edge.southbound.connected import Device, Happening, open_connected
+from edge.southbound.connected import Device, Happening, Happenings, open_connected
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.retry import MOST_TRIES
 from tests.conftest import WaitUntil
@@ -27,13 +28,13 @@ class Plug:
         self.taken: list[Happening] = []
 
     @asynccontextmanager
-    async def connecting(self) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def connecting(self) -> AsyncIterator[tuple[Device, Happenings]]:
         self.attempts += 1
         if self.attempts == 1:
             raise Unavailable("not plugged in")
         yield self, self._happen()
 
-    async def _happen(self) -> AsyncIterator[Happening]:
+    async def _happen(self) -> Happenings:
         while True:
             yield await self.happenings.get()
 
@@ -73,6 +74,43 @@ async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> N
         plug.happenings.put_nowait({"pressed": True})
         await wait_until(lambda: plug.taken)
     assert plug.taken == [{"pressed": True}]
+
+
+async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_until: WaitUntil) -> None:
+    class Hostile(Plug):
+        async def _happen(self) -> Happenings:
+            yield Refused("unreadable", "a structure is not as defined")
+            yield {"Result": None}
+            yield {"Result": "T1"}
+            await asyncio.Event().wait()
+
+        async def take(self, happening: Happening) -> None:
+            self.taken.append({"length": len(happening["Result"])})
+
+    station, plug = RecordingStation(), Hostile()
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: plug.taken)
+    assert (plug.attempts, plug.taken) == (2, [{"length": 2}])
+    assert [(each.way, each.kind, each.reason) for each in station.refused] == [
+        ("the wall", "unreadable", "a structure is not as defined"),
+        ("the wall", "internal", "what happened met a defect of this software: TypeError"),
+    ]
+
+
+async def test_each_loss_of_the_connection_is_told_also_when_its_reason_is_that_of_the_last(
+    wait_until: WaitUntil,
+) -> None:
+    class Loose(Plug):
+        async def _happen(self) -> Happenings:
+            yield {}
+            raise Unavailable("pulled out")
+
+    plug = Loose()
+    with capture_logs() as told:
+        async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
+            await wait_until(lambda: plug.attempts > 3)
+    reasons = [each["reason"] for each in told if each["event"] == "equipment not connected, trying on"]
+    assert reasons[:3] == ["not plugged in", "pulled out", "pulled out"]
 
 
 async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil) -> None:
@@ -116,7 +154,7 @@ async def test_a_command_that_meets_a_defect_each_time_fails_and_keeps_no_other_
 async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_until: WaitUntil) -> None:
     class Starting(Plug):
         @asynccontextmanager
-        async def connecting(self) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+        async def connecting(self) -> AsyncIterator[tuple[Device, Happenings]]:
             self.attempts += 1
             if self.attempts < 3:
                 raise Refused("unknown_node", "it is not ready yet")
@@ -130,7 +168,7 @@ async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_unt
 
 async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
     @asynccontextmanager
-    async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
         raise SettingsError(["no library"], "Install it.")
         yield
 

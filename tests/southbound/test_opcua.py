@@ -14,7 +14,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, Session, TypeName
 from edge.sim.opcua_device import OpcuaDevice, open_device
-from edge.southbound.connected import ConnectedEquipment, Device, Happening
+from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
 from edge.southbound.opcua import open_opcua_equipment
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
@@ -48,7 +48,7 @@ class Scripted:
         """Nothing was kept."""
 
     @asynccontextmanager
-    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
         async with session.watch(None, (), {}) as happenings:
             yield self, happenings
 
@@ -162,16 +162,17 @@ class Tool(Scripted):
         self.torques.extend([happening["Torque"]] if happening["Torque"] is not None else [])
 
     @asynccontextmanager
-    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
+    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
         (tool,) = await session.instances(TypeName(NAMESPACE_URI, 5000))
         async with session.watch(None, [EventField(TypeName(NAMESPACE_URI, 5001), "Torque")], {}) as happenings:
             self.paths.append(tool.path)
             yield self, happenings
 
 
-async def tell(server: Server, index: int, torque: float) -> None:
+async def tell(server: Server, index: int, torque: float | ua.ExtensionObject) -> None:
     generator = await server.get_event_generator(ua.NodeId(5001, index))
-    generator.event.Torque = torque
+    kind = ua.VariantType.Double if isinstance(torque, float) else ua.VariantType.ExtensionObject
+    generator.event.add_property("Torque", torque, kind)
     await generator.trigger()
 
 
@@ -191,3 +192,32 @@ async def test_after_a_restart_events_come_again_although_the_indexes_changed(wa
             await tell(server, index, 2.5)
             await wait_until(lambda: tool.torques == [1.5, 2.5])
     assert tool.paths == ["/0:Objects/3:Tool", "/0:Objects/2:Tool"]
+
+
+async def test_an_event_that_cannot_be_decoded_is_passed_over_and_the_next_is_taken(
+    unused_tcp_port: int, wait_until: WaitUntil
+) -> None:
+    url = f"opc.tcp://127.0.0.1:{unused_tcp_port}"
+    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=url, security="none")
+    station, tool = RecordingStation(), Tool()
+    unknown = ua.ExtensionObject(TypeId=ua.NodeId(4711, 1), Body=b"?")
+    async with (
+        vendor(unused_tcp_port, (NAMESPACE_URI,)) as (server, index),
+        open_opcua_equipment("tool", settings, station, SCOPES, tool.opening),
+    ):
+        await wait_until(lambda: tool.paths)
+        for torque in (unknown, unknown, 2.5):
+            await tell(server, index, torque)
+        await wait_until(lambda: tool.torques)
+    assert (tool.torques, len(tool.paths)) == ([2.5], 1)
+    assert [each.kind for each in station.refused] == ["unreadable", "unreadable"]
+
+
+async def test_a_lost_connection_is_told_in_one_line_without_a_traceback(
+    server: OpcuaDevice, wait_until: WaitUntil, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with equipped(server, RecordingStation(), Scripted()) as equipment:
+        await wait_until(lambda: equipment.connected)
+        async with server.unplugged():
+            await wait_until(lambda: not equipment.connected)
+    assert [each.getMessage() for each in caplog.records if each.name.startswith("asyncua.client")] == []

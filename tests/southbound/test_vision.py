@@ -148,6 +148,23 @@ async def test_a_gateway_that_was_started_anew_finds_the_result(
     assert len(camera.begun) == 1
 
 
+async def test_a_camera_that_is_still_at_the_job_of_a_gateway_that_was_killed_does_it_once(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+    settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
+    station = RecordingStation()
+    station.unanswered = [WORK]
+    async with open_vision("camera", settings, station, SCOPES) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await camera.end_job()
+        await wait_until(lambda: station.answers or len(camera.begun) > 1)
+    assert [each.error for each in station.answers] == [None]
+    assert len(camera.begun) == 1
+
+
 class Scripted:
     """A camera that is Operational at once, and tells it only when it is not `mute`; it takes every job."""
 
