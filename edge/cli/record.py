@@ -34,6 +34,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     """
     import asyncio
 
+    from edge.cli.stopping import until_stopped
     from edge.cli.visit import quiet
     from edge.config import load_settings
     from edge.southbound.kinds import EQUIPMENT
@@ -54,8 +55,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
             say(_line(message))
 
         async with recording(equipment, settings, secrets, file, tell) as source:
-            say(f"listening to {source}; Ctrl-C ends it")
-            await _ended(seconds)
+            await until_stopped(f"listening to {source}; Ctrl-C ends it", seconds)
         return told
 
     told = asyncio.run(run())
@@ -67,17 +67,3 @@ def _line(message: "Recorded") -> str:
     told = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
     words = [word for word in told if word] or [str(message.payload)]
     return f"{message.after:9.3f} s  {message.topic:<9} {'  '.join(words)}"
-
-
-async def _ended(seconds: float | None) -> None:
-    """Wait for Ctrl-C, SIGTERM, or so many seconds."""
-    import asyncio
-    import contextlib
-    import signal
-
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()

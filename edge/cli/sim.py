@@ -1,11 +1,10 @@
 """`edge sim`: simulated equipment as processes of their own."""
 
 import asyncio
-import signal
 
 import click
 
-from edge.cli.terminal import say
+from edge.cli.stopping import until_stopped
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Its name, that of [southbound.NAME] in the settings.")
@@ -42,7 +41,7 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
         ):
-            await _until_stopped(f"controller {name} takes commands on {device.topic}/commands")
+            await until_stopped(f"controller {name} takes commands on {device.topic}/commands")
 
     asyncio.run(run())
 
@@ -69,7 +68,7 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
         ):
-            await _until_stopped(f"camera {name} offers results on {device.topic}/events")
+            await until_stopped(f"camera {name} offers results on {device.topic}/events")
 
     asyncio.run(run())
 
@@ -95,7 +94,7 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
     async def run() -> None:
         async with open_vision(name, port=port, delay=delay) as camera:
             camera.fault = Fault(fault)
-            await _until_stopped(f"vision {name} takes jobs at {camera.device.url}")
+            await until_stopped(f"vision {name} takes jobs at {camera.device.url}")
 
     asyncio.run(run())
 
@@ -124,15 +123,6 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay) as device:
             device.fault = Fault(fault)
-            await _until_stopped(f"joining system {name} takes joinings at {device.device.url}")
+            await until_stopped(f"joining system {name} takes joinings at {device.device.url}")
 
     asyncio.run(run())
-
-
-async def _until_stopped(ready: str) -> None:
-    """Say that we are ready, then wait for SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    say(ready)
-    await stop.wait()
