@@ -27,7 +27,7 @@ class LocalBroker:
         self.directory = directory
         self._further = further
         self._process: asyncio.subprocess.Process | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -143,11 +143,10 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
             await broker.stop()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Give a port of loopback that nobody listens at now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:

@@ -22,8 +22,8 @@ from edge.links.opcua import open_client
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
-from edge.sim.broker import open_broker
-from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, Device, Devices, free_port
+from edge.sim.broker import free_port, open_broker
+from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, Device, Devices
 from edge.sim.demo_view import View
 from edge.sim.mes import Mes, open_mes
 from edge.sim.observed import COMPLETED, ObservedJob, plain_text

@@ -1,10 +1,11 @@
 """What does the work in the demo: simulated devices, processes of their own, over MQTT or over OPC UA."""
 
 import json
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from edge.sim.broker import free_port
 
 CONTROLLER = "wrench"
 CAMERA = "camera"
@@ -102,12 +103,6 @@ def over_opcua(_broker: str, _scope: str) -> Devices:
 
 DEVICES: Mapping[str, Callable[[str, str], Devices]] = MappingProxyType({"mqtt": over_mqtt, "opcua": over_opcua})
 """The devices to choose from, given the URL of the broker and the scope of their station."""
-
-
-def free_port() -> int:
-    """Give a port of loopback that nobody listens at now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def _url(port: int) -> str:

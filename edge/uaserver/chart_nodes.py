@@ -22,7 +22,7 @@ from edge.uaserver.chart_types import (
     STEP_TYPE,
 )
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import Shown, type_name, type_node, variable_attributes
+from edge.uaserver.own_types import HAS_COMPONENT, Shown, type_name, type_node, variable_attributes
 from edge.uaserver.picture import ChartPicture
 
 Draw = Callable[[], ChartPicture]
@@ -32,7 +32,6 @@ FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 METHODS = MappingProxyType({type_node("RunningChartType", name): name for name in CHART_METHODS})
 """The methods of every chart: they are those of the type, which the charts share."""
 
-_HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
 _HAS_TYPE_DEFINITION = ua.NodeId(ua.ObjectIds.HasTypeDefinition)
 _VARIABLE_TYPE = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
 
@@ -63,7 +62,7 @@ def reference_to(node: NodeData, type_id: ua.NodeId) -> ua.ReferenceDescription:
     name, display_name, node_class = (
         node.attributes[attribute].value.Value.Value for attribute in (A.BrowseName, A.DisplayName, A.NodeClass)
     )
-    return ua.ReferenceDescription(_HAS_COMPONENT, True, node.nodeid, name, display_name, node_class, type_id)  # noqa: FBT003
+    return ua.ReferenceDescription(HAS_COMPONENT, True, node.nodeid, name, display_name, node_class, type_id)  # noqa: FBT003
 
 
 def nodes_of(path: str, name: str, folder: NodeData, draw: Draw) -> Iterator[NodeData]:
@@ -129,7 +128,7 @@ def _is_a(type_id: ua.NodeId) -> ua.ReferenceDescription:
 def _from(parent: NodeData) -> ua.ReferenceDescription:
     name, display_name = (parent.attributes[attribute].value.Value.Value for attribute in (A.BrowseName, A.DisplayName))
     return ua.ReferenceDescription(
-        _HAS_COMPONENT,
+        HAS_COMPONENT,
         False,  # noqa: FBT003
         parent.nodeid,
         name,
@@ -171,7 +170,7 @@ _OF_OBJECTS = MappingProxyType(
 _IS_A_VARIABLE = _is_a(_VARIABLE_TYPE)
 _TO_METHODS = tuple(
     ua.ReferenceDescription(
-        _HAS_COMPONENT,
+        HAS_COMPONENT,
         True,  # noqa: FBT003
         node_id,
         type_name(name),

@@ -16,12 +16,13 @@ HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
 DURATION = ua.NodeId(ua.ObjectIds.Duration)
 MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
 PLACEHOLDER = ua.NodeId(ua.ObjectIds.ModellingRule_OptionalPlaceholder)
+NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)
+"""The null of DateTime (OPC 10000-6, 5.2.2.5)."""
 
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)  # the null of DateTime (OPC 10000-6, 5.2.2.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,7 @@ def base(kind: ua.VariantType) -> ua.NodeId:
 
 def instant(milliseconds: int | None) -> ua.Variant:
     """Give an instant, in milliseconds since the epoch; the null of DateTime for none."""
-    return ua.Variant(
-        _NO_INSTANT if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds), T.DateTime
-    )
+    return ua.Variant(NO_INSTANT if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds), T.DateTime)
 
 
 def text(text: str) -> ua.Variant:

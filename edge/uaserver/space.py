@@ -11,7 +11,7 @@ Organizes.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from asyncua import ua
@@ -21,6 +21,7 @@ from asyncua.server.internal_server import InternalServer
 from edge.errors import Defect
 from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
@@ -35,7 +36,6 @@ _NAMESPACE_METADATA_TYPE = ua.NodeId(ua.ObjectIds.NamespaceMetadataType)
 _SERVER_NAMESPACES = ua.NodeId(ua.ObjectIds.Server_Namespaces)
 
 _ORGANIZES = ua.NodeId(ua.ObjectIds.Organizes)
-_HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
 _HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
 _HAS_ADD_IN = ua.NodeId(ua.ObjectIds.HasAddIn)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
@@ -45,17 +45,15 @@ _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
 _GENERATES_EVENT = ua.NodeId(ua.ObjectIds.GeneratesEvent)
 _HAS_NOTIFIER = ua.NodeId(ua.ObjectIds.HasNotifier)
 _SERVER = ua.NodeId(ua.ObjectIds.Server)
-_MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
 _FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
 _STRING = ua.NodeId(ua.ObjectIds.String)
 
-_MEMBER_REFERENCES = frozenset({_HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
+_MEMBER_REFERENCES = frozenset({HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 
 # Members that the types leave optional, and that we have.
 _OPTIONAL_MEMBERS = frozenset({*METHODS, "JobOrderResponseList"})
 
-_NEVER = datetime(1601, 1, 1, tzinfo=UTC)  # the null of DateTime (OPC 10000-6, 5.2.2.5)
 _READ = 1 << ua.AccessLevel.CurrentRead
 
 
@@ -131,7 +129,7 @@ def add_event_type(iserver: InternalServer) -> None:
     _add_node(iserver, item)
 
 
-def describe_namespace(iserver: InternalServer, uri: str, version: str = "", published: datetime = _NEVER) -> None:
+def describe_namespace(iserver: InternalServer, uri: str, version: str = "", published: datetime = NO_INSTANT) -> None:
     """Say of a namespace of ours what it is (OPC 10000-5, 6.3.13); one with a version is the same in every server."""
     is_static = bool(version)
     name = ua.QualifiedName(uri, Namespace.MACHINES)
@@ -144,7 +142,7 @@ def describe_namespace(iserver: InternalServer, uri: str, version: str = "", pub
         "StaticNumericNodeIdRange": ua.Variant([], ua.VariantType.String, is_array=True),
         "StaticStringNodeIdPattern": ua.Variant(".*" if is_static else "", ua.VariantType.String),
     }
-    _instantiate(iserver, _NAMESPACE_METADATA_TYPE, _Place(uri, _SERVER_NAMESPACES, _HAS_COMPONENT, name), values)
+    _instantiate(iserver, _NAMESPACE_METADATA_TYPE, _Place(uri, _SERVER_NAMESPACES, HAS_COMPONENT, name), values)
 
 
 async def add_machine(iserver: InternalServer, machine: MachineDescription, nameplate: Nameplate) -> MachineNodes:
@@ -161,7 +159,7 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
             "ProductInstanceUri": ua.Variant(nameplate.product_instance_uri, ua.VariantType.String),
         },
     )
-    place = place.below(root, _HAS_COMPONENT, ua.QualifiedName("MachineryBuildingBlocks", Namespace.MACHINERY))
+    place = place.below(root, HAS_COMPONENT, ua.QualifiedName("MachineryBuildingBlocks", Namespace.MACHINERY))
     blocks = _add_object(iserver, place, _FOLDER_TYPE)
     _add_reference(iserver, blocks, _HAS_ADD_IN, identification)
     place = place.below(blocks, _HAS_ADD_IN, ua.QualifiedName("JobManagement", Namespace.JOBS))
@@ -249,7 +247,7 @@ def _members(node: NodeData) -> Iterator[ua.ReferenceDescription]:
 
 def _is_wanted(member: NodeData, name: str) -> bool:
     rule = next(_targets(member, _HAS_MODELLING_RULE), None)
-    return rule == _MANDATORY or (rule is not None and name in _OPTIONAL_MEMBERS)
+    return rule == MANDATORY or (rule is not None and name in _OPTIONAL_MEMBERS)
 
 
 def _with_supertypes(iserver: InternalServer, type_id: ua.NodeId) -> Iterator[NodeData]:
