@@ -225,7 +225,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name, equipment in settings.southbound.items():
         if not re.match(NAME, name):
             yield f"southbound.{name}: expected {NAME_EXPECTED}"
-        yield from (f"southbound.{name}.{each}" for each in equipment.contradictions())
+        yield from (f"southbound.{name}.{each}" for each in equipment.contradictions(settings.gateway.scopes))
         if isinstance(equipment, OpcuaEquipmentSettings):
             yield from _opcua_equipment_contradictions(f"southbound.{name}", equipment)
         elif isinstance(equipment, MqttEquipmentSettings):

@@ -5,7 +5,7 @@ A key's annotation carries what people have to know of it: its meaning (`descrip
 `secret`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -95,8 +95,8 @@ class EquipmentSettings(Struct, frozen=True, kw_only=True):
     kind: str
     type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
 
-    def contradictions(self) -> Iterator[str]:
-        """Yield what is wrong only in the light of another key, as `key: what`."""
+    def contradictions(self, _scopes: Collection[str]) -> Iterator[str]:
+        """Yield what is wrong only in the light of another key, or of the scopes of the gateway, as `key: what`."""
         return iter(())
 
 

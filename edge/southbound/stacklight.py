@@ -45,11 +45,13 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
         str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
     ] = ""
 
-    def contradictions(self) -> Iterator[str]:
-        """Yield which lines are given twice."""
+    def contradictions(self, scopes: Collection[str]) -> Iterator[str]:
+        """Yield which lines are given twice, and a scope whose jobs run elsewhere."""
         for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
             if times > 1:
                 yield f"lamps, buttons: line {line} is given {times} times"
+        if self.scope and self.scope not in scopes:
+            yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(scopes)}"
 
 
 OpenLines = Callable[[str, Mapping[str, int], Mapping[str, int]], AbstractContextManager[Lines]]

@@ -150,7 +150,8 @@ chip = "pinctrl-rp1"
 def test_it_is_set_by_its_own_section(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(f"{SECTION}lamps = {{ red = 17 }}\n[southbound.light.buttons]\n'{START}' = 5\n")
-    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__SCOPE": "station-2"}, EQUIPMENT).southbound["light"]
+    given = {"EDGE_SOUTHBOUND__LIGHT__SCOPE": "station-2", "EDGE_GATEWAY__SCOPES": "station-1,station-2"}
+    light = load_settings(file, given, EQUIPMENT).southbound["light"]
     assert isinstance(light, StackLightSettings)
     assert (light.lamps, light.buttons, light.scope) == ({"red": 17}, {START: 5}, "station-2")
 
@@ -170,6 +171,10 @@ def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
         ("lamps = { red = -1 }", "southbound.light.lamps: expected a table of lines, as in { red = 17 }, got"),
         ("lamps = 17", "southbound.light.lamps: expected a table of lines, as in { red = 17 }, got a whole number"),
         ("lamps = { red = 5, green = 5 }", "southbound.light.lamps, buttons: line 5 is given 2 times"),
+        (
+            'lamps = { red = 5 }\nscope = "station-9"',
+            "southbound.light.scope: station-9 is none of gateway.scopes: station-1",
+        ),
     ],
 )
 def test_what_cannot_work_is_told(tmp_path: Path, keys: str, told: str) -> None:
