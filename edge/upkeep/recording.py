@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from edge import __version__
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.errors import SettingsError, Unavailable
+from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.mqtt import Message, open_session
+from edge.model.cloudevent import JSON, decode_data
 from edge.upkeep.redaction import Redact, redact_data, redactor
 
 SESSION_EXPIRY_SECONDS = 60
@@ -132,9 +133,9 @@ def _payload(message: Message) -> tuple[Any, int]:
     """Give a payload as JSON or text; of one that is neither, in which no secret could be found, its size in bytes."""
     try:
         if message.payload and "json" in (message.content_type or ""):
-            return msgspec.json.decode(message.payload), 0
+            return decode_data(JSON, message.payload), 0
         return message.payload.decode() or None, 0
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (Refused, UnicodeDecodeError):
         return None, len(message.payload)
 
 

@@ -94,3 +94,19 @@ async def test_where_the_broker_is_away_no_file_is_left_behind(
         async with recording("wrench", settings_of(nowhere, unique), set(), tmp_path / "wrench.jsonl", print):
             pytest.fail("it was recorded")
     assert not (tmp_path / "wrench.jsonl").exists()
+
+
+async def test_data_nested_without_end_is_hidden_and_those_behind_it_are_recorded(
+    mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    file, told = tmp_path / "wrench.jsonl", list[Recorded]()
+    async with (
+        open_session(mqtt, unique) as session,
+        recording("wrench", settings_of(mqtt, unique), set(), file, told.append),
+    ):
+        for depth in (900, 100_000):
+            payload = b"[" * depth + b"]" * depth
+            await session.publish(f"{unique}/wrench/data", payload, content_type="application/json")
+        await session.publish(f"{unique}/wrench/data", b"behind")
+        await wait_until(lambda: len(told) == 3)
+    assert [each.hidden_bytes for each in told] == [1800, 200_000, 0]
