@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -16,6 +17,11 @@ from edge.sim.broker import LocalBroker, open_broker
 from edge.store.client import Store, open_store
 
 WaitUntil = Callable[..., Awaitable[None]]
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C here and in the processes of tests: a CI job in the background inherits that it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
