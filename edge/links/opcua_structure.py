@@ -115,10 +115,12 @@ class Structures:
                 return await self.plain(value.Value)
             case ua.ExtensionObject():
                 return await self._structure(value)
+            case str():
+                return _utf8(value)
             case ua.LocalizedText():
-                return value.Text or ""
+                return _utf8(value.Text or "")
             case ua.QualifiedName():
-                return value.Name
+                return value.Name and _utf8(value.Name)
             case ua.StatusCode():
                 return value.name
             case ua.NodeId():
@@ -277,6 +279,11 @@ class Structures:
             binary = [each.NodeId for each in references if each.BrowseName.Name == "Default Binary"]
             self._encoding_ids[type_id] = binary[0] if binary else None
         return self._encoding_ids[type_id]
+
+
+def _utf8(text: str) -> str:
+    """Put replacement characters for what is no UTF-8: asyncua hands it on as surrogates, which nobody can write."""
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _base_type(type_id: ua.NodeId) -> _Codec | None:

@@ -109,6 +109,12 @@ async def test_a_structure_that_is_cut_short_is_refused(vendor: Vendor) -> None:
         await vendor.read(encoding, b"\0\0")
 
 
+async def test_a_list_that_is_cut_short_within_a_number_is_refused(vendor: Vendor) -> None:
+    _, encoding = await vendor.type([new_struct_field("Angles", ua.VariantType.Double, array=True)])
+    with pytest.raises(Refused, match="is not as defined"):
+        await vendor.read(encoding, Primitives.Int32.pack(2) + Primitives.Double.pack(1.5) + b"?")
+
+
 async def test_an_unknown_encoding_is_refused(vendor: Vendor) -> None:
     with pytest.raises(Refused, match="does not say what ns=99;i=1 encodes"):
         await vendor.read(ua.NodeId(1, 99), b"\0")
@@ -144,6 +150,9 @@ GUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
         ((1, [2]), [1, [2]]),
         (ua.LocalizedText("Rear axle", "en"), "Rear axle"),
         (ua.LocalizedText(), ""),
+        ("N\u00b7m \udcff", "N\u00b7m \ufffd"),
+        (ua.LocalizedText("\udcff"), "\ufffd"),
+        (ua.QualifiedName("\udcff"), "\ufffd"),
         (ua.QualifiedName("Torque", 3), "Torque"),
         (ua.NodeId(5, 2), "ns=2;i=5"),
         (ua.StatusCode(ua.StatusCodes.BadTimeout), "BadTimeout"),

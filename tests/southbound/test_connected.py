@@ -151,6 +151,25 @@ async def test_a_command_that_meets_a_defect_each_time_fails_and_keeps_no_other_
     ]
 
 
+async def test_a_result_that_cannot_be_taken_fails_its_command_and_is_not_worked_for_again(
+    wait_until: WaitUntil,
+) -> None:
+    class Strict(RecordingStation):
+        async def answer(self, answer: EquipmentAnswer) -> None:
+            if answer.error is None:
+                raise TypeError("a set is no JSON")
+            await super().answer(answer)
+
+    station, plug = Strict(), Plug()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: station.answers)
+    reason = "its result met a defect of this software: TypeError"
+    assert station.answers == [EquipmentAnswer(WORK.command_id, error=reason)]
+    # Once for the connection that was pulled out, once for the next.
+    assert plug.begun == [WORK.command_id] * 2
+
+
 async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_until: WaitUntil) -> None:
     class Starting(Plug):
         @asynccontextmanager
