@@ -147,6 +147,8 @@ def _look_through(masters: object) -> None:
     for each in masters if isinstance(masters, list) else ():
         if not isinstance(each, dict):
             continue
+        if "ID" not in each and {"steps", "Steps"} & each.keys():
+            unusable("this is a recipe alone: name its Work Master with --id")
         name = each.get("ID")
         if each.get("dataschema") != RECIPE_DATASCHEMA:
             say(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)

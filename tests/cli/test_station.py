@@ -119,6 +119,12 @@ async def test_arguments_that_cannot_be_used_end_with_status_2(
     assert told in answer.stderr
 
 
+async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_told(edge: Edge) -> None:
+    answer = await edge("station", "set", "workmaster", "-", given='{"steps": [{"name": "Only", "initial": true}]}')
+    assert answer.exit_code == 2
+    assert answer.stderr == "edge: this is a recipe alone: name its Work Master with --id\n"
+
+
 async def test_a_payload_of_another_shape_is_refused_as_that_of_a_mes(edge: Edge, store: Store) -> None:
     answer = await edge("station", "set", "equipment", "-", given='{"Id": "wrench"}')
     assert answer.exit_code == 1
