@@ -96,5 +96,6 @@ async def _tell(store: Store, server: "UaServer", change: Change, job: Job | Non
 
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:
-    response = await jobs.load_response(store, job) or job_response(job, None)
-    return msgspec.structs.replace(response, job_state=state)
+    """Give the response of a job, which before its start is none that the store holds."""
+    stored = await jobs.load_response(store, job) if has_response(job.status) else None
+    return msgspec.structs.replace(stored or job_response(job, None), job_state=state)

@@ -18,6 +18,7 @@ from edge.station.jobs import JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings
 from edge.store.client import Store, open_store
+from edge.store.jobs import load
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server
@@ -127,6 +128,21 @@ async def test_a_job_that_nobody_can_read_hides_no_other(store: Store, wait_unti
     async with showing(store, screen):
         await desk.call(Cause.STORE, "J2")
         await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
+
+
+async def test_what_lies_where_the_response_of_a_job_will_be_ends_nothing_before_its_start(
+    store: Store, wait_until: WaitUntil
+) -> None:
+    desk, screen = Desk(store), Screen()
+    await desk.configure()
+    await desk.call(Cause.STORE, "J1")
+    stored = await load(store, "J1")
+    assert stored
+    await store.execute("HSET", store.keys.jobresponse(stored.correlation_id), "response", "{")
+    async with showing(store, screen):
+        await wait_until(lambda: screen.jobs == {"J1": "NotAllowedToStart"})
+        await desk.call(Cause.START, "J1")
+        await wait_until(lambda: screen.told == ["AllowedToStart"])
 
 
 async def test_a_run_that_another_instance_has_ended_is_shown_no_more(store: Store, wait_until: WaitUntil) -> None:
