@@ -27,9 +27,9 @@ from edge.links.cloudevent_mqtt import Message
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 # What the broker may have on its way to us without our acknowledgement: the bound of all our queues.
-RECEIVE_MAXIMUM = 100
-# A larger packet would threaten the memory of a gateway; the broker drops it before it reaches us.
-MAXIMUM_PACKET_SIZE = 16 * 1024 * 1024
+RECEIVE_MAXIMUM = 20
+# A larger packet the broker drops before it reaches us. With the number above it bounds what others can make us hold.
+MAXIMUM_PACKET_SIZE = 8 * 1024 * 1024
 KEEPALIVE_SECONDS = 15
 ANSWER_SECONDS = 5.0
 

@@ -129,7 +129,7 @@ def read(frame: bytes) -> Request | Response | Notification | Faulty:
             if fault := _fault_of(method, params):
                 return Faulty(id, fault)
             return Request(id, method, params)
-        case [1, int(id), error, result] if not _nests_deeper([error, result], MAX_NESTING):
+        case [1, int(id), error, result] if not any(_nests_deeper(each, MAX_NESTING) for each in (error, result)):
             return Response(id, error, result)
         case [2, method, params]:
             if fault := _fault_of(method, params):

@@ -135,3 +135,12 @@ def test_what_both_libraries_read_has_its_end_at_the_same_byte(data: bytes) -> N
         scanner.feed(data)
         scanner.skip()
         assert scanner.tell() == len(data), decoded
+
+
+def test_what_a_request_may_hold_may_come_back_in_the_response() -> None:
+    """A call whose result was its parameters, nested as deep as they may be, had the client end the connection."""
+    deepest: list[Any] = []
+    for _ in range(MAX_NESTING):
+        deepest = [deepest]
+    for message in (Request(1, "echo", deepest), Response(1, None, deepest)):
+        assert read(encode(message)) == [message]
