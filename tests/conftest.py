@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import signal
 import time
 import uuid
@@ -11,10 +12,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from asyncua import ua
+from hypothesis import settings
 
 from edge.config import MqttSettings, RedisSettings
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store.client import Store, open_store
+
+# What lands is judged by the same examples each time; `make fuzz` looks for others.
+settings.register_profile("the same each time", derandomize=True)
+if "EDGE_FUZZ" not in os.environ:
+    settings.load_profile("the same each time")
 
 WaitUntil = Callable[..., Awaitable[None]]
 
