@@ -6,7 +6,7 @@ revisions of all runs, which takes two round trips, and read the runs that have 
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -49,10 +49,11 @@ async def show_charts(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A run as it was last read; of one that cannot be read there is no scope."""
+    """A run as it was last read; of one that cannot be read there is neither its scope nor the hash of its recipe."""
 
     revision: int
     scope: str | None = None
+    recipe: int | None = None
 
 
 class RunCharts:
@@ -80,7 +81,7 @@ class RunCharts:
             known = self._known.get(job_id)
             if known and (known.revision == revision or self._is_elsewhere(known)):
                 continue
-            self._known[job_id] = _Known(revision, known.scope if known else None)
+            self._known[job_id] = replace(known, revision=revision) if known else _Known(revision)
             if held := await self._read(job_id):
                 self._show(held)
             await asyncio.sleep(pause_s)
@@ -94,9 +95,13 @@ class RunCharts:
 
     def _show(self, held: Held) -> None:
         job = held.job
-        known = self._known[job.job_id] = _Known(held.stored.revision, job.scope)
+        before = self._known.get(job.job_id)
+        known = self._known[job.job_id] = _Known(held.stored.revision, job.scope, hash(held.stored.recipe))
         if self._is_elsewhere(known):
             return
+        if before and before.recipe not in {None, known.recipe}:
+            # It was cleared and stored anew with another recipe, between two looks: its steps are others.
+            self._server.hide_run(job.scope, job.job_id)
         if has_ended(job.status):
             self._server.hide_run(job.scope, job.job_id)
         else:

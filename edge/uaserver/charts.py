@@ -9,8 +9,9 @@ follow from scope, job order and recipe: they are the same after a restart.
 """
 
 import asyncio
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 from asyncua import ua
@@ -167,18 +168,19 @@ class Charts:
         for chart in [chart for chart in self._charts.values() if chart.has_news or (every and chart.nodes)]:
             chart.has_news = False
             for node_id, held in tuple(chart.watched()):
-                await _tell(held, held.value_callback(node_id, ua.AttributeIds.Value))
+                await _tell(held, partial(held.value_callback, node_id, ua.AttributeIds.Value))
         gone, self._gone = self._gone, []
         for held in gone:
-            await _tell(held, ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown)))
+            await _tell(held, lambda: ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown)))
 
 
-async def _tell(held: AttributeValue, value: ua.DataValue) -> None:
+async def _tell(held: AttributeValue, draw: Callable[[], ua.DataValue]) -> None:
     for handle, callback in tuple(held.datachange_callbacks.items()):
         try:
-            await callback(handle, value)
+            await callback(handle, draw())
         except Exception:
-            # As in lists.py: what asyncua cannot do for one subscriber is no reason to leave the others without news.
+            # As in lists.py: what asyncua cannot do for one subscriber, or a value that cannot be drawn, is no reason
+            # to leave the others without news.
             logger.exception("an OPC UA subscriber could not be told", monitored_item=handle)
 
 

@@ -17,7 +17,20 @@ from edge.store.runs import revisions
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
-from tests.station.plant import LINEAR, NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, obliging, order
+from tests.station.plant import (
+    LINEAR,
+    NOW,
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    obliging,
+    order,
+)
 
 
 class Screen:
@@ -25,12 +38,14 @@ class Screen:
 
     def __init__(self) -> None:
         self.shown: dict[tuple[str, str], Callable[[], ChartPicture]] = {}
+        self.hidden: list[str] = []
 
     def show_run(self, scope: str, job_order_id: str, look: Callable[[], ChartPicture]) -> None:
         self.shown[scope, job_order_id] = look
 
     def hide_run(self, scope: str, job_order_id: str) -> None:
         self.shown.pop((scope, job_order_id), None)
+        self.hidden.append(job_order_id)
 
 
 def showing(plant: Plant, screen: Screen) -> AbstractAsyncContextManager[None]:
@@ -147,6 +162,32 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_shown(
                 await charts.catch_up(0)
             assert runs.read == readings
     assert set(screen.shown) == {(SCOPE, "J1")} & {(scope, "J1")}
+
+
+async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
+) -> None:
+    screen = Screen()
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+        instance(redis, {}, clock, consumer="edge") as plant,
+        other.at_work(),
+    ):
+        charts = RunCharts(plant.store, plant.runs, cast("UaServer", screen), (SCOPE,))
+        await other.teach("linear", LINEAR)
+        await other.teach("another", linear(action("c", "first"), action("d", "last")))
+        await other.order(Cause.STORE_AND_START, order("J1", "linear"))
+        await wait_until(lambda: "a" in tool.told())
+        await charts.catch_up(0)
+        await other.ask(Cause.ABORT, "J1")
+        await other.ask(Cause.CLEAR, "J1")
+        await other.order(Cause.STORE_AND_START, order("J1", "another"))
+        await wait_until(lambda: "c" in tool.told())
+        await other.answer(tool.commands[-1])
+        await wait_until(lambda: "d" in tool.told())
+        await charts.catch_up(0)
+    assert screen.hidden == ["J1"]
+    assert screen.shown[SCOPE, "J1"]().actions.keys() == {"c@first", "d@last"}
 
 
 async def test_a_failed_run_says_why_in_its_last_picture(

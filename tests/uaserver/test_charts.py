@@ -5,6 +5,7 @@ import resource
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -177,6 +178,30 @@ async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
     assert (await ear.next()).StatusCode.value == ua.StatusCodes.BadNodeIdUnknown
     await subscription.unsubscribe(item)
     await subscription.delete()
+
+
+async def test_a_value_that_cannot_be_drawn_leaves_nobody_else_without_news(
+    charts: UaServer, client: Client, space: Space
+) -> None:
+    pictures = {"job-1": RUNNING, "job/2 ü": RUNNING}
+    ears = {}
+    subscriptions = []
+    for job in pictures:
+        charts.show_run("station-1", job, partial(pictures.__getitem__, job))
+        chart = (await named(await folder(space)))[job]
+        ears[job] = Ear()
+        subscriptions.append(subscription := await client.create_subscription(20, ears[job]))
+        tighten = (await named((await named(chart))["Steps"]))["tighten"]
+        await subscription.subscribe_data_change((await named(tighten))["Count"])
+        assert await ears[job].next() == 2
+    pictures["job-1"] = replace(RUNNING, steps={})
+    pictures["job/2 ü"] = replace(RUNNING, steps={"tighten": StepPicture(count=3)})
+    for job in pictures:
+        charts.show_run("station-1", job, partial(pictures.__getitem__, job))
+    assert await ears["job/2 ü"].next() == 3
+    assert ears["job-1"].heard.empty()
+    for subscription in subscriptions:
+        await subscription.delete()
 
 
 async def test_who_has_subscribed_hears_of_the_passing_of_time(
