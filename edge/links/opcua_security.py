@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import structlog
 from asyncua import Client, ua
 from asyncua.crypto import security_policies
 from asyncua.crypto.uacrypto import CertProperties
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
@@ -20,6 +23,8 @@ _POLICIES = (
     security_policies.SecurityPolicyBasic256Sha256,
 )
 _SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
+
+_log = structlog.get_logger(__name__)
 
 
 async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
@@ -34,9 +39,10 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
     if settings.security == "none":
         return
     own = _read(Path(settings.cert_file))
-    names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    if problems := [*_uri_problems(own, settings.cert_file), *_key_problems(own, settings.key_file)]:
+        raise SettingsError(problems, "docs/how-to/opcua-equipment.md tells how to make both.")
     # A server compares the URI of the certificate with the one we tell (OPC 10000-4, 6.1.3).
-    client.application_uri = next(iter(names.get_values_for_type(x509.UniformResourceIdentifier)), "")
+    client.application_uri = _uris(own)[0]
     endpoints = await client.connect_and_get_server_endpoints()
     for policy in _POLICIES:
         for endpoint in endpoints:
@@ -55,8 +61,36 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
     raise Unavailable(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
 
 
+def _uris(own: x509.Certificate) -> list[str]:
+    try:
+        names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return names.get_values_for_type(x509.UniformResourceIdentifier)
+
+
+def _uri_problems(own: x509.Certificate, cert_file: str) -> Iterator[str]:
+    if not _uris(own):
+        yield f"{cert_file}: has no URI as subjectAltName, which names the gateway as an OPC UA application"
+
+
+def _key_problems(own: x509.Certificate, key_file: str) -> Iterator[str]:
+    try:
+        key = load_pem_private_key(Path(key_file).read_bytes(), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        yield f"{key_file}: not a private key, in PEM and without a password, that we can read: {error}"
+        return
+    if not isinstance(key, RSAPrivateKey):
+        yield f"{key_file}: not an RSA key, which alone the security policies of OPC UA take"
+    elif key.public_key() != own.public_key():
+        yield f"{key_file}: not the key of our certificate"
+
+
 def _check_trust(der: bytes, trusted: Path, url: str) -> None:
-    certificate = x509.load_der_x509_certificate(der)
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+    except (ValueError, TypeError) as error:
+        raise Unavailable(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
     if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
         raise Unavailable(f"the certificate of the OPC UA server {url} has expired or is not valid yet")
     if certificate not in _certificates(trusted):
@@ -69,7 +103,11 @@ def _check_trust(der: bytes, trusted: Path, url: str) -> None:
 def _certificates(directory: Path) -> Iterator[x509.Certificate]:
     for path in sorted(directory.glob("*")):
         if path.suffix.lower() in _SUFFIXES:
-            yield _read(path)
+            try:
+                yield _read(path)
+            except SettingsError as error:
+                # Somebody may be laying it there just now.
+                _log.warning("a certificate that should be trusted is passed over", reason=error.message)
 
 
 def _read(path: Path) -> x509.Certificate:

@@ -1,11 +1,20 @@
 """A session is encrypted, and only with a server we trust: against the gateway's own server."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
@@ -15,10 +24,16 @@ from edge.uaserver.trust import lay
 from tests.uaserver.running import SETTINGS, served
 
 
+def pem(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, encryption: KeySerializationEncryption | None = None
+) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> OwnCertificate:
     made = renew(tmp_path / "own", "urn:test:client", ["127.0.0.1"])
-    (tmp_path / "key.pem").write_bytes(made.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "key.pem").write_bytes(pem(made.key))
     (tmp_path / "cert.pem").write_bytes(made.certificate.public_bytes(Encoding.PEM))
     (tmp_path / "trusted").mkdir()
     return made
@@ -61,3 +76,46 @@ async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path
     with pytest.raises(SettingsError, match=r"cert\.pem: not a certificate"):
         async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
             pass
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        (b"junk", r"key\.pem: not a private key"),
+        (pem(ec.generate_private_key(ec.SECP256R1())), r"key\.pem: not an RSA key"),
+        (pem(rsa.generate_private_key(65537, 2048)), r"key\.pem: not the key of our certificate"),
+        (pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"?")), "without a password"),
+    ],
+)
+@pytest.mark.usefixtures("own")
+async def test_a_key_that_cannot_work_is_named_before_anything_is_tried(tmp_path: Path, key: bytes, told: str) -> None:
+    (tmp_path / "key.pem").write_bytes(key)
+    with pytest.raises(SettingsError, match=told):
+        async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
+            pass
+
+
+async def test_a_certificate_of_ours_that_names_no_application_is_told_with_its_key(
+    tmp_path: Path, own: OwnCertificate
+) -> None:
+    name, now = x509.Name([]), datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, own.key.public_key(), 1, now, now + timedelta(days=1))
+    plain = builder.sign(own.key, SHA256())
+    (tmp_path / "cert.pem").write_bytes(plain.public_bytes(Encoding.PEM))
+    (tmp_path / "key.pem").write_bytes(b"junk")
+    with pytest.raises(SettingsError) as refused:
+        async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
+            pass
+    no_uri, no_key = refused.value.problems
+    assert "cert.pem: has no URI" in no_uri
+    assert "key.pem: not a private key" in no_key
+
+
+@pytest.mark.usefixtures("own")
+async def test_a_file_in_the_trusted_directory_that_is_half_written_does_not_end_the_gateway(tmp_path: Path) -> None:
+    (tmp_path / "trusted" / "half.pem").write_text("-----BEGIN CERT")
+    strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
+    async with served(strict) as server:
+        with pytest.raises(Unavailable, match="is not trusted"):
+            async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)):
+                pass
