@@ -346,7 +346,7 @@ async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_
 ) -> None:
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
-        await wait_until(lambda: index_of(bench) == {"J1"})
+        await bench.all_told()
     for topic in (bench.topics.order("J1"), bench.topics.state_index):
         await bench.session.publish(topic, retain=True)
     await wait_until(lambda: bench.heard.retained.keys() == set())
