@@ -36,8 +36,9 @@ endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory
 	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \
 		tests/station/test_timers_retention.py $(ARGS)
 
-fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and over MQTT
-	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py tests/northbound/test_inbox_fuzz.py $(ARGS)
+fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and over MQTT; try every property with new examples
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py $(ARGS)
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest -m hypothesis $(ARGS)
 
 schemas: setup ## Write schemas/ from the models
 	@$(BIN)/edge schemas schemas
