@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, Node, Session, TypeName, open_client
 from edge.sim.ijt import Fault, JoiningController, open_ijt
 
@@ -51,7 +51,9 @@ async def happening(controller: JoiningController, session: Session, fault: Faul
     """Start a joining, and give the first event of it."""
     async with session.watch(None, (RESULT, MESSAGE), {}) as happenings:
         assert await start(controller, session, fault) == [0, "done"]
-        return dict(await anext(happenings))
+        first = await anext(happenings)
+        assert not isinstance(first, Refused)
+        return dict(first)
 
 
 async def is_reachable(url: str) -> bool:
