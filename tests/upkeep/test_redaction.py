@@ -34,6 +34,7 @@ def main(tmp_path: Path) -> Path:
 
 
 def test_every_place_of_a_secret_is_known(main: Path) -> None:
+    (main.parent / "passwords" / "old").mkdir()
     environ = {"EDGE_MQTT__PASSWORD": "canary-6", "HOME": "canary-no"}
     settings = load_settings(main, {}, EQUIPMENT)
     found = secrets_of(settings, main, environ)
