@@ -60,7 +60,7 @@ async def open_connected(
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, again and again while it is not there.
 
-    `place` says for people where it is. A SettingsError of `connecting` ends the block.
+    `place` says for people where it is. A SettingsError of `connecting` ends the block, until it has connected once.
     """
     equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
     async with beside(_keep_connected(equipment, connecting), f"equipment {name}"):
@@ -69,18 +69,19 @@ async def open_connected(
 
 async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
-    last = ""
+    last, has_worked = "", False
     while True:
         try:
             async with connecting() as (device, happenings):
-                last = ""
+                last, has_worked = "", True
                 await equipment.serve(device, happenings)
-        except (Unavailable, Refused) as error:
+        except (Unavailable, Refused, SettingsError) as error:
+            # Settings that have worked are right: somebody may be renewing a file that they name.
+            if isinstance(error, SettingsError) and not has_worked:
+                raise
             if error.message != last:
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=error.message)
             last = error.message
-        except SettingsError:
-            raise
         except Exception:  # noqa: BLE001 - what a device says against all rules must not end the work of the others
             _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
         await backoff.pause()

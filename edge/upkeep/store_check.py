@@ -55,7 +55,9 @@ def _equipment(gateway: str, each: EquipmentHealth) -> Finding:
     last = f"; last: {each.last_error}" if each.last_error else ""
     match each.connected:
         case False:
-            advice = "Switch it on, and look at its way to the gateway: jobs wait for it."
+            advice = (
+                f"Switch it on, and look at its way to the gateway: jobs wait for it. edge equipment ping {each.name}"
+            )
             return failing(subject, f"away; {counts}{last}", advice)
         case _ if each.refused:
             return warning(subject, f"{counts}{last}", "Mend what it sends: docs/reference/equipment.md")

@@ -185,6 +185,22 @@ async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_unt
     assert plug.attempts == 3
 
 
+async def test_a_certificate_that_is_being_renewed_does_not_end_what_has_worked(wait_until: WaitUntil) -> None:
+    class Renewed(Plug):
+        @asynccontextmanager
+        async def connecting(self) -> AsyncIterator[tuple[Device, Happenings]]:
+            async with super().connecting() as opened:
+                if self.attempts == 3:
+                    raise SettingsError(["key.pem: not the key of our certificate"])
+                yield opened
+
+    station, plug = RecordingStation(), Renewed()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: station.answers)
+    assert plug.attempts == 4
+
+
 async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
     @asynccontextmanager
     async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
