@@ -8,6 +8,8 @@ from edge.cli.stopping import until_stopped
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Its name, that of [southbound.NAME] in the settings.")
+_port = click.IntRange(0, 65_535)
+_seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
 
 
@@ -23,7 +25,7 @@ def sim() -> None:
 @_url
 @_name
 @_prefix
-@click.option("--delay", default=0.2, show_default=True, help="How long a command takes, in seconds.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a command takes, in seconds.")
 @click.option("--fail", "failing", multiple=True, metavar="TYPE_ID", help="Answer this type with an error.")
 def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...]) -> None:
     """Run a tightening controller.
@@ -51,7 +53,13 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
 @_name
 @_prefix
 @click.option("--scope", default="station-1", show_default=True, help="The scope of its station.")
-@click.option("--interval", default=0.5, show_default=True, help="Offer a result this often, in seconds.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.01),
+    default=0.5,
+    show_default=True,
+    help="Offer a result this often, in seconds.",
+)
 def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> None:
     """Run an inspection camera.
 
@@ -75,8 +83,8 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
 
 @sim.command(epilog="Example: edge sim vision --port 4850 --fault error-state")
 @click.option("--name", default="camera", show_default=True, help="The BrowseName of its vision system.")
-@click.option("--port", default=4850, show_default=True, help="Where it listens, on this host only.")
-@click.option("--delay", default=0.2, show_default=True, help="How long a job takes, in seconds.")
+@click.option("--port", type=_port, default=4850, show_default=True, help="Where it listens, on this host only.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a job takes, in seconds.")
 @click.option(
     "--fault",
     type=click.Choice(["none", "refused", "silent", "failed", "error-state", "disconnect", "restart", "slow"]),
@@ -101,8 +109,8 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
 
 @sim.command(epilog="Example: edge sim ijt --port 4851 --fault nok")
 @click.option("--name", default="wrench", show_default=True, help="The BrowseName of its joining system.")
-@click.option("--port", default=4851, show_default=True, help="Where it listens, on this host only.")
-@click.option("--delay", default=0.2, show_default=True, help="How long a joining takes, in seconds.")
+@click.option("--port", type=_port, default=4851, show_default=True, help="Where it listens, on this host only.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a joining takes, in seconds.")
 @click.option(
     "--fault",
     type=click.Choice(

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 import asyncua
 from asyncua import Node, ua
 
-from edge.errors import SettingsError
+from edge.errors import SettingsError, Unavailable
 from edge.links.opcua_structure import Structures
 
 Method = Callable[..., Awaitable[Sequence[ua.Variant]]]
@@ -26,8 +27,9 @@ _NODESETS = Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIterator["OpcuaDevice"]:
     """Serve node sets at a loopback port (0 chooses one) for the length of the block.
 
-    Raises SettingsError when a node set was not prepared.
+    Raises SettingsError when a node set was not prepared, Unavailable when the port is taken.
     """
+    _require_free(port)
     server = asyncua.Server()
     with _without_collector():
         await server.init()
@@ -42,6 +44,15 @@ async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIt
     server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
     async with server:
         yield OpcuaDevice(server, await server.register_namespace(f"urn:microdcs-edge:sim:{name}"))
+
+
+def _require_free(port: int) -> None:
+    """See that we may listen there before two seconds are spent on what to show; asyncua tells it by a traceback."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        message = f"cannot listen on 127.0.0.1:{port}: {error.strerror}"
+        raise Unavailable(message, "Stop the other program that uses this port, or choose another.") from error
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from enum import Enum
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from edge.cli.sim import ijt, vision
+from edge.cli.sim import ijt, sim, vision
 from edge.sim.broker import LocalBroker
 from edge.sim.ijt import Fault as IjtFault
 from edge.sim.vision import Fault as VisionFault
@@ -46,6 +47,21 @@ def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: ty
     (option,) = (each for each in command.params if each.name == "fault")
     assert isinstance(option.type, click.Choice)
     assert list(option.type.choices) == [each.value for each in fault]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("vision", "--port", "65536"),
+        ("ijt", "--delay", "-1"),
+        ("controller", "--name", "d", "--delay", "-1"),
+        ("camera", "--name", "d", "--interval", "0"),
+    ],
+)
+def test_a_number_that_cannot_be_is_told(arguments: tuple[str, ...]) -> None:
+    answer = CliRunner().invoke(sim, arguments)
+    assert answer.exit_code == 2
+    assert "is not in the range" in answer.output
 
 
 async def runs(ready: str, *arguments: str) -> None:

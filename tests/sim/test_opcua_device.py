@@ -1,5 +1,7 @@
 """A simulated OPC UA device can be unplugged, and says what it lacks."""
 
+import socket
+
 import pytest
 
 from edge.errors import SettingsError, Unavailable
@@ -15,6 +17,14 @@ async def test_an_unplugged_device_cannot_be_reached_until_it_is_plugged_in_agai
                     pass
         async with open_client(device.url) as session:
             assert (await session.find("Server")).path == "/0:Objects/0:Server"
+
+
+async def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Unavailable, match=f"cannot listen on 127.0.0.1:{port}"):
+            async with open_device("device", (), port):
+                pass
 
 
 async def test_a_node_set_that_was_not_prepared_is_named() -> None:
