@@ -10,7 +10,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
-from edge.model.job_state import NEW, Cause, JobState, JobStatus, Removed, next_status
+from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Asked, Decision, NotAllowed
@@ -248,5 +248,5 @@ def _has_transaction(call: JobCall) -> bool:
 
 
 def _not_in_this_state(method: Cause, status: JobStatus | None) -> CallAnswer:
-    where = f" in state {status.state.name}" if status else " in its present state"
+    where = f" in state {TEXT[status.state]}" if status else " in its present state"
     return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (f"{method} is not allowed{where}",))

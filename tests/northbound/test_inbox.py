@@ -74,7 +74,7 @@ async def test_all_eleven_methods_move_a_job_and_answer_success(mes: Caller, sto
     [
         ("Start", {"JobOrderID": "unheard-of"}, ReturnStatus.UNKNOWN_JOB_ORDER_ID, "no such job order"),
         ("Update", order("unheard-of"), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "no such job order"),
-        ("Pause", {"JobOrderID": "stored"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "Pause is not allowed in state"),
+        ("Pause", {"JobOrderID": "stored"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "in state NotAllowedToStart"),
         ("Clear", {"JobOrderID": "stored"}, ReturnStatus.INVALID_JOB_ORDER_STATUS, "Clear is not allowed in state"),
         ("Store", order("stored"), ReturnStatus.INVALID_JOB_ORDER_STATUS, "stored already"),
         ("Store", order("J1", "WM-unknown"), ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, "'WM-unknown' is not known"),
