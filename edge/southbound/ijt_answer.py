@@ -1,5 +1,6 @@
 """What goes to a tightening controller and comes from it, in the words of OPC 40450-1 and in ours."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -195,7 +196,11 @@ def _step_name(step: Mapping[str, Any]) -> str:
 def _by_name(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Collect by name; what has the name of another is numbered."""
     found: dict[str, Any] = {}
+    times: Counter[str] = Counter()
     for name, value in items:
-        same = sum(1 for each in found if each == name or each.startswith(f"{name} #"))
-        found[f"{name} #{same + 1}" if same else name] = value
+        key = name
+        while key in found:
+            times[name] += 1
+            key = f"{name} #{times[name] + 1}"
+        found[key] = value
     return found

@@ -1,5 +1,6 @@
 """Results of OPC 40450-1 in our words, also those that the simulator never tells."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +52,19 @@ def test_what_bears_the_name_of_another_is_numbered() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(3)]
     told = answer(result({"OverallResultValues": [], "StepResults": steps}))
     assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
+
+
+def test_what_bears_the_number_of_another_takes_the_next() -> None:
+    steps = [{"StepResultId": str(n), "Name": name} for n, name in enumerate(("Loosen", "Loosen #2", "Loosen"))]
+    told = answer(result({"OverallResultValues": [], "StepResults": steps}))
+    assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
+
+
+def test_a_result_of_very_many_steps_does_not_hold_up_the_gateway() -> None:
+    steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(20_000)]
+    began = time.process_time()
+    assert len(answer(result({"OverallResultValues": [], "StepResults": steps}))["steps"]) == len(steps)
+    assert time.process_time() - began < 1
 
 
 def test_violations_of_steps_and_errors_are_told() -> None:
