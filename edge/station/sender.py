@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections import Counter
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -21,6 +23,15 @@ _STORE_RETRY_S = 1.0
 _TIDY_S = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """The commands of one job on their way: how often each met a defect, and why it was not sent when last tried."""
+
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+    defects: Counter[Outgoing] = field(default_factory=Counter)
+    reasons: dict[Outgoing, str] = field(default_factory=dict)
+
+
 class Sender:
     """Empties the outboxes of this instance. A command is taken off once it was sent, never before."""
 
@@ -28,7 +39,7 @@ class Sender:
         self._runs = runs
         self._dispatch = dispatch
         self._giving_up = GivingUp(runs)
-        self._lanes: dict[str, asyncio.Event] = {}
+        self._lanes: dict[str, _Lane] = {}
         self._untidy: set[str] = set()
         self._sent_some = asyncio.Event()
 
@@ -49,24 +60,23 @@ class Sender:
     def _enter_lane(self, tasks: asyncio.TaskGroup, job_id: str) -> None:
         lane = self._lanes.get(job_id)
         if lane is not None:
-            lane.set()
+            lane.more.set()
             return
-        self._lanes[job_id] = asyncio.Event()
+        self._lanes[job_id] = _Lane()
         tasks.create_task(self._empty(job_id), name=f"send for {job_id}")
 
     async def _empty(self, job_id: str) -> None:
         """Send all of a job, what cannot be sent now again later; equipment that is away holds up no other."""
-        more = self._lanes[job_id]
+        lane = self._lanes[job_id]
         tries = 1
-        defects: dict[Outgoing, int] = {}
         try:
             while self._runs.unsent(job_id):
-                more.clear()
-                await self.send_all(job_id, defects)
+                lane.more.clear()
+                await self.send_all(job_id, lane)
                 if self._runs.unsent(job_id):
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(delay_s(tries)):
-                            await more.wait()
+                            await lane.more.wait()
                     tries += 1
                     # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
                     self._runs.forget(job_id)
@@ -75,27 +85,31 @@ class Sender:
             self._untidy.add(job_id)
             self._sent_some.set()
 
-    async def send_all(self, job_id: str, defects: dict[Outgoing, int] | None = None) -> None:
-        """Try once to send all of a job; `defects` counts how often a command met one."""
+    async def send_all(self, job_id: str, lane: _Lane | None = None) -> None:
+        """Try once to send all of a job; its lane keeps what went wrong."""
+        lane = lane or _Lane()
         for outgoing in self._runs.unsent(job_id):
             # What was read meanwhile may say that it is sent: the last commit of one who died may come after his death.
             if outgoing in self._runs.unsent(job_id):
-                await self._send(job_id, outgoing, {} if defects is None else defects)
+                await self._send(job_id, outgoing, lane)
 
-    async def _send(self, job_id: str, outgoing: Outgoing, defects: dict[Outgoing, int]) -> None:
+    async def _send(self, job_id: str, outgoing: Outgoing, lane: _Lane) -> None:
         try:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
             elif (held := await self._runs.held(job_id)) and outgoing in self._runs.unsent(job_id):
                 await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
         except (Unavailable, TooNew) as error:
-            logger.warning("command is sent again later", job=job_id, command=outgoing.command_id, reason=error.message)
+            # Equipment may be away for days.
+            if lane.reasons.get(outgoing) != error.message:
+                command, lane.reasons[outgoing] = outgoing.command_id, error.message
+                logger.warning("command is sent again later", job=job_id, command=command, reason=error.message)
             return
         except Exception as error:
             # A defect in one kind of equipment, or at one command, must not stop the others.
             logger.exception("command cannot be sent", job=job_id, command=outgoing.command_id)
-            defects[outgoing] = defects.get(outgoing, 0) + 1
-            if defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
+            lane.defects[outgoing] += 1
+            if lane.defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
                 return
         reach(Point.SENT)
         self._runs.sent(job_id, outgoing)

@@ -66,6 +66,24 @@ async def test_equipment_that_is_away_is_tried_after_growing_delays_not_in_a_loo
     assert all(delay > least for delay, least in zip(delays, (0.09, 0.19, 0.39), strict=True)), delays
 
 
+async def test_that_equipment_is_away_is_told_once_for_a_command_not_at_each_try(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    tries: list[str] = []
+
+    def away(command: Command) -> None:
+        tries.append(command.command_id)
+        raise Unavailable("it is away" if len(tries) < 3 else "it is not trusted")
+
+    tool.replies = away
+    with capture_logs() as told:
+        async with plant.at_work():
+            await plant.order(Cause.STORE_AND_START, order("J1"))
+            await until_true(lambda: len(tries) == 4)
+    reasons = [each["reason"] for each in told if each["event"] == "command is sent again later"]
+    assert reasons == ["it is away", "it is not trusted"]
+
+
 async def test_a_job_that_ended_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
