@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import structlog
 from asyncua import ua
 from hypothesis import settings
 
@@ -35,6 +36,13 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what is imported by now, as the gateway does: a sixth of all time is its."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_delivered() -> Iterator[None]:
+    """Take back how a command or the gateway set up its records."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -17,10 +17,9 @@ from edge.config import LoggingSettings
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     root, edge = logging.getLogger(), logging.getLogger("edge")
-    before = (root.handlers, root.level, edge.level, structlog.get_config())
+    before = (root.handlers, root.level, edge.level)
     yield
-    root.handlers, root.level, edge.level, config = before
-    structlog.configure(**config)
+    root.handlers, root.level, edge.level = before
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """A gateway's store and settings, and the commands that visit them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import structlog
 from click.testing import CliRunner, Result
 
 from edge.cli import main
@@ -26,15 +25,14 @@ def settings_file(tmp_path: Path, redis: RedisSettings) -> Path:
 
 
 @pytest.fixture
-def edge(settings_file: Path) -> Iterator[Edge]:
+def edge(settings_file: Path) -> Edge:
     """How to call `edge` on that store while a gateway may work on it."""
 
     async def call(*arguments: object, given: str | None = None) -> Result:
         command = [*map(str, arguments), "--settings", str(settings_file)]
         return await asyncio.to_thread(CliRunner().invoke, main, command, given)
 
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 @pytest.fixture

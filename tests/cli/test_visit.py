@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import structlog
 from click.testing import CliRunner, Result
 
 from edge.cli import main
@@ -17,10 +16,7 @@ from tests.station.plant import Plant
 def called(file: Path, text: str, *arguments: str) -> Result:
     """Call `edge` with these settings."""
     file.write_text(text)
-    try:
-        return CliRunner().invoke(main, [*arguments, "--settings", str(file)])
-    finally:
-        structlog.reset_defaults()
+    return CliRunner().invoke(main, [*arguments, "--settings", str(file)])
 
 
 def test_a_store_that_lives_in_the_gateway_alone_cannot_be_visited(tmp_path: Path) -> None:
