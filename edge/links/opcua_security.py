@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 from asyncua import Client, ua
 from asyncua.crypto import security_policies
-from asyncua.crypto.uacrypto import CertProperties
+from asyncua.crypto.uacrypto import CertProperties, x509_from_der
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -50,12 +50,12 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
                 endpoint.SecurityPolicyUri == policy.URI
                 and endpoint.SecurityMode is ua.MessageSecurityMode.SignAndEncrypt
             ):
-                _check_trust(endpoint.ServerCertificate, Path(settings.trusted), settings.url)
+                theirs = _trusted(endpoint.ServerCertificate, Path(settings.trusted), settings.url)
                 await client.set_security(
                     policy,
                     CertProperties(own.public_bytes(Encoding.DER), "der"),
                     CertProperties(settings.key_file, "pem"),
-                    server_certificate=CertProperties(endpoint.ServerCertificate, "der"),
+                    server_certificate=CertProperties(theirs.public_bytes(Encoding.DER), "der"),
                 )
                 return
     raise Unavailable(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
@@ -86,11 +86,14 @@ def _key_problems(own: x509.Certificate, key_file: str) -> Iterator[str]:
         yield f"{key_file}: not the key of our certificate"
 
 
-def _check_trust(der: bytes, trusted: Path, url: str) -> None:
+def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
     try:
-        certificate = x509.load_der_x509_certificate(der)
-    except (ValueError, TypeError) as error:
+        # It may be followed by those of the authorities that vouch for it.
+        certificate: x509.Certificate | None = x509_from_der(der)
+    except ValueError as error:
         raise Unavailable(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
+    if certificate is None:
+        raise Unavailable(f"the OPC UA server {url} has no certificate")
     if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
         raise Unavailable(f"the certificate of the OPC UA server {url} has expired or is not valid yet")
     if certificate not in _certificates(trusted):
@@ -98,6 +101,7 @@ def _check_trust(der: bytes, trusted: Path, url: str) -> None:
         raise Unavailable(
             f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, lay its certificate into {trusted}."
         )
+    return certificate
 
 
 def _certificates(directory: Path) -> Iterator[x509.Certificate]:

@@ -61,6 +61,19 @@ async def test_who_trusts_each_other_speaks_encrypted(tmp_path: Path, own: OwnCe
             assert (await session.find("Machines")).path.endswith(":Machines")
 
 
+async def test_a_server_may_send_the_authorities_of_its_certificate_along(tmp_path: Path, own: OwnCertificate) -> None:
+    pki, clients = tmp_path / "pki", tmp_path / "clients"
+    lay(own.certificate, clients)
+    strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(pki), trusted=str(clients))
+    async with served(strict) as server:
+        (certificate,) = pki.glob("*.der")
+        lay(x509.load_der_x509_certificate(certificate.read_bytes()), tmp_path / "trusted")
+        for endpoint in server._core.endpoints:  # noqa: SLF001  our own server sends none
+            endpoint.ServerCertificate += own.certificate.public_bytes(Encoding.DER)
+        async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)) as session:
+            assert (await session.find("Machines")).path.endswith(":Machines")
+
+
 @pytest.mark.usefixtures("own")
 async def test_a_server_that_we_do_not_know_is_not_trusted(tmp_path: Path) -> None:
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
