@@ -5,6 +5,7 @@ A file of `tests/recordings/` is what `edge record` has written; beside it stand
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,13 @@ def read(file: Path) -> tuple[Beginning, list[Recorded]]:
 
 
 def by_topic(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
-    """Give what was said on each topic in order: between topics the order is the broker's."""
+    """Give what was said on each topic in order: between topics the order is the broker's.
+
+    Whether the broker had kept a message it tells only to who subscribes later: a recording may have, we do not.
+    """
     topics: dict[str, list[Recorded]] = defaultdict(list)
     for line in lines:
-        topics[line.topic].append(msgspec.structs.replace(line, after=0.0))
+        topics[line.topic].append(msgspec.structs.replace(line, after=0.0, retain=False))
     return topics
 
 
@@ -134,9 +138,10 @@ async def test_the_station_gets_what_it_got_when_it_was_recorded(
         await wait_until(lambda: len(heard) >= len(lines))
     assert by_topic(heard) == by_topic(lines)
     assert read(tmp_path / "again.jsonl")[1] == heard
-    assert what_it_got(station) == msgspec.json.decode(file.with_suffix(".station.json").read_bytes())
+    assert what_it_got(station, unique) == msgspec.json.decode(file.with_suffix(".station.json").read_bytes())
 
 
-def what_it_got(station: RecordingStation) -> Any:
-    got = {"answers": station.answers, "events": station.events, "refused": station.refused}
-    return msgspec.to_builtins(got)
+def what_it_got(station: RecordingStation, prefix: str) -> Any:
+    """Give it as JSON; the topics of what it refused without their prefix, which is another each time."""
+    refused = [replace(each, way=each.way.removeprefix(f"{prefix}/")) for each in station.refused]
+    return msgspec.to_builtins({"answers": station.answers, "events": station.events, "refused": refused})
