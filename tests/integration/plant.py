@@ -76,6 +76,12 @@ class Heard:
         state = document.get("State") or document.get("JobState")
         return state[0]["StateText"]["Text"] if state else None
 
+    def ended(self, job_order_id: str = "J1") -> bool:
+        """Tell whether the end of a job was told, and stands on its topics."""
+        topics = (f"result/{job_order_id}", f"order/{job_order_id}")
+        told = self.states(job_order_id)[-1:] == ["Ended/Completed"]
+        return told and all(self.stands(topic) == "Ended" for topic in topics)
+
     def activations(self, job_order_id: str = "J1") -> Counter[str]:
         """Count how often each step of a job became active."""
         return Counter(

@@ -60,7 +60,7 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
             await plant.wrench.release()
             answer = await plant.mes.call(SCOPE, "StoreAndStart", order("J1"))
             assert answer.status is ReturnStatus.NO_ERROR
-            await wait_until(lambda: heard.stands("result/J1") == heard.stands("order/J1") == "Ended")
+            await wait_until(heard.ended)
             assert heard.states() == ENDED
             response = heard.retained["result/J1"]
             results = {each["ID"]: each for each in response["JobResponseData"]}
@@ -104,7 +104,7 @@ async def test_a_job_goes_on_where_the_gateway_was_when_it_ended(
         # Who is killed could not note that the command was out: it goes out again, under the id that the wrench knows.
         await wait_until(lambda: len(wrench.commands) == deliveries)
         await wrench.release()
-        await wait_until(lambda: heard.stands("result/J1") == heard.stands("order/J1") == "Ended")
+        await wait_until(heard.ended)
         await gateway.stop()
     assert heard.states() == ENDED
     assert {action: len(ids) for action, ids in wrench.ids().items()} == {"position": 1, "tighten": 1}
