@@ -48,6 +48,11 @@ class Heard:
         self.retained: dict[str, Any] = {}
         self.emptied: list[str] = []
 
+    async def listen(self, session: Session, prefix: str) -> None:
+        """Hear all that is published of the scope below a topic prefix, but for the index."""
+        for below in ("events", "data", "order/+", "result/+"):
+            await session.subscribe(f"{prefix}/{SCOPE}/{below}", self.take)
+
     async def take(self, message: Message) -> None:
         """Note a message."""
         below = "/".join(message.topic.split("/")[2:])
@@ -163,9 +168,7 @@ async def opened_plant(mqtt: MqttSettings, prefix: str, equipment: MqttSettings 
         device = await enter(open_session(equipment, f"{prefix}-device"))
         camera = await enter(open_session(equipment, f"{prefix}-camera"))
         heard = Heard()
-        await listener.subscribe(f"{prefix}/{SCOPE}/events", heard.take)
-        for below in ("data", "order/+", "result/+"):
-            await listener.subscribe(f"{prefix}/{SCOPE}/{below}", heard.take)
+        await heard.listen(listener, prefix)
         wrench = Wrench(device, f"{prefix}/wrench")
         await device.subscribe(f"{prefix}/wrench/commands", wrench.take)
         await enter(open_camera(camera, "camera", SCOPE, topic_prefix=prefix, interval=0.05, patience=0.5))

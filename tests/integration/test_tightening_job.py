@@ -65,8 +65,7 @@ async def test_a_bolt_that_is_not_ok_is_done_again_although_the_controller_is_un
             },
             opcua=NO_OPCUA,
         )
-        await listener.subscribe(f"{unique}/{SCOPE}/events", heard.take)
-        await listener.subscribe(f"{unique}/{SCOPE}/result/+", heard.take)
+        await heard.listen(listener, unique)
         async with open_gateway(settings):
             await mes.configure(SCOPE, "workmaster", WorkMaster(id="WM-1", data=RECIPE, dataschema=RECIPE_DATASCHEMA))
             assert (await mes.call(SCOPE, "StoreAndStart", order("J1"))).status is ReturnStatus.NO_ERROR

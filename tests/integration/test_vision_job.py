@@ -48,8 +48,7 @@ async def test_a_job_is_done_although_the_camera_is_unplugged_at_work(
             southbound={"eye": eye},
             opcua=NO_OPCUA,
         )
-        await listener.subscribe(f"{unique}/{SCOPE}/events", heard.take)
-        await listener.subscribe(f"{unique}/{SCOPE}/result/+", heard.take)
+        await heard.listen(listener, unique)
         async with open_gateway(settings):
             await mes.configure(
                 SCOPE, "workmaster", WorkMaster(id="WM-1", data=INSPECTION, dataschema=RECIPE_DATASCHEMA)
