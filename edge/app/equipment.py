@@ -36,16 +36,17 @@ class Watched:
 
 
 class EquipmentWatch:
-    """How all equipment is, as of the last look; `watchers` are told after each."""
+    """How all equipment is, as of the last look, and what it owes jobs in `scopes`; `watchers` are told after each."""
 
-    def __init__(self, store: Store, runs: Runs) -> None:
+    def __init__(self, store: Store, runs: Runs, scopes: Collection[str]) -> None:
         self.watched: list[Watched] = []
         self.health: tuple[EquipmentHealth, ...] = ()
         self.watchers: list[Callable[[], Awaitable[None]]] = []
         self._store = store
         self._runs = runs
+        self._scopes = scopes
         self._outstanding: Counter[str] = Counter()
-        self._has_counted = False
+        self._unreadable: set[str] = set()
         self._written: EquipmentReport | None = None
 
     async def run(self) -> None:
@@ -65,15 +66,19 @@ class EquipmentWatch:
     async def _count(self) -> None:
         """Count the commands that wait for an answer, by their type."""
         found: Counter[str] = Counter()
-        for job_id in await active_jobs(self._store):
-            # At the first look we hold none of the runs that an earlier process has begun.
-            held = self._runs.known(job_id)
-            if held is None and not self._has_counted:
-                held = await self._runs.load_readable(job_id)
-            if held:
+        active = await active_jobs(self._store)
+        # A run that nobody can read is told once, not at each look.
+        self._unreadable.intersection_update(active)
+        for job_id in active:
+            if job_id in self._unreadable:
+                continue
+            # We hold none of the runs that an earlier process has begun, nor all of those whose equipment is away.
+            held = self._runs.known(job_id) or await self._runs.load_readable(job_id)
+            if held is None:
+                self._unreadable.add(job_id)
+            elif held.job.scope in self._scopes:
                 found.update(command.type_id for command in unanswered(held))
         self._outstanding = found
-        self._has_counted = True
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
         before = {each.name: each.connected for each in self.health}

@@ -75,7 +75,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         clock = SteadyClock()
         runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
         instance.regained.append(runs.doubt_all)
-        watch = EquipmentWatch(store, runs)
+        watch = EquipmentWatch(store, runs, settings.gateway.scopes)
         await _open_equipment(stack, settings, runs, health, watch)
         dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in watch.watched))
         station_settings = StationSettings(store)

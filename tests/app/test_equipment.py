@@ -11,10 +11,11 @@ import pytest
 from edge.app import equipment
 from edge.app.equipment import EquipmentWatch, Watched, is_due
 from edge.config import RedisSettings
+from edge.errors import Unavailable
 from edge.links.background import beside
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
-from edge.station.equipment import EquipmentAnswer
+from edge.station.equipment import Command, EquipmentAnswer
 from edge.store import health_reports, leases
 from edge.store.client import Store, open_store
 from edge.store.health_reports import LIFETIME_MS, Told
@@ -38,7 +39,7 @@ async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
 
 @asynccontextmanager
 async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[EquipmentWatch]:
-    watch = EquipmentWatch(plant.store, plant.runs)
+    watch = EquipmentWatch(plant.store, plant.runs, (SCOPE,))
     watch.watched.append(Watched(tool, "fake", (TIGHTEN, PHOTO), plant.answers.contact))
     async with beside(watch.run(), "equipment"):
         yield watch
@@ -97,6 +98,25 @@ async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUn
     assert found == {"edge": Told(report, at_work=False)}
 
 
+async def test_commands_are_counted_whether_their_equipment_has_them_or_is_away(
+    store: Store, wait_until: WaitUntil
+) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+
+    def away(_: Command) -> None:
+        raise Unavailable("it is away")
+
+    async with plant.at_work(), watching(plant, tool) as watch:
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: tool.commands)
+        # As when its outbox is tidied.
+        plant.runs.forget("J1")
+        tool.replies = away
+        await plant.order(Cause.STORE_AND_START, order("J2"))
+        await wait_until(lambda: watch.health[0].outstanding == 2)
+
+
 async def test_a_run_that_nobody_can_read_hides_nothing(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
@@ -120,7 +140,7 @@ async def test_a_store_that_is_away_hides_nothing(tmp_path: Path, wait_until: Wa
 
 async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
     plant = await plant_at(store, FakeEquipment())
-    watch = EquipmentWatch(store, plant.runs)
+    watch = EquipmentWatch(store, plant.runs, (SCOPE,))
     looked = asyncio.Event()
 
     async def note() -> None:

@@ -33,7 +33,7 @@ PREFIX = "microdcs_edge_"
 async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]:
     plant = Plant(store, {TIGHTEN: tool}, Clock())
     await plant.teach("linear", LINEAR)
-    watch, activity = EquipmentWatch(store, plant.runs), Activity()
+    watch, activity = EquipmentWatch(store, plant.runs, (SCOPE,)), Activity()
     watch.watched.append(Watched(tool, "fake", (TIGHTEN,), plant.answers.contact))
     plant.runs.watchers.append(activity.watch)
     return Sources("edge", (SCOPE,), store, Health(store), watch, activity, lambda: 3), plant
