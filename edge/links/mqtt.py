@@ -85,6 +85,7 @@ class _Subscription:
     topic_filter: str
     handler: Handler
     on_poison: PoisonHandler | None
+    activate: Callable[[Connection, str], Awaitable[str | None]]
     queue: asyncio.Queue[_Delivery] = field(default_factory=asyncio.Queue)
     active: asyncio.Event = field(default_factory=asyncio.Event)
     refusal: str | None = None
@@ -180,7 +181,16 @@ class Session:
         and it is acknowledged. Filters of one session must not overlap: a broker may deliver once or once for
         each. Raises Unavailable when the broker does not confirm.
         """
-        subscription = _Subscription(topic_filter, handler, on_poison)
+        await self._subscribe(_Subscription(topic_filter, handler, on_poison, Connection.subscribe))
+
+    async def follow(self, topic: str, handler: Handler) -> None:
+        """Subscribe as `subscribe` does to a topic that tells a state: what is retained comes on each connection.
+
+        So it does in a session that the broker has kept over a restart of ours.
+        """
+        await self._subscribe(_Subscription(topic, handler, None, Connection.follow))
+
+    async def _subscribe(self, subscription: _Subscription) -> None:
         self._subscriptions.append(subscription)
         self._added.put_nowait(subscription)
         self._claim(subscription)
@@ -195,7 +205,7 @@ class Session:
             subscription.refusal = "no answer in time"
         if subscription.refusal is not None:
             raise Unavailable(
-                f"no subscription to {topic_filter!r} at {self._broker.address}: {subscription.refusal}",
+                f"no subscription to {subscription.topic_filter!r} at {self._broker.address}: {subscription.refusal}",
                 "Check that the MQTT broker is reachable, and its access rules for this client.",
             )
 
@@ -341,7 +351,7 @@ class Session:
 
 
 async def _activate(connection: Connection, subscription: _Subscription) -> None:
-    subscription.refusal = await connection.subscribe(subscription.topic_filter)
+    subscription.refusal = await subscription.activate(connection, subscription.topic_filter)
     if subscription.refusal is not None:
         _log.error("mqtt subscription refused", topic_filter=subscription.topic_filter, reason=subscription.refusal)
     subscription.active.set()

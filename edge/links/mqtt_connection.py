@@ -192,6 +192,10 @@ class Connection:
         """
         return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_WHEN_NEW))
 
+    async def follow(self, topic_filter: str) -> str | None:
+        """Subscribe as `subscribe` does; what the broker retains comes each time."""
+        return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_ALWAYS))
+
     async def ask(self, topic: str) -> str | None:
         """Subscribe to have what the broker retains, also by a session that was broken off when it had asked before.
 

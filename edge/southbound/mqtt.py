@@ -35,7 +35,7 @@ async def open_equipment(
     await session.subscribe(equipment.answers_topic, equipment.take_answer, on_poison=equipment.fail_command)
     for topic in equipment.event_topics:
         await session.subscribe(topic, equipment.take_event, on_poison=equipment.refuse_event)
-    await session.subscribe(equipment.presence_topic, equipment.take_presence)
+    await session.follow(equipment.presence_topic, equipment.take_presence)
     return equipment
 
 

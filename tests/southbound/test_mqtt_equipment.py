@@ -281,6 +281,18 @@ async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Be
     assert bench.received[0] == bench.received[1]
 
 
+async def test_a_gateway_that_was_started_anew_knows_who_is_there(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    section = MqttEquipmentSettings(type_ids=("tighten",), topic_prefix=unique)
+    async with open_session(mqtt, f"{unique}-device") as device:
+        await device.publish(f"{unique}/wrench/presence", b"online", retain=True)
+        for _ in range(2):
+            async with open_session(mqtt, f"{unique}-edge") as edge:
+                equipment = await open_equipment("wrench", section, edge, RecordingStation(), {"station-1"}, "/edge")
+                await wait_until(lambda wrench=equipment: wrench.connected)
+
+
 async def test_a_command_that_was_stopped_meanwhile_is_not_sent_again_after_its_stop(
     bench: Bench, wait_until: WaitUntil
 ) -> None:
