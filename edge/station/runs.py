@@ -222,7 +222,8 @@ class Runs:
                 parts.append(runs.finish(self.terms.keys, job_id))
             if isinstance(await self.store.commit(join(parts)), Committed):
                 self._hold(replace(held, stored=msgspec.structs.replace(held.stored, outbox=left)))
-            self.forget(job_id)
+            else:
+                self.forget(job_id)
 
     async def take_over(self, job_id: str, former: str, extra: Commit) -> None:
         """Make ours what another instance, that lives no more, or a visitor has left to be sent of a job."""

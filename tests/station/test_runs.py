@@ -146,6 +146,16 @@ async def test_what_was_sent_stays_to_be_taken_off_while_the_store_is_gone(
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
 
 
+async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: Plant, tool: FakeEquipment) -> None:
+    """Each command of slow equipment cost one reading of its run."""
+    await started(plant, tool)
+    await plant.runs.tidy("J1")
+    assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
+    held = plant.runs.known("J1")
+    assert held
+    assert held.stored.outbox == ()
+
+
 async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
     """What was sent is taken off while a decision asks for more: whichever is told last knows less."""
     await plant.teach("long", linear(*(action(f"a{number}", f"s{number}") for number in range(60))))
