@@ -1,6 +1,7 @@
 """Looks how the gateway is, and says it in one line: what does not work first, then its jobs and its store."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import structlog
@@ -18,6 +19,8 @@ from edge.upkeep.finding import Finding, Level
 logger = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S = 5.0
+_CERTIFICATES_EVERY_S = 60.0
+"""To read a private key takes the CPU longer than all else that is looked at."""
 
 
 class Health:
@@ -37,6 +40,8 @@ class Health:
         self._certificates = certificates
         self._filling_up = False
         self._told: frozenset[Finding] = frozenset()
+        self._unfit: list[str] = []
+        self._certificates_due = 0.0
 
     async def tell(self, notify: Notify, serving: str) -> None:
         """Tell systemd again and again how we are and what we serve, until cancelled."""
@@ -50,7 +55,10 @@ class Health:
         return self.line
 
     async def _look(self) -> str:
-        troubles = [*self._troubles(), *await asyncio.to_thread(self._unfit_certificates)]
+        if (now := time.monotonic()) >= self._certificates_due:
+            self._unfit = await asyncio.to_thread(self._unfit_certificates)
+            self._certificates_due = now + _CERTIFICATES_EVERY_S
+        troubles = [*self._troubles(), *self._unfit]
         try:
             at_work = len(await active_jobs(self._store))
             taken = self.memory = await memory(self._store)

@@ -109,6 +109,20 @@ async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(
     assert [(each["subject"], each["advice"]) for each in told] == [("certificate mqtt.ca_file", "renew it")]
 
 
+async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
+    """To read a private key every five seconds was most of what an idle gateway did."""
+    examined: list[None] = []
+
+    def examine() -> list[Finding]:
+        examined.append(None)
+        return []
+
+    looking = Health(store, examine)
+    for _ in range(3):
+        await looking.look()
+    assert len(examined) == 1
+
+
 async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
     def unreadable() -> list[Finding]:
         raise SettingsError(["opcua.pki: the key is open to others"])
