@@ -119,7 +119,8 @@ class Retained:
         return False
 
     def forget(self) -> None:
-        """Let go of what is known: another instance may have published since."""
+        """Let go of what is known: another instance may have published since, and not have come to its end."""
+        self._checked = 0
         self._states.clear()
         self._changed.clear()
         self._told.clear()

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
+from edge.links.background import beside
 from edge.sim.broker import open_broker
 from edge.store.client import Store
 from tests.conftest import WaitUntil
@@ -62,6 +63,22 @@ async def test_events_that_are_refused_are_not_forgotten_by_a_restart(
             await wait_until(lambda: "Aborted" in str(bench.heard.retained.get(bench.topics.state_index)))
         allow()
         async with bench.publishing():
+            await wait_until(lambda: bench.heard.states("J1"))
+
+
+async def test_events_that_were_refused_to_another_are_told_by_who_publishes_again_after_it(
+    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
+) -> None:
+    """It had looked at this connection of the broker before, and so did not see what the other had left."""
+    async with forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow):
+        bench.retry_refused_s = 3600
+        ours, other = bench.publisher(), bench.publisher()
+        for number, publisher in enumerate((ours, other)):
+            async with beside(publisher.run(), "publisher"):
+                await bench.store_and_abort(f"J{number}")
+                await bench.all_published()
+        allow()
+        async with beside(ours.run(), "publisher"):
             await wait_until(lambda: bench.heard.states("J1"))
 
 

@@ -83,6 +83,13 @@ class Bench:
             while self._index_position() != newest:
                 await changes.cursors(self.station.store, [SCOPE])
 
+    async def all_published(self) -> None:
+        """Wait until every change has been published, or refused."""
+        newest = await changes.latest(self.station.store, [SCOPE])
+        async with asyncio.timeout(5.0):
+            while await changes.cursors(self.station.store, [SCOPE]) != newest:
+                pass
+
     def _index_position(self) -> str | None:
         index = self.heard.retained.get(self.topics.state_index)
         return index.extensions.get("position") if index else None

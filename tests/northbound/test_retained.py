@@ -20,7 +20,7 @@ from edge.northbound import retained
 from edge.northbound.outlet import Outlet
 from edge.northbound.retained import Lost, Retained
 from edge.sim.broker import LocalBroker, open_broker
-from edge.store import changes, heartbeat
+from edge.store import heartbeat
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE
@@ -231,7 +231,7 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
                 await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
                 await own_broker.save()
                 await bench.store_and_abort("J1")
-                await all_published(store)
+                await bench.all_published()
         assert index_of(bench) == {"J0"}
         await own_broker.kill()
         bench.heard.events.clear()
@@ -242,12 +242,6 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
             await wait_until(lambda: mes.jobs == {"J0": "Aborted", "J1": "Aborted"} and mes.whole())
         # To tell it of all jobs would flood the MES: its broker drops what it cannot take.
         assert bench.topics.order("J0") not in {each.topic for each in bench.heard.messages}
-
-
-async def all_published(store: Store) -> None:
-    newest = await changes.latest(store, [SCOPE])
-    while await changes.cursors(store, [SCOPE]) != newest:
-        pass
 
 
 async def test_a_broker_that_holds_an_older_index_gets_everything_anew(
