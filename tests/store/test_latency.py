@@ -1,5 +1,6 @@
 """Durations are counted by their bounds, each bound included."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,4 +17,4 @@ def test_each_bound_tells_how_many_took_no_longer(durations: list[float]) -> Non
     assert dict(latency.at_most()) == {
         bound: sum(each <= bound for each in durations) for bound in (*BOUNDS, float("inf"))
     }
-    assert latency.total == sum(durations)
+    assert latency.total == pytest.approx(sum(durations))
