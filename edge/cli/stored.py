@@ -26,12 +26,16 @@ class Stored:
 
 
 async def find(store: Store, job_id: str) -> Stored | None:
-    """Read a job; None when there is none."""
-    job = None if any(faults_of_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
+    """Read a job; None when there is none. Raises Refused when nobody can read what is stored of it."""
+    try:
+        job = None if any(faults_of_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
+        stored = await runs.load(store, job_id) if job else None
+        response = await jobs.load_response(store, job) if job else None
+    except (ValueError, KeyError) as error:
+        reason = f"what is stored of job order {job_id!r} cannot be read: {error!r}"
+        raise Refused("unreadable", reason, "Bring back a backup: edge restore --help") from error
     if job is None:
         return None
-    stored = await runs.load(store, job_id)
-    response = await jobs.load_response(store, job)
     if stored is None:
         return Stored(job, None, None, response)
     return Stored(job, stored.run, net_of(stored.recipe), response)

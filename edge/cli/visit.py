@@ -2,15 +2,15 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from edge.cli.terminal import say
+from edge.cli.terminal import printable, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,9 +74,17 @@ def quiet(level: str = "error") -> None:
     import structlog
 
     structlog.configure(
+        processors=[structlog.processors.add_log_level, _error_in_a_line, structlog.dev.ConsoleRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def _error_in_a_line(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Name the error of a record: its traceback, with all that is in hand there, tells a person nothing."""
+    if record.pop("exc_info", None) and (error := sys.exception()):
+        record["reason"] = printable(f"{type(error).__name__}: {error}")
+    return record
 
 
 def read_json(file: Path) -> object:
