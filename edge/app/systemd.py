@@ -22,7 +22,7 @@ def notifier() -> Notify:
             "systemd waits for us, but systemd-python is not installed", advice="Install microdcs-edge[systemd]."
         )
         return nobody_listens
-    return notify  # type: ignore[no-any-return]
+    return notify  # type: ignore[no-any-return]  # the package has no types
 
 
 def nobody_listens(_: str) -> None:

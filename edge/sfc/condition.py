@@ -302,8 +302,8 @@ def _timed_step(node: Node) -> str | None:
 def _call(name: str, function: Callable[[View], object], view: View) -> object:
     try:
         return function(view)
-    # A plant engineer's function must fail its job, never the process.
     except Exception as error:
+        # A plant engineer's function must fail its job, never the process.
         raise ConditionFaultError(f"the Python condition {name!r} failed: {error!r}") from error
 
 

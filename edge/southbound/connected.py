@@ -221,9 +221,9 @@ class ConnectedEquipment:
                 attempt += 1
                 await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
             except Exception as error:
+                # On a new connection the device would do all of it once more, to the same end.
                 if answer.error is not None:
                     raise
-                # On a new connection the device would do all of it once more, to the same end.
                 _log.exception("an answer cannot be taken", equipment=self.name, command=answer.command_id)
                 reason = f"its result met a defect of this software: {type(error).__name__}"
                 answer = EquipmentAnswer(answer.command_id, error=reason)

@@ -190,6 +190,7 @@ class SessionProcessor(UaProcessor):
         try:
             goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
         except BaseException:
+            # Whatever ended it: a session that nobody knows of would live until its time is over.
             if self._session is not None:
                 await self._session.close_session()
                 self._session = None

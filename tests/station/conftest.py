@@ -5,8 +5,19 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from edge.model.job_state import Cause
 from edge.store.client import Store
-from tests.station.plant import LINEAR, PHOTO, TIGHTEN, Clock, FakeEquipment, Plant
+from tests.station.plant import (
+    LINEAR,
+    PHOTO,
+    SUPERVISED,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    order,
+    until_true,
+)
 
 
 @pytest.fixture
@@ -31,3 +42,13 @@ async def plant(store: Store, equipment: dict[str, FakeEquipment], clock: Clock)
     station = Plant(store, equipment, clock)
     await station.teach("linear", LINEAR)
     yield station
+
+
+@pytest.fixture
+async def running(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
+    """A plant whose job J1 has sent the command `a`, which is due in five seconds."""
+    await plant.teach("supervised", SUPERVISED)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
+        await until_true(lambda: tool.told() == ["a"])
+        yield plant

@@ -172,6 +172,11 @@ class Plant:
         assert job is not None, f"there is no job {job_id}"
         return job
 
+    async def timer(self, job_id: str) -> int | None:
+        """Give the instant at which a job wants attention."""
+        score = await self.store.execute("ZSCORE", self.store.keys.sfc_timers(), job_id)
+        return None if score is None else int(score)
+
     async def until_state(self, job_id: str, state: JobState, substate: SubState | None = None) -> Job:
         """Wait until a job is in a state, and give it."""
         await until(lambda: self._is_in(job_id, state))
@@ -287,6 +292,7 @@ def pull(name: str, step: str, type_id: str = SCAN, **fields: object) -> dict[st
 
 
 LINEAR = linear(action("a", "one"), action("b", "two"))
+SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
 """Two commands, one after the other."""
 
 

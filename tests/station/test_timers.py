@@ -1,7 +1,6 @@
 """Deadlines live in the store: they fire once, survive a restart, and clear away what has ended."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,
     SCOPE,
+    SUPERVISED,
     TIGHTEN,
     Clock,
     FakeEquipment,
@@ -35,28 +35,11 @@ from tests.station.plant import (
 )
 from tests.store.servers import relay_to
 
-SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
-
-
-@pytest.fixture
-async def running(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
-    """A plant whose job J1 has sent the command `a`, which is due in five seconds."""
-    await plant.teach("supervised", SUPERVISED)
-    async with plant.at_work():
-        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
-        await until_true(lambda: tool.told() == ["a"])
-        yield plant
-
-
-async def timer(plant: Plant, job_id: str) -> int | None:
-    score = await plant.store.execute("ZSCORE", plant.store.keys.sfc_timers(), job_id)
-    return None if score is None else int(score)
-
 
 async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
     running: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
-    assert await timer(running, "J1") == NOW + 5000
+    assert await running.timer("J1") == NOW + 5000
     clock.now += 5000
     async with beside(running.timers.run(), "timers"):
         job = await running.until_state("J1", JobState.ABORTED)
@@ -113,7 +96,7 @@ async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
         await until_true(lambda: tool.told() == ["a"])
     clock.now += 3000
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
-        assert await timer(back, "J1") == NOW + 5000
+        assert await back.timer("J1") == NOW + 5000
         clock.now += 2000
         async with beside(back.timers.run(), "timers"):
             await back.until_state("J1", JobState.ABORTED)
@@ -139,7 +122,7 @@ async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Cloc
         await until(lambda: _timer_is(running, "J1", None))
     assert (await running.job("J1")).status.state is JobState.INTERRUPTED
     await running.ask(Cause.RESUME, "J1")
-    assert await timer(running, "J1") == NOW + 65_000
+    assert await running.timer("J1") == NOW + 65_000
 
 
 async def test_a_deadline_is_kept_that_another_instance_took_off_while_the_job_was_held(
@@ -153,7 +136,7 @@ async def test_a_deadline_is_kept_that_another_instance_took_off_while_the_job_w
     ):
         await until(lambda: _timer_is(running, "J1", None))
     await running.ask(Cause.RESUME, "J1")
-    assert await timer(running, "J1") == NOW + 65_000
+    assert await running.timer("J1") == NOW + 65_000
 
 
 async def test_a_condition_on_time_clears_when_its_time_has_come(
@@ -285,7 +268,7 @@ async def test_a_timer_that_is_older_than_its_run_is_set_right_and_does_not_spin
 
 
 async def _timer_is(plant: Plant, job_id: str, due: int | None) -> bool:
-    return await timer(plant, job_id) == due
+    return await plant.timer(job_id) == due
 
 
 async def test_a_timer_of_a_job_that_is_gone_is_dropped(plant: Plant) -> None:
@@ -328,7 +311,7 @@ async def test_a_defect_in_one_job_keeps_no_other_from_its_deadline(running: Pla
 
 
 async def _timer_is_after(plant: Plant, job_id: str, instant: int) -> bool:
-    return (await timer(plant, job_id) or 0) > instant
+    return (await plant.timer(job_id) or 0) > instant
 
 
 async def test_two_hundred_deadlines_at_one_instant_all_fire(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:

@@ -1,9 +1,6 @@
 """A deadline that meets a defect keeps no other from its time; met again and again, it is given up."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-
-import pytest
 
 from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
@@ -17,30 +14,10 @@ from tests.station.plant import (
     Clock,
     FakeEquipment,
     Plant,
-    action,
-    linear,
     obliging,
     order,
     until,
-    until_true,
 )
-
-SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
-
-
-@pytest.fixture
-async def running(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
-    """A plant whose job J1 has sent the command `a`, which is due in five seconds."""
-    await plant.teach("supervised", SUPERVISED)
-    async with plant.at_work():
-        await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
-        await until_true(lambda: tool.told() == ["a"])
-        yield plant
-
-
-async def timer(plant: Plant, job_id: str) -> int | None:
-    score = await plant.store.execute("ZSCORE", plant.store.keys.sfc_timers(), job_id)
-    return None if score is None else int(score)
 
 
 async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
@@ -59,14 +36,14 @@ async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
 async def served_in_vain(plant: Plant, clock: Clock, job_id: str) -> None:
     """Let the time go on until a deadline that meets a defect was tried as often as it is."""
     for _ in range(MOST_TRIES):
-        before = await timer(plant, job_id)
+        before = await plant.timer(job_id)
         clock.now = max(clock.now, before or 0)
         plant.timers.expect(0)
         await until(lambda: timer_differs(plant, job_id, before))  # noqa: B023
 
 
 async def timer_differs(plant: Plant, job_id: str, before: int | None) -> bool:
-    return await timer(plant, job_id) != before
+    return await plant.timer(job_id) != before
 
 
 async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_its_job_fails(
@@ -81,7 +58,7 @@ async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_i
     (letter,) = (await dead_letters.load_all(running.store)).values()
     assert (letter.kind, letter.scope, letter.job_id) == (LetterKind.DEADLINE, SCOPE, "J1")
     assert letter.reason == job.error
-    assert await timer(running, "J1") == clock.now + KEEP_ENDED_MS
+    assert await running.timer("J1") == clock.now + KEEP_ENDED_MS
 
 
 async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Plant, clock: Clock) -> None:
@@ -96,7 +73,7 @@ async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Pl
 
 
 async def has_no_timer(plant: Plant, job_id: str) -> bool:
-    return await timer(plant, job_id) is None
+    return await plant.timer(job_id) is None
 
 
 async def test_a_deadline_of_a_job_that_only_a_newer_release_can_read_is_left_to_it_and_others_are_kept(
