@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asyncua import Client, ua
 from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
@@ -14,6 +15,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua_security import secure
 from edge.links.opcua_structure import Structures
+from edge.model.traffic import Asked
 
 _REQUEST_SECONDS = 4.0
 # How long the server keeps a session whose client is gone.
@@ -67,9 +69,47 @@ class _Method:
     arguments: Sequence[ua.Argument]
 
 
+Overhear = Callable[[Asked], None]
+"""Is told each question to a server, with its answer."""
+
+
+def _nobody_listens(_asked: Asked) -> None:
+    """Let a question pass."""
+
+
+_Arguments = ParamSpec("_Arguments")
+_Found = TypeVar("_Found")
+
+
+def _overheard(
+    question: Callable[Concatenate["Session", _Arguments], Awaitable[_Found]],
+) -> Callable[Concatenate["Session", _Arguments], Coroutine[Any, Any, _Found]]:
+    """Have who listens to a session told of each such question."""
+
+    @wraps(question)
+    async def asking(session: "Session", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
+        asked = partial(Asked, question.__name__, (*arguments, *named.values()))
+        try:
+            found = await question(session, *arguments, **named)
+        except Refused as refusal:
+            session.overhear(asked(error=refusal.message, kind=refusal.kind))
+            raise
+        except Unavailable as error:
+            session.overhear(asked(error=error.message))
+            raise
+        session.overhear(asked(found))
+        return found
+
+    return asking
+
+
 @asynccontextmanager
 async def open_client(
-    url: str, *, settings: OpcuaEquipmentSettings | None = None, request_timeout: float = _REQUEST_SECONDS
+    url: str,
+    *,
+    settings: OpcuaEquipmentSettings | None = None,
+    request_timeout: float = _REQUEST_SECONDS,
+    overhear: Overhear = _nobody_listens,
 ) -> AsyncIterator["Session"]:
     """Open a session and close it at the end of the block; without settings, without security and anonymous.
 
@@ -87,7 +127,7 @@ async def open_client(
             client.disconnect_socket()
             raise
     try:
-        yield Session(client, url)
+        yield Session(client, url, overhear)
     finally:
         try:
             async with asyncio.timeout(_GOODBYE_SECONDS):
@@ -99,14 +139,16 @@ async def open_client(
 class Session:
     """What can be asked of a server. Every call raises Unavailable when it does not answer or declines."""
 
-    def __init__(self, client: Client, url: str) -> None:
+    def __init__(self, client: Client, url: str, overhear: Overhear) -> None:
         self.url = url
+        self.overhear = overhear
         self._client = client
         self._structures = Structures(client)
         self._namespaces: list[str] = []
         self._methods: dict[tuple[str, str], _Method] = {}
         self._bases: dict[ua.NodeId, tuple[ua.NodeId, ...]] = {}
 
+    @_overheard
     async def find(self, *names: str) -> Node:
         """Go down from Objects by browse names, whatever their namespaces.
 
@@ -125,6 +167,7 @@ class Session:
                 path = f"{path}/{browse_name.to_string()}"
             return Node(node_id.to_string(), path)
 
+    @_overheard
     async def read(self, node: Node) -> Any:
         """Read the value of a variable in plain Python; structures are dicts by the names of their fields.
 
@@ -133,8 +176,12 @@ class Session:
         with _sorted_errors(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
 
+    @_overheard
     async def children(self, node: Node) -> dict[str, Node]:
         """Give the nodes below a node by the names in their BrowseNames, methods included."""
+        return await self._below(node)
+
+    async def _below(self, node: Node) -> dict[str, Node]:
         with _sorted_errors(self.url):
             found = await self._client.get_node(node.id).get_children_descriptions()
             return {
@@ -142,6 +189,7 @@ class Session:
                 for each in found
             }
 
+    @_overheard
     async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
         """Give the objects below Objects that are of a type or of one derived from it, at most so many levels down."""
         with _sorted_errors(self.url):
@@ -164,6 +212,7 @@ class Session:
                 level = below
             return list(found.values())
 
+    @_overheard
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
         """Call a method of an object and give its output arguments.
 
@@ -185,10 +234,10 @@ class Session:
             return outputs
 
     async def _find_method(self, owner: Node, name: str) -> _Method:
-        node = (await self.children(owner)).get(name)
+        node = (await self._below(owner)).get(name)
         if node is None:
             raise Refused("unknown_node", f"{owner.path} has no method {name}")
-        inputs = (await self.children(node)).get("InputArguments")
+        inputs = (await self._below(node)).get("InputArguments")
         arguments = await self._client.get_node(inputs.id).read_value() if inputs else []
         found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), arguments or [])
         return found
@@ -244,6 +293,7 @@ class Session:
         except Refused as refusal:
             return refusal
 
+    @_overheard
     async def is_a(self, type_id: str, of: TypeName) -> bool:
         """Tell whether a type, by its NodeId in text form, is the named one or derived from it."""
         with _sorted_errors(self.url):
@@ -283,6 +333,9 @@ def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOpe
 def _sorted_errors(url: str) -> Iterator[None]:
     try:
         yield
+    except asyncio.CancelledError:
+        # That of asyncua may bear the answer that it met (wait_for2): a TaskGroup takes it for an error.
+        raise asyncio.CancelledError from None
     except (OSError, ua.UaError) as error:
         reason = str(error) or type(error).__name__
         raise Unavailable(f"the OPC UA server {url} does not serve us: {reason}", "Is it running?") from error

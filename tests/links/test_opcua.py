@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
+from asyncua import Client
 
 from edge.errors import Refused, Unavailable
-from edge.links.opcua import Session, open_client
+from edge.links.opcua import Node, Session, TypeName, open_client
 from edge.model.job_state import JobState
+from edge.model.traffic import Asked
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import entry, response, served
 
@@ -103,3 +106,55 @@ async def test_who_does_not_answer_is_given_up() -> None:
         with pytest.raises(Unavailable, match="does not serve us"):
             async with open_client(f"opc.tcp://127.0.0.1:{port}", request_timeout=0.1):
                 pass
+
+
+class CancelledWithResultError(asyncio.CancelledError):
+    """What wait_for2, which asyncua uses before Python 3.12, raises in that moment."""
+
+
+class Racing:
+    """A client whose answer comes in the moment in which who waits for it is cancelled."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def get_namespace_array(self) -> list[str]:
+        self.asked.set()
+        try:
+            return await asyncio.Future[list[str]]()
+        except asyncio.CancelledError as error:
+            raise CancelledWithResultError from error
+
+
+async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
+    client = Racing()
+    session = Session(cast(Client, client), "opc.tcp://here", lambda _asked: None)
+
+    async def ask() -> None:
+        async with asyncio.TaskGroup():
+            await session.is_a("i=1", TypeName("urn:a", 1))
+
+    asking = asyncio.create_task(ask(), name="ask")
+    await client.asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_who_listens_is_told_each_question_with_its_answer(server: UaServer) -> None:
+    told: list[Asked] = []
+    async with open_client(server.endpoint, overhear=told.append) as session:
+        clock = await session.find("Server", "ServerStatus", "CurrentTime")
+        read: Any = await session.read(clock)
+        with pytest.raises(Refused):
+            await session.call(Node("i=2253", "/0:Objects/0:Server"), "Explode", 7)
+    assert told == [
+        Asked("find", ("Server", "ServerStatus", "CurrentTime"), clock),
+        Asked("read", (clock,), read),
+        Asked(
+            "call",
+            (Node("i=2253", "/0:Objects/0:Server"), "Explode", 7),
+            error="/0:Objects/0:Server has no method Explode",
+            kind="unknown_node",
+        ),
+    ]
