@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.chart.page import LEAST_WIDTH
 from edge.cli.visit import FILE, read_json, settings_option, unusable, visit
 from edge.instant import now_ms
-from edge.sfc.chart_page import LEAST_WIDTH
 
 if TYPE_CHECKING:
-    from edge.sfc.chart_marks import Marks
+    from edge.chart.marks import Marks
     from edge.sfc.net import Net
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -58,8 +58,8 @@ def _compile(data: object) -> "Net":
 
 async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
     """Read a job's run, and the recipe it started with, from the store."""
+    from edge.chart.marks import marks_of
     from edge.errors import Refused
-    from edge.sfc.chart_marks import marks_of
     from edge.store.runs import load
 
     async with visit(settings_file) as at:
@@ -71,12 +71,12 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
 
 
 def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:
+    from edge.chart.page import draw as lay_out
+    from edge.chart.page import draw_within
+    from edge.chart.reading import read_chart
+    from edge.chart.svg import chart_svg
+    from edge.chart.text import ANSI, PLAIN, chart_text
     from edge.errors import Unavailable
-    from edge.sfc.chart_page import draw as lay_out
-    from edge.sfc.chart_page import draw_within
-    from edge.sfc.chart_reading import read_chart
-    from edge.sfc.chart_svg import chart_svg
-    from edge.sfc.chart_text import ANSI, PLAIN, chart_text
 
     chart = read_chart(net.recipe)
     if output is not None and output.suffix.lower() == ".svg":

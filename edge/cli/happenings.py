@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
+from edge.chart.marks import SYMBOLS
 from edge.cli.job_view import instant, state_text
 from edge.cli.terminal import printable
 from edge.model.job_state import Cause, has_ended
-from edge.sfc.chart_marks import SYMBOLS
 from edge.sfc.run import ActionState, Association, Run, StepState
 from edge.store.changes import Change
 from edge.store.jobs import Job

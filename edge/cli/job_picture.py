@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from edge.chart.marks import marks_of
+from edge.chart.page import LEAST_WIDTH, draw_within
+from edge.chart.reading import read_chart
+from edge.chart.shapes import Drawing, Frame, Look, Role
+from edge.chart.shapes import Text as DrawnText
+from edge.chart.text import ANSI, chart_text
 from edge.cli.job_view import state_text
 from edge.cli.job_waiting import waiting_text
 from edge.cli.stored import Stored
 from edge.cli.terminal import printable
 from edge.model.job_state import has_ended
-from edge.sfc.chart_marks import marks_of
-from edge.sfc.chart_page import LEAST_WIDTH, draw_within
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_shapes import Drawing, Frame, Look, Role
-from edge.sfc.chart_shapes import Text as DrawnText
-from edge.sfc.chart_text import ANSI, chart_text
 
 _ROWS_AROUND = 2
 """What a terminal shows beside the chart: the line about the job, and the prompt."""

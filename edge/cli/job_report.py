@@ -9,12 +9,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from edge.chart.marks import SYMBOLS, duration
 from edge.cli.job_view import clock_time, instant, plain_table, state_cell, summary, work_masters
 from edge.cli.stored import Stored
 from edge.cli.terminal import printable
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
-from edge.sfc.chart_marks import SYMBOLS, duration
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, Run
 from edge.store.jobs import Job

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import assert_never
 
+from edge.chart.marks import duration
 from edge.cli.job_call import commands_in
 from edge.cli.job_view import clock_time, instant, state_text
 from edge.cli.stored import Stored
 from edge.cli.terminal import printable
 from edge.model.job_state import JobState, has_ended
-from edge.sfc.chart_marks import duration
 from edge.sfc.why import ActionWaits, Held, TransitionWaits, Waiting, why
 
 

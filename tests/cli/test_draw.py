@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from edge.chart.marks import SYMBOLS
 from edge.cli import main
 from edge.config import RedisSettings
 from edge.sfc.advance import advance
-from edge.sfc.chart_marks import SYMBOLS
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Answer, Start

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from edge.chart.marks import marks_of
+from edge.chart.page import draw_within
+from edge.chart.reading import read_chart
+from edge.chart.shapes import Drawing
 from edge.cli.job_picture import visible
-from edge.sfc.chart_marks import marks_of
-from edge.sfc.chart_page import draw_within
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_shapes import Drawing
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import Run, StepState, new_run
 

@@ -1,6 +1,6 @@
 """The shapes are plain data."""
 
-from edge.sfc.chart_shapes import Block
+from edge.chart.shapes import Block
 
 
 def test_a_block_is_as_wide_as_it_reaches_to_both_sides() -> None:

@@ -6,14 +6,14 @@ from textwrap import dedent
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.chart.marks import ActionMark, Marks, StepMark
+from edge.chart.page import LEAST_WIDTH, draw_within
+from edge.chart.reading import read_chart
+from edge.chart.text import ANSI, PLAIN, chart_text
+from edge.chart.words import columns
 from edge.model.recipe import Recipe, parse_recipe
-from edge.sfc.chart_marks import ActionMark, Marks, StepMark
-from edge.sfc.chart_page import LEAST_WIDTH, draw_within
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_text import ANSI, PLAIN, chart_text
-from edge.sfc.chart_words import columns
 from edge.sfc.run import ActionState
-from tests.sfc.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
+from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
 
 
 def drawn(recipe: Recipe, marks: Marks | None = None) -> str:

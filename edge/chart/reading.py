@@ -1,4 +1,4 @@
-"""Reads a recipe as the blocks of a chart.
+"""Reads a recipe as the elements of a chart.
 
 A selection is drawn as the standard has it, with a transition at the head and at the end of each path: the transition
 that leads to a branch is drawn together with those that choose a path, and the one that leaves it is drawn at the end
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
+from edge.chart.elements import Bar, Chart, Fork, Item, Jump, Leg, Sequence, StepBlock
+from edge.chart.joins import Joins
 from edge.model.recipe import Action, Branch, BranchType, Recipe
-from edge.sfc.chart import Bar, Chart, Fork, Item, Jump, Leg, Sequence, StepBlock
-from edge.sfc.chart_joins import Joins
 from edge.sfc.structure import Structure
 
 _CONSTANTS: Final = {"always": "TRUE", "true": "TRUE", "never": "FALSE", "false": "FALSE"}

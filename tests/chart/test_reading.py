@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
+from edge.chart.elements import Bar, Fork, Jump, StepBlock
+from edge.chart.reading import read_chart
 from edge.model.recipe import BranchType, Recipe
-from edge.sfc.chart import Bar, Fork, Jump, StepBlock
-from edge.sfc.chart_reading import read_chart
 from edge.sfc.structure import Structure
-from tests.sfc.drawn import Says, items_of, says, telling
-from tests.sfc.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
+from tests.chart.drawn import Says, items_of, says, telling
+from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
 
 
 def arcs(recipe: Recipe) -> set[Says]:

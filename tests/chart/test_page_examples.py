@@ -7,7 +7,7 @@ import pytest
 from edge.model.recipe import BranchType, Qualifier
 from edge.sim.script import Script
 from edge.sim.virtual import simulate
-from tests.sfc.examples import PAGE, chart, examples
+from tests.chart.examples import PAGE, chart, examples
 
 EXAMPLES = examples()
 

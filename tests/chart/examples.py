@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from edge.chart.page import draw_within
+from edge.chart.reading import read_chart
+from edge.chart.text import PLAIN, chart_text
 from edge.model.recipe import parse_recipe
-from edge.sfc.chart_page import draw_within
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_text import PLAIN, chart_text
 
 PAGE = Path(__file__).parents[2] / "docs/reference/sfc-examples.md"
 WIDTH = 100

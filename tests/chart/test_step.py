@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from edge.chart.elements import StepBlock
+from edge.chart.marks import ActionMark, Marks, StepMark
+from edge.chart.shapes import WIDEST, Block, Frame, Limits, Look, Role, Shape, Text
+from edge.chart.step import step_block
 from edge.model.recipe import Action, Interaction, Qualifier
-from edge.sfc.chart import StepBlock
-from edge.sfc.chart_marks import ActionMark, Marks, StepMark
-from edge.sfc.chart_shapes import WIDEST, Block, Frame, Limits, Look, Role, Shape, Text
-from edge.sfc.chart_step import step_block
 from edge.sfc.run import ActionState
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.sfc.chart_joins import Joins
+from edge.chart.joins import Joins
 
 Arcs = dict[str, list[str]]
 

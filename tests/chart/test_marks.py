@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from edge.chart.marks import SYMBOLS, Marks, duration, marks_of
 from edge.sfc.advance import advance
-from edge.sfc.chart_marks import SYMBOLS, Marks, duration, marks_of
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import ActionState, Run, new_run
 from edge.sfc.signal import Abort, Advanced, Answer, Pause, Signal, Start

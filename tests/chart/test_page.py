@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sfc.chart_marks import Marks
-from edge.sfc.chart_page import LEAST_WIDTH, draw, draw_within
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_shapes import Drawing, Role, Text
-from tests.sfc.sketches import Json, any_recipe, recipe_of, simultaneous, sound
+from edge.chart.marks import Marks
+from edge.chart.page import LEAST_WIDTH, draw, draw_within
+from edge.chart.reading import read_chart
+from edge.chart.shapes import Drawing, Role, Text
+from tests.chart.sketches import Json, any_recipe, recipe_of, simultaneous, sound
 
 
 def texts(drawing: Drawing, role: Role) -> list[str]:

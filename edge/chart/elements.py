@@ -1,4 +1,4 @@
-"""The blocks of an IEC 61131-3 chart: steps, transitions, divergences and jumps, nested.
+"""The elements of an IEC 61131-3 chart: steps, transitions, divergences and jumps, nested.
 
 They say what is drawn, nothing of where.
 """

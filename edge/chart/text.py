@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from edge.sfc.chart_shapes import Arrow, Drawing, Frame, Line, Look, Role, Stroke, Text
-from edge.sfc.chart_words import cells
+from edge.chart.shapes import Arrow, Drawing, Frame, Line, Look, Role, Stroke, Text
+from edge.chart.words import cells
 
 # A cell holds two bits for each direction a line leaves it: 1 light, 2 double, 3 heavy.
 _NORTH: Final = 64

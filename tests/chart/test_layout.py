@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.chart.elements import Bar, Chart, Fork, Jump, Leg, StepBlock
+from edge.chart.layout import Layout
+from edge.chart.page import LEAST_WIDTH, draw, draw_within
+from edge.chart.reading import read_chart
+from edge.chart.shapes import WIDEST, Arrow, Drawing, Frame, Line, Role, Shape, Stroke, Text
+from edge.chart.words import columns
 from edge.model.recipe import BranchType
-from edge.sfc.chart import Bar, Chart, Fork, Jump, Leg, StepBlock
-from edge.sfc.chart_layout import Layout
-from edge.sfc.chart_page import LEAST_WIDTH, draw, draw_within
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_shapes import WIDEST, Arrow, Drawing, Frame, Line, Role, Shape, Stroke, Text
-from edge.sfc.chart_words import columns
-from tests.sfc.drawn import items_of
-from tests.sfc.sketches import Json, any_recipe, sound
+from tests.chart.drawn import items_of
+from tests.chart.sketches import Json, any_recipe, sound
 
 STEPS = {Role.STEP, Role.INITIAL}
 NAMED = {"A": StepBlock("A", initial=True, actions=()), "B": StepBlock("B", initial=False, actions=())}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sfc.chart_words import cells, clean, columns, time_literal, wrap
+from edge.chart.words import cells, clean, columns, time_literal, wrap
 
 
 @given(st.text(), st.integers(4, 40), st.integers(1, 6))

@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-from edge.sfc.chart_shapes import Arrow, Drawing, Frame, Line, Look, Role, Shape, Stroke, Text
+from edge.chart.shapes import Arrow, Drawing, Frame, Line, Look, Role, Shape, Stroke, Text
 
 _CELL: Final = 8
 _ROW: Final = 18

@@ -5,11 +5,11 @@ A fork that does not fit is drawn as a short line with its name, and its paths f
 
 from typing import Final
 
-from edge.sfc.chart import Chart, Fork, Leg, Sequence
-from edge.sfc.chart_layout import Folded, Laid, Layout
-from edge.sfc.chart_marks import Marks
-from edge.sfc.chart_shapes import WIDEST, Block, Drawing, Limits, Line, Role, Shape, Text
-from edge.sfc.chart_words import clean, columns, wrap
+from edge.chart.elements import Chart, Fork, Leg, Sequence
+from edge.chart.layout import Folded, Laid, Layout
+from edge.chart.marks import Marks
+from edge.chart.shapes import WIDEST, Block, Drawing, Limits, Line, Role, Shape, Text
+from edge.chart.words import clean, columns, wrap
 
 LEAST_WIDTH: Final = 60
 _READABLE: Final = 72

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sfc.chart_marks import ActionMark, Marks, StepMark
-from edge.sfc.chart_page import draw
-from edge.sfc.chart_reading import read_chart
-from edge.sfc.chart_svg import chart_svg
+from edge.chart.marks import ActionMark, Marks, StepMark
+from edge.chart.page import draw
+from edge.chart.reading import read_chart
+from edge.chart.svg import chart_svg
 from edge.sfc.run import ActionState
-from tests.sfc.sketches import Json, any_recipe, recipe_of, sound
-from tests.sfc.test_chart_text import one_action
+from tests.chart.sketches import Json, any_recipe, recipe_of, sound
+from tests.chart.test_text import one_action
 
 SVG = "{http://www.w3.org/2000/svg}"
 DRAWN = {f"{SVG}{tag}" for tag in ("svg", "title", "style", "rect", "path", "text")}

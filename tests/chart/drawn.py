@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
+from edge.chart.elements import Bar, Chart, Fork, Item, Jump, Sequence, StepBlock
 from edge.model.recipe import BranchType, Recipe
-from edge.sfc.chart import Bar, Chart, Fork, Item, Jump, Sequence, StepBlock
 
 Names = frozenset[str]
 Says = tuple[Names, Names, tuple[str, ...]]

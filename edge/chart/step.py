@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
+from edge.chart.elements import StepBlock
+from edge.chart.marks import SYMBOLS, ActionMark, Marks, StepMark, duration
+from edge.chart.shapes import MOST_LINES, Block, Frame, Limits, Line, Look, Role, Shape, Text
+from edge.chart.words import columns, time_literal, wrap
 from edge.model.recipe import Action, Interaction
-from edge.sfc.chart import StepBlock
-from edge.sfc.chart_marks import SYMBOLS, ActionMark, Marks, StepMark, duration
-from edge.sfc.chart_shapes import MOST_LINES, Block, Frame, Limits, Line, Look, Role, Shape, Text
-from edge.sfc.chart_words import columns, time_literal, wrap
 from edge.sfc.qualifier import RULES
 from edge.sfc.run import ActionState
 

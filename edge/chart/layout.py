@@ -1,14 +1,13 @@
-"""Lays the blocks of a chart out: a sequence aligns spines, a fork sets its legs side by side, and so on inwards."""
+"""Lays the elements of a chart out: a sequence aligns spines, a fork sets its legs side by side, and so on inwards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias, assert_never
 
-from edge.model.recipe import BranchType
-from edge.sfc.chart import Bar, Fork, Item, Jump, Leg, StepBlock
-from edge.sfc.chart_marks import Marks
-from edge.sfc.chart_shapes import (
+from edge.chart.elements import Bar, Fork, Item, Jump, Leg, StepBlock
+from edge.chart.marks import Marks
+from edge.chart.shapes import (
     MOST_CONDITION_LINES,
     MOST_LINES,
     Arrow,
@@ -20,8 +19,9 @@ from edge.sfc.chart_shapes import (
     Stroke,
     Text,
 )
-from edge.sfc.chart_step import step_block
-from edge.sfc.chart_words import columns, wrap
+from edge.chart.step import step_block
+from edge.chart.words import columns, wrap
+from edge.model.recipe import BranchType
 
 _BAR: Final = 2
 """How far a transition's bar reaches to each side."""
