@@ -1,11 +1,11 @@
 """The files that make a computer of a board a gateway, and how they get there: each whole or not at all."""
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from edge.errors import Refused
+from edge.files import make_directory, write_whole
 from edge.hardware.board import Board, Boot
 from edge.hardware.computer import Computer
 
@@ -105,15 +105,8 @@ def _present(path: Path) -> str | None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file beside, see it on the disk, and put it in place."""
-    beside = path.with_name(f".{path.name}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8") as new:
-            new.write(text)
-            new.flush()
-            os.fsync(new.fileno())
-        beside.chmod(0o644)
-        beside.replace(path)
+        make_directory(path.parent, 0o755)
+        write_whole(path, text.encode(), 0o644)
     except OSError as error:
         raise Refused("file", f"{path}: cannot be written: {error.strerror}", "Is this to be done as root?") from error

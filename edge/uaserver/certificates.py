@@ -5,7 +5,6 @@ host names are those under which clients reach us.
 """
 
 import ipaddress
-import os
 import re
 import socket
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edge.errors import SettingsError
+from edge.files import make_directory, write_whole
 
 VALID_FOR = timedelta(days=5 * 365)
 WARN_BEFORE = timedelta(days=60)
@@ -120,30 +120,6 @@ def own_hosts(endpoint_host: str) -> Iterator[str]:
     anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these are just what is left out
     names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
     yield from dict.fromkeys(name for name in names if name not in anywhere)
-
-
-def make_directory(path: Path, mode: int) -> None:
-    """Make a directory, if it is not there; when root makes it, it belongs to whom the one above does."""
-    if not path.is_dir():
-        path.mkdir(mode=mode, parents=True)
-        if os.geteuid() == 0:
-            above = path.parent.stat()
-            os.chown(path, above.st_uid, above.st_gid)
-
-
-def write_whole(path: Path, content: bytes, mode: int) -> None:
-    """Write a file that is there whole or not at all; when root writes it, it belongs to whom its folder does."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        if os.geteuid() == 0:
-            folder = path.parent.stat()
-            os.fchown(file.fileno(), folder.st_uid, folder.st_gid)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _path(directory: Path) -> Path:

@@ -18,7 +18,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from edge.uaserver.certificates import application_uris, make_directory, thumbprint, write_whole
+from edge.files import make_directory, write_whole
+from edge.uaserver.certificates import application_uris, thumbprint
 
 logger = structlog.get_logger(__name__)
 

@@ -18,6 +18,8 @@ from typing import Any, Self
 from asyncua import ua
 from asyncua.server.address_space import NodeData
 
+from edge.files import replacing, sync
+
 _MAGIC = b"microdcs-edge type nodes 1\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQQ")
 _OTHERS_MAY_WRITE = 0o022
@@ -73,9 +75,8 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
 
 def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
     """Write every node under `key` (32 bytes); the file is there whole or not at all."""
-    partial = path.with_suffix(".partial")
     index: dict[tuple[int, Any], tuple[int, int]] = {}
-    with partial.open("wb") as file:
+    with replacing(path, 0o644) as file:
         file.seek(_HEADER.size)
         for node_id, node in nodes.items():
             start = file.tell()
@@ -86,10 +87,7 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
         length = file.tell()
         file.seek(0)
         file.write(_HEADER.pack(_MAGIC, key, index_at, length))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.chmod(0o644)
-    partial.replace(path)
+        sync(file)
 
 
 def read(path: Path, key: bytes) -> TypeNodes:

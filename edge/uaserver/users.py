@@ -21,7 +21,7 @@ import structlog
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-from edge.uaserver.certificates import write_whole
+from edge.files import write_whole
 from edge.uaserver.roles import Role
 
 logger = structlog.get_logger(__name__)

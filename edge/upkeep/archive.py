@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from edge.errors import Refused, Unavailable
-from edge.uaserver.certificates import write_whole
+from edge.files import write_whole
 
 MANIFEST = "manifest.json"
 FORMAT = 1

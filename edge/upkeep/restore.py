@@ -13,12 +13,12 @@ import msgspec
 
 from edge.config import Settings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.files import make_directory, write_whole
 from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import Store, open_store
 from edge.store.fitness import FORM
 from edge.store.runs import active_jobs
 from edge.store.snapshot import Kept, Text, lay, present
-from edge.uaserver.certificates import make_directory, write_whole
 from edge.upkeep.archive import Member, read_archive
 from edge.upkeep.backup import STORE, Tell
 from edge.upkeep.belongings import ASIDE, Places, is_below, main_file, places, variable

@@ -31,7 +31,7 @@ def test_what_is_written_once_is_as_it_should_be(tmp_path: Path, board: str) -> 
     again = wanted_files(pi, BOARDS[board], HW, options)
     assert [file.path for file in again if file.differs] == []
     assert write(again) == []
-    assert not list(tmp_path.rglob(".*.new"))
+    assert not list(tmp_path.rglob(".*.partial"))
 
 
 def test_the_watchdog_is_fed_as_the_chip_can_bear(tmp_path: Path) -> None:
