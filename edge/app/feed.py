@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
 from edge.model.job_state import has_ended, has_response, is_transition, state_entries
 from edge.station.response import job_response
-from edge.store import changes, jobs, resources
+from edge.store import changes, jobs, resources, responses
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
@@ -97,5 +97,5 @@ async def _tell(store: Store, server: "UaServer", change: Change, job: Job | Non
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:
     """Give the response of a job, which before its start is none that the store holds."""
-    stored = await jobs.load_response(store, job) if has_response(job.status) else None
+    stored = await responses.load(store, job) if has_response(job.status) else None
     return msgspec.structs.replace(stored or job_response(job, None), job_state=state)

@@ -10,7 +10,7 @@ from edge.model.station import faults_of_id
 from edge.sfc.net import Net
 from edge.sfc.run import Run
 from edge.station.runs import net_of
-from edge.store import jobs, runs
+from edge.store import jobs, responses, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
 
@@ -30,7 +30,7 @@ async def find(store: Store, job_id: str) -> Stored | None:
     try:
         job = None if any(faults_of_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
         stored = await runs.load(store, job_id) if job else None
-        response = await jobs.load_response(store, job) if job else None
+        response = await responses.load(store, job) if job else None
     except (ValueError, KeyError) as error:
         reason = f"what is stored of job order {job_id!r} cannot be read: {error!r}"
         raise Refused("unreadable", reason, "Bring back a backup: edge restore --help") from error

@@ -10,7 +10,7 @@ from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
 from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
 from edge.model.job_state import is_transition, state_entries
 from edge.station.runs import Progress
-from edge.store import jobs
+from edge.store import jobs, responses
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
@@ -25,7 +25,7 @@ async def look_up(store: Store, change: Change) -> tuple[Job | None, JobResponse
     """
     try:
         job = await jobs.load(store, change.job_order_id)
-        response = await jobs.load_response(store, job) if job else None
+        response = await responses.load(store, job) if job else None
     except Unavailable:
         raise
     except Exception:

@@ -26,7 +26,7 @@ from edge.northbound.outlet import Outlet
 from edge.northbound.state_index import JobStates
 from edge.northbound.topics import Topics
 from edge.station.runs import Clock
-from edge.store import changes, jobs
+from edge.store import changes, jobs, responses
 from edge.store.changes import BEGINNING, Change, order_of
 from edge.store.client import Store
 from edge.store.commit import Commit
@@ -274,7 +274,7 @@ class Retained:
     async def _put_now(self, scope: str, job_id: str) -> None:
         try:
             job = await jobs.load(self._store, job_id)
-            response = await jobs.load_response(self._store, job) if job else None
+            response = await responses.load(self._store, job) if job else None
             await self._store.commit(await self.put(scope, job_id, job, response))
         except Unavailable:
             raise

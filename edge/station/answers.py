@@ -20,7 +20,7 @@ from edge.station.decision import Decision, Held, NotAllowed
 from edge.station.dispatch import command_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from edge.station.runs import NoRun, Runs
-from edge.store import dedupe, jobs, runs
+from edge.store import dedupe, jobs, responses, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.refused import SetAside, set_aside
@@ -147,7 +147,7 @@ class Answers:
         if event.job_id:
             return event.job_id
         if event.correlation_id:
-            return await jobs.find_by_correlation(self._store, event.correlation_id)
+            return await responses.find_job(self._store, event.correlation_id)
         while job_id := await runs.longest_waiting(self._store, event.scope, event.type_id, declined):
             if self._runs.known(job_id) or await self._runs.load_readable(job_id):
                 break

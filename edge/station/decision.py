@@ -13,7 +13,7 @@ from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, next_deadline
 from edge.sfc.signal import Advanced, CommandRequest, Ignored, Signal, Start, StepChange, Tick
 from edge.station.response import job_response
-from edge.store import jobs, runs, work
+from edge.store import jobs, responses, runs, work
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
@@ -196,4 +196,4 @@ def _job_parts(keys: Keys, before: Job, after: Held, moves: Moves, now: int) -> 
     if not moves:
         return ()
     response = job_response(after.job, (after.net, after.stored.run))
-    return (jobs.save(keys, before, after.job, moves, now), jobs.save_response(keys, after.job, response))
+    return (jobs.save(keys, before, after.job, moves, now), responses.save(keys, after.job, response))

@@ -28,7 +28,7 @@ class Responses:
         job = await jobs.load(self._store, job_order_id) if possible else None
         if job is None or job.scope != scope:
             return Found(ReturnStatus.UNKNOWN_JOB_ORDER_ID, reason="no such job order in this scope")
-        response = await jobs.load_response(self._store, job)
+        response = await responses.load(self._store, job)
         if response is None:
             return Found(ReturnStatus.INVALID_JOB_ORDER_STATUS, reason="the job order has not started")
         return Found(ReturnStatus.NO_ERROR, (response,))

@@ -20,7 +20,7 @@ from edge.station.dispatch import Dispatch
 from edge.station.response import job_response
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
-from edge.store import dead_letters, jobs, resources, runs, work
+from edge.store import dead_letters, jobs, resources, responses, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.dead_letters import Letter, LetterKind
@@ -189,7 +189,7 @@ def end_without_run(terms: Terms, before: Job, job: Job, cause: Cause, now: int)
     return join(
         (
             jobs.save(terms.keys, before, ended, ((cause, status),), now),
-            jobs.save_response(terms.keys, ended, job_response(ended, None)),
+            responses.save(terms.keys, ended, job_response(ended, None)),
             runs.set_timer(terms.keys, job.job_id, now + terms.keep_ended_ms),
         )
     )

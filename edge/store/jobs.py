@@ -1,26 +1,22 @@
-"""Job orders with their state and response."""
+"""Job orders with their state."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
-import structlog
 
-from edge.model.isa95 import JobOrder, JobResponse, LocalizedText
+from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
-from edge.model.station import RESERVED_ID_STARTS
 from edge.sfc.run import KeptEvent
 from edge.store import changes, version
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
 from edge.store.keys import Keys
+from edge.store.readable import readable
 from edge.store.version import Document
 
-logger = structlog.get_logger(__name__)
-
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
-RESPONSE_DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,48 +199,10 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     )
 
 
-def save_response(keys: Keys, job: Job, response: JobResponse) -> Commit:
-    """Write the response of a job; it changes only together with the job, whose revision guards it."""
-    key = keys.jobresponse(response.job_response_id)
-    return join(
-        (
-            operation(
-                "HSET",
-                key,
-                *("_dataschema", RESPONSE_DATASCHEMA, version.FIELD, version.current(Document.JOB_RESPONSE)),
-                *("scope", job.scope, "job_order_id", job.job_id),
-                *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
-            ),
-            operation("ZADD", keys.jobresponse_list(job.scope), job.started_at or 0, response.job_response_id),
-        )
-    )
-
-
 async def load(store: Store, job_id: str) -> Job | None:
     """Read a job; None when there is none."""
     fields = await store.execute("HGETALL", store.keys.joborder(job_id))
     return _job(fields) if fields else None
-
-
-async def load_response(store: Store, job: Job) -> JobResponse | None:
-    """Read the response of a job; None while it has not started."""
-    return read_response(await store.execute("HGETALL", store.keys.jobresponse(job.correlation_id)))
-
-
-def read_response(stored: Mapping[str, str]) -> JobResponse | None:
-    """Read a response from the fields of its document; None when there are none."""
-    if not stored:
-        return None
-    fields = version.up_to_date(Document.JOB_RESPONSE, stored)
-    return msgspec.json.decode(fields["response"], type=JobResponse)
-
-
-async def find_by_correlation(store: Store, correlation_id: str) -> str | None:
-    """Give the id of the started job whose correlation id this is: it is the id of its response, too."""
-    if correlation_id.startswith(RESERVED_ID_STARTS):
-        return None
-    job_id: str | None = await store.execute("HGET", store.keys.jobresponse(correlation_id), "job_order_id")
-    return job_id
 
 
 async def count_open(store: Store, scope: str) -> int:
@@ -263,7 +221,7 @@ async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
     states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids]) if job_ids else []
     allowed = JobState.ALLOWED_TO_START
     ids = [each for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
-    return [job for job in await _load_readable(store, ids) if job.status.state is allowed]
+    return [job for job in await _load(store, ids) if job.status.state is allowed]
 
 
 async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
@@ -273,17 +231,8 @@ async def load_statuses(store: Store, scope: str) -> dict[str, JobStatus]:
 
 async def load_all(store: Store, scope: str) -> list[Job]:
     """Read all jobs of a scope, the highest priority first; one that cannot be read is logged and left out."""
-    return await _load_readable(store, await list_ids(store, scope))
+    return await _load(store, await list_ids(store, scope))
 
 
-async def _load_readable(store: Store, job_ids: Sequence[str]) -> list[Job]:
-    found = await store.read([("HGETALL", store.keys.joborder(each)) for each in job_ids]) if job_ids else []
-    loaded = []
-    for job_id, stored in zip(job_ids, found, strict=True):
-        try:
-            # One that was removed in between has gone.
-            loaded += [_job(stored)] if stored else []
-        except Exception:
-            # One document that nobody can read must not hide the others.
-            logger.exception("job cannot be read", job=job_id)
-    return loaded
+async def _load(store: Store, job_ids: Sequence[str]) -> list[Job]:
+    return await readable(store, [store.keys.joborder(each) for each in job_ids], _job)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
-import structlog
 
 from edge.model.isa95 import WorkMaster
 from edge.model.station import Allowed, ResourceKind
@@ -11,9 +10,8 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.readable import readable
 from edge.store.version import Document
-
-logger = structlog.get_logger(__name__)
 
 _SCOPE = "scope:"
 """Begins the name of the field of a work master that says that a scope lists it."""
@@ -96,12 +94,11 @@ async def load_allowed(store: Store, scope: str) -> Allowed:
 
 async def load_work_master(store: Store, work_master_id: str) -> WorkMaster | None:
     """Read a work master; None when there is none."""
-    return _work_master(await store.execute("HGETALL", store.keys.workmaster(work_master_id)))
+    stored = await store.execute("HGETALL", store.keys.workmaster(work_master_id))
+    return _work_master(stored) if stored else None
 
 
-def _work_master(stored: Mapping[str, str]) -> WorkMaster | None:
-    if not stored:
-        return None
+def _work_master(stored: Mapping[str, str]) -> WorkMaster:
     fields = version.up_to_date(Document.WORK_MASTER, stored)
     return msgspec.json.decode(fields["work_master"], type=WorkMaster)
 
@@ -109,12 +106,4 @@ def _work_master(stored: Mapping[str, str]) -> WorkMaster | None:
 async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
     """Read the work masters of a scope; one that cannot be read is logged and left out."""
     ids = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)))
-    found = await store.read([("HGETALL", store.keys.workmaster(each)) for each in ids])
-    loaded = []
-    for work_master_id, stored in zip(ids, found, strict=True):
-        try:
-            loaded += [master] if (master := _work_master(stored)) else []
-        except Exception:
-            # One document that nobody can read must not hide the others.
-            logger.exception("work master cannot be read", work_master=work_master_id)
-    return loaded
+    return await readable(store, [store.keys.workmaster(each) for each in ids], _work_master)

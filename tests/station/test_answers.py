@@ -14,7 +14,7 @@ from edge.station.answers import Answers
 from edge.station.decision import Asked, Decision, NotAllowed
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from edge.station.runs import NoRun, Runs
-from edge.store import jobs, runs
+from edge.store import jobs, responses, runs
 from edge.store.commit import Commit, Stale
 from tests.station.plant import (
     DEDUPE_MS,
@@ -104,7 +104,7 @@ async def test_two_instances_that_get_answers_of_one_run_at_a_time_lose_none(
             *(callers[number % 2].answer(command, {str(number): 1}) for number, command in enumerate(tool.commands))
         )
         job = await plant.until_state("J1", JobState.ENDED)
-    response = await jobs.load_response(plant.store, job)
+    response = await responses.load(plant.store, job)
     assert response
     assert len(response.job_response_data or ()) == 8
 

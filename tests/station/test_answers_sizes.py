@@ -5,7 +5,7 @@ import pytest
 from edge.errors import Refused
 from edge.model.job_state import JobState
 from edge.model.station import MAX_BYTES
-from edge.store import jobs
+from edge.store import responses
 from tests.station.plant import FakeEquipment, Plant
 from tests.station.test_answers import SCANNING, scanned, started
 
@@ -17,7 +17,7 @@ async def test_a_result_that_is_too_large_to_be_kept_fails_its_action_with_that_
     await plant.answer(tool.commands[0], {"trace": "x" * MAX_BYTES})
     job = await plant.job("J1")
     assert job.status.state is JobState.ABORTED
-    response = await jobs.load_response(plant.store, job)
+    response = await responses.load(plant.store, job)
     assert response
     assert response.description
     assert "too large: 262156 bytes of JSON, where 262144 can be kept" in response.description.text

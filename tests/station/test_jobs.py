@@ -16,7 +16,7 @@ from edge.model.isa95 import (
 from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.responses import Responses
-from edge.store import changes, jobs
+from edge.store import changes, jobs, responses
 from edge.store.stream import entries
 from tests.station.plant import (
     SCOPE,
@@ -105,12 +105,12 @@ async def test_a_response_is_asked_for_by_id_and_by_state_in_each_state(
 ) -> None:
     """OPC 10031-4, 6.2.7: a job has a response from its start on."""
     await bring_to(plant, state)
-    responses = Responses(plant.store)
-    found = await responses.of_job(SCOPE, "J1")
+    provider = Responses(plant.store)
+    found = await provider.of_job(SCOPE, "J1")
     assert found.status == expected
     assert [each.job_state[0].state_number for each in found.responses] == ([state] if expected == OK else [])
     for asked in JobState:
-        by_state = await responses.in_state(SCOPE, state_entries(JobStatus(asked)))
+        by_state = await provider.in_state(SCOPE, state_entries(JobStatus(asked)))
         assert by_state.status == OK
         assert bool(by_state.responses) == (asked == state and expected == OK)
 
@@ -280,7 +280,7 @@ async def test_an_aborted_job_has_a_response_that_says_aborted_and_keeps_it(plan
     await bring_to(plant, 3)
     await plant.ask(Cause.ABORT, "J1")
     await plant.answer(tool.commands[0], {"torque": 1})
-    response = await jobs.load_response(plant.store, await plant.job("J1"))
+    response = await responses.load(plant.store, await plant.job("J1"))
     assert response
     assert [state.state_number for state in response.job_state] == [6]
 
@@ -293,7 +293,7 @@ async def test_a_job_aborted_before_its_start_has_a_response_and_never_runs(plan
         await plant.until_state("J2", JobState.RUNNING)
     job = await plant.job("J1")
     assert job.status.state is JobState.ABORTED
-    assert await jobs.load_response(plant.store, job)
+    assert await responses.load(plant.store, job)
     assert "J1" not in {command.job_id for command in tool.commands}
 
 

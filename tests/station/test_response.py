@@ -9,7 +9,7 @@ from edge.model.engineering_unit import engineering_unit
 from edge.model.isa95 import JobResponse, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response
-from edge.store import jobs
+from edge.store import responses
 from edge.store.jobs import Job
 from tests.station.plant import NOW, SCOPE, FakeEquipment, Plant, action, linear, order, until_true
 
@@ -54,7 +54,7 @@ async def test_results_of_any_shape_become_data_and_are_read_back(plant: Plant, 
         await until_true(lambda: len(tool.commands) == 2)
         await plant.answer(tool.commands[1], [])
         ended = await plant.until_state("J1", JobState.ENDED)
-    response = await jobs.load_response(plant.store, ended)
+    response = await responses.load(plant.store, ended)
     assert isinstance(response, JobResponse)
     a, b = response.job_response_data or ()
     assert (b.id, b.value, b.subparameters) == ("b", [], None)
@@ -73,7 +73,7 @@ async def response_to(plant: Plant, tool: FakeEquipment, result: object, **field
         await plant.order(Cause.STORE_AND_START, order("J1", "measuring"))
         await until_true(lambda: len(tool.commands) == 1)
         await plant.answer(tool.commands[0], result)
-        response = await jobs.load_response(plant.store, await plant.until_state("J1", JobState.ENDED))
+        response = await responses.load(plant.store, await plant.until_state("J1", JobState.ENDED))
     assert response
     return response
 
@@ -139,7 +139,7 @@ async def test_an_action_that_was_not_carried_out_used_nothing(plant: Plant, too
         await until_true(lambda: len(tool.commands) == 1)
         await plant.answer(tool.commands[0], error="broken")
         job = await plant.until_state("J1", JobState.ABORTED)
-    response = await jobs.load_response(plant.store, job)
+    response = await responses.load(plant.store, job)
     assert response
     assert response.equipment_actuals is None
     assert [each.id for each in response.job_response_data or ()] == ["Error"]

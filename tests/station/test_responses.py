@@ -6,7 +6,7 @@ from edge.model.isa95 import JobOrder, LocalizedText, ReturnStatus, State
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
 from edge.station.response import job_response
 from edge.station.responses import Found, Responses
-from edge.store import jobs
+from edge.store import jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Committed, join
 from edge.store.jobs import Job
@@ -27,7 +27,7 @@ async def keep(store: Store, job_id: str, status: JobStatus, scope: str = "s", *
     )
     parts = [jobs.save(store.keys, None, job, ((Cause.STORE, status),), NOW)]
     if started:
-        parts.append(jobs.save_response(store.keys, job, job_response(job, None)))
+        parts.append(responses.save(store.keys, job, job_response(job, None)))
     assert isinstance(await store.commit(join(parts)), Committed)
 
 
@@ -64,12 +64,12 @@ async def test_responses_are_found_by_state_and_sub_state(store: Store) -> None:
     await keep(store, "stopped", CLOSED)
     await keep(store, "running", JobStatus(JobState.RUNNING))
     await keep(store, "elsewhere", COMPLETED, "other")
-    responses = Responses(store)
-    assert await ids(await responses.in_state("s", top(JobState.ENDED))) == {"done", "stopped"}
-    assert await ids(await responses.in_state("s", state_entries(CLOSED))) == {"stopped"}
-    assert await ids(await responses.in_state("s", top(JobState.RUNNING))) == {"running"}
-    assert await ids(await responses.in_state("s", top(JobState.ABORTED))) == set()
-    assert await ids(await responses.in_state("nowhere", top(JobState.ENDED))) == set()
+    provider = Responses(store)
+    assert await ids(await provider.in_state("s", top(JobState.ENDED))) == {"done", "stopped"}
+    assert await ids(await provider.in_state("s", state_entries(CLOSED))) == {"stopped"}
+    assert await ids(await provider.in_state("s", top(JobState.RUNNING))) == {"running"}
+    assert await ids(await provider.in_state("s", top(JobState.ABORTED))) == set()
+    assert await ids(await provider.in_state("nowhere", top(JobState.ENDED))) == set()
 
 
 async def test_a_state_begins_with_its_top_level(store: Store) -> None:

@@ -10,7 +10,7 @@ from edge.links.background import beside
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.station.start import Starter
-from edge.store import changes, dead_letters, jobs, resources, runs, version, work
+from edge.store import changes, dead_letters, resources, responses, runs, version, work
 from edge.store.work import WorkKind
 from tests.station.plant import (
     KEEP_ENDED_MS,
@@ -34,7 +34,7 @@ from tests.station.plant import (
 async def reason_of_failure(plant: Plant, job_id: str) -> str:
     """Wait until a job has failed; check all that is written of it, and give the reason."""
     job = await plant.until_state(job_id, JobState.ABORTED)
-    response = await jobs.load_response(plant.store, job)
+    response = await responses.load(plant.store, job)
     assert job.error
     assert response
     assert response.description

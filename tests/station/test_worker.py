@@ -12,7 +12,7 @@ from edge.station import worker
 from edge.station.equipment import Command
 from edge.station.start import Starter
 from edge.station.worker import Worker
-from edge.store import heartbeat, jobs, runs
+from edge.store import heartbeat, responses, runs
 from edge.store.client import open_store
 from edge.store.work import Work
 from tests.station.plant import (
@@ -53,7 +53,7 @@ async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant:
         store, keys = plant.store, plant.store.keys
         assert tool.told() == ["a", "b"]
         assert (job.started_at, job.ended_at, job.error) == (NOW, NOW, None)
-        response = await jobs.load_response(store, job)
+        response = await responses.load(store, job)
         assert response
         assert response.job_response_id == job.correlation_id
         assert [state.state_number for state in response.job_state] == [5, 1]
@@ -90,7 +90,7 @@ async def test_a_job_that_fails_is_aborted_with_the_reason_and_its_equipment_is_
         job = await plant.until_state("J1", JobState.ABORTED)
         await until_true(lambda: tool.told(Phase.STOP) == ["r"])
     assert job.error == "action 'l' of step 'left' failed: says \"no\" to 'it'"
-    response = await jobs.load_response(plant.store, job)
+    response = await responses.load(plant.store, job)
     assert response
     assert response.description
     assert response.description.text == job.error
@@ -206,7 +206,7 @@ async def test_an_action_may_bear_any_name(
     async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
         await other.answer(tool.commands[0], {"value": 1})
         job = await other.until_state("J1", JobState.ENDED)
-    response = await jobs.load_response(plant.store, job)
+    response = await responses.load(plant.store, job)
     assert response
     assert [each.id for each in response.job_response_data or ()] == [name, "then"]
 

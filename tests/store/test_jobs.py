@@ -3,13 +3,12 @@
 from datetime import UTC, datetime
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge.model.isa95 import JobOrder, JobResponse, LocalizedText, Parameter, WorkMaster
 from edge.model.job_state import NEW, Cause, JobState, JobStatus, SubState
-from edge.store import jobs
+from edge.store import jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
 from edge.store.jobs import Job
@@ -118,26 +117,9 @@ async def test_jobs_that_have_ended_are_open_no_longer_and_still_listed(store: S
     assert await jobs.list_ids(store, SCOPE) == ["J1"]
 
 
-async def test_a_response_is_found_by_its_job_and_by_its_correlation_id(store: Store) -> None:
-    await save(store, None, job())
-    assert await jobs.load_response(store, job()) is None
-    response = JobResponse(job_response_id="c-J1", job_order_id="J1", description=LocalizedText(text="fine"))
-    await store.commit(jobs.save_response(store.keys, job(), response))
-    assert await jobs.load_response(store, job()) == response
-    assert await jobs.find_by_correlation(store, "c-J1") == "J1"
-    assert await jobs.find_by_correlation(store, "c-J2") is None
-
-
-@pytest.mark.parametrize("correlation_id", [f"list:{SCOPE}", ""])
-async def test_a_correlation_id_that_names_another_of_our_keys_finds_nothing(store: Store, correlation_id: str) -> None:
-    response = JobResponse(job_response_id="c", job_order_id="J1")
-    await store.commit(jobs.save_response(store.keys, job(), response))
-    assert await jobs.find_by_correlation(store, correlation_id) is None
-
-
 async def test_a_removed_job_leaves_nothing_but_the_news_of_it(store: Store) -> None:
     await save(store, None, job())
-    await store.commit(jobs.save_response(store.keys, job(), JobResponse(job_response_id="c-J1", job_order_id="J1")))
+    await store.commit(responses.save(store.keys, job(), JobResponse(job_response_id="c-J1", job_order_id="J1")))
     await store.execute("HSET", store.keys.sfc_execution("J1"), "rev", "1")
     await store.execute("ZADD", store.keys.sfc_timers(), NOW, "J1")
     assert await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)) == Committed()

@@ -1,28 +1,46 @@
-"""Responses are found in the order in which their jobs started, but for one that nobody can read."""
+"""A response is found by its job, by its id, and among those of its scope in the order in which their jobs started."""
+
+import pytest
 
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import JobState, JobStatus
 from edge.station.response import job_response
-from edge.store import jobs, responses, version
+from edge.store import responses
 from edge.store.client import Store
 from edge.store.jobs import Job
 
 
+def job(job_id: str, started_at: int = 1000) -> Job:
+    return Job(
+        order=JobOrder(job_order_id=job_id),
+        scope="s",
+        status=JobStatus(JobState.RUNNING),
+        correlation_id=f"c-{job_id}",
+        stored_at=0,
+        started_at=started_at,
+    )
+
+
+async def respond(store: Store, job: Job) -> None:
+    await store.commit(responses.save(store.keys, job, job_response(job, None)))
+
+
+async def test_a_response_is_found_by_its_job_and_by_its_id(store: Store) -> None:
+    assert await responses.load(store, job("J1")) is None
+    await respond(store, job("J1"))
+    assert await responses.load(store, job("J1")) == job_response(job("J1"), None)
+    assert await responses.find_job(store, "c-J1") == "J1"
+    assert await responses.find_job(store, "c-J2") is None
+
+
+@pytest.mark.parametrize("correlation_id", ["list:s", ""])
+async def test_a_correlation_id_that_names_another_of_our_keys_finds_nothing(store: Store, correlation_id: str) -> None:
+    await respond(store, job("J1"))
+    assert await responses.find_job(store, correlation_id) is None
+
+
 async def test_responses_come_in_the_order_of_their_start(store: Store) -> None:
     assert await responses.load_all(store, "s") == []
-    for job_id, started_at in (("late", 2000), ("early", 1000)):
-        job = Job(
-            order=JobOrder(job_order_id=job_id),
-            scope="s",
-            status=JobStatus(JobState.RUNNING),
-            correlation_id=f"{job_id}-response",
-            stored_at=0,
-            started_at=started_at,
-        )
-        await store.commit(jobs.save_response(store.keys, job, job_response(job, None)))
+    await respond(store, job("late", 2000))
+    await respond(store, job("early", 1000))
     assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["early", "late"]
-    await store.execute("HSET", store.keys.jobresponse("late-response"), version.FIELD, 99)
-    assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["early"]
-    await store.execute("HSET", store.keys.jobresponse("late-response"), version.FIELD, 1)
-    await store.execute("DEL", store.keys.jobresponse("early-response"))
-    assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["late"]

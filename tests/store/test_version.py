@@ -10,7 +10,7 @@ import pytest
 from edge.model.isa95 import JobResponse, WorkMaster
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.sfc.run import ActionState
-from edge.store import jobs, resources, runs, version
+from edge.store import jobs, resources, responses, runs, version
 from edge.store.client import Store
 from edge.store.version import FIELD, Document, TooNew, Upgrade
 
@@ -40,7 +40,7 @@ async def test_documents_of_the_first_version_are_read_whole(store: Store) -> No
     assert run.run.paused
     failed = await jobs.load(store, "J2")
     assert failed
-    response = await jobs.load_response(store, failed)
+    response = await responses.load(store, failed)
     assert response
     assert response.description
     assert response.description.text == failed.error
@@ -70,7 +70,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
         (jobs.load(store, "J2"), "job order"),
         (runs.load(store, "J2"), "run"),
         (resources.load_work_master(store, "linear"), "work master"),
-        (jobs.load_response(store, failed), "job response"),
+        (responses.load(store, failed), "job response"),
     ):
         with pytest.raises(TooNew, match=f"holds a {what} of version 99; this release knows versions up to 1"):
             await reading
@@ -84,7 +84,7 @@ async def test_what_is_written_bears_its_version(store: Store) -> None:
     keys = store.keys
     new = msgspec.structs.replace(job, order=msgspec.structs.replace(job.order, job_order_id="new"))
     await store.commit(jobs.save(keys, None, new, (), NOW))
-    await store.commit(jobs.save_response(keys, new, JobResponse(job_response_id="new", job_order_id="new")))
+    await store.commit(responses.save(keys, new, JobResponse(job_response_id="new", job_order_id="new")))
     await store.commit(runs.create(keys, run, "edge"))
     await store.commit(resources.save_work_master(keys, SCOPE, WorkMaster(id="new")))
     for key in (keys.joborder("new"), keys.jobresponse("new"), keys.sfc_execution("J1"), keys.workmaster("new")):

@@ -1,0 +1,26 @@
+"""Reads many documents at a time; one that nobody can read hides no other."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import structlog
+
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+_Read = TypeVar("_Read")
+
+
+async def readable(store: Store, keys: Sequence[str], read: Callable[[Mapping[str, str]], _Read]) -> list[_Read]:
+    """Read what stands at some keys; what is there no longer is left out, what cannot be read is logged as well."""
+    found = await store.read([("HGETALL", key) for key in keys]) if keys else []
+    documents = []
+    for key, stored in zip(keys, found, strict=True):
+        try:
+            # One that was removed in between has gone.
+            documents += [read(stored)] if stored else []
+        except Exception:
+            # One document that nobody can read must not hide the others.
+            logger.exception("document cannot be read", key=key)
+    return documents
