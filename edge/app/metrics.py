@@ -14,12 +14,12 @@ from edge.app.equipment import EquipmentWatch
 from edge.app.health import Health
 from edge.errors import Unavailable
 from edge.instant import now_ms
+from edge.latency import Latency
 from edge.links.http_page import Page
 from edge.model.job_state import TEXT, JobState
 from edge.store import gauges
 from edge.store.client import Store
 from edge.store.gauges import Gauges
-from edge.store.latency import Latency
 
 PATH = "/metrics"
 _PREFIX = "microdcs_edge_"

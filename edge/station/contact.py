@@ -1,6 +1,6 @@
 """What one piece of equipment has told the station since this process started."""
 
-from edge.store.latency import Latency
+from edge.latency import Latency
 
 ROUND_TRIP_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Bounds of command round trips: from a lamp that is switched to a batch that is tightened."""

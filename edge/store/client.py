@@ -23,12 +23,12 @@ from redis.backoff import NoBackoff
 from edge.config import RedisSettings
 from edge.errors import Defect, EdgeError, SettingsError, Unavailable
 from edge.faults import Point, reach
+from edge.latency import Latency
 from edge.store.commit import Commit, CommitResult, join, operation, pack, unpack
 from edge.store.fitness import require_fit
 from edge.store.foreign import require_ours
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
-from edge.store.latency import Latency
 
 logger = structlog.get_logger(__name__)
 

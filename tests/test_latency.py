@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.store.latency import Latency
+from edge.latency import Latency
 
 BOUNDS = (0.001, 0.01, 0.1)
 
