@@ -1,6 +1,7 @@
 """One error tree, sorted by what the caller must do next: retry, refuse, fix the settings, report a bug."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class EdgeError(Exception):
@@ -37,3 +38,18 @@ class SettingsError(EdgeError):
 
 class Defect(EdgeError):
     """The program contradicts itself: report it."""
+
+
+@contextmanager
+def told_by_name() -> Iterator[None]:
+    """Bring out the error that ended a task: people are told by its message, not by the group around it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        expected, unexpected = group.split(EdgeError)
+        if expected is None or unexpected is not None:
+            raise
+        first: BaseException = expected
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from group

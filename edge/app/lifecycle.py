@@ -12,7 +12,7 @@ from edge import __version__
 from edge.app.systemd import notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
-from edge.errors import EdgeError, Unavailable
+from edge.errors import Unavailable, told_by_name
 from edge.upkeep.clock import Clock, read_clock
 
 logger = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ async def serve(settings: Settings) -> None:
     limit = asyncio.timeout(None)
     try:
         async with limit:
-            with _signals(stop, limit), _told_by_name():
+            with _signals(stop, limit), told_by_name():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
                 _tell_clock()
                 async with open_gateway(settings, notify) as summary:
@@ -83,18 +83,3 @@ def _signals(stop: asyncio.Event, limit: asyncio.Timeout) -> Iterator[None]:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _told_by_name() -> Iterator[None]:
-    """Bring out the error that ended a task: people are told by its message, not by the group around it."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        expected, unexpected = group.split(EdgeError)
-        if expected is None or unexpected is not None:
-            raise
-        first: BaseException = expected
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from group

@@ -12,6 +12,7 @@ from edge.app.charts import show_charts
 from edge.app.equipment import EquipmentWatch, Watched
 from edge.app.feed import show_jobs, show_work_masters
 from edge.app.health import Health
+from edge.app.overhearing import Overhearing
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
 from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.errors import SettingsError
@@ -76,7 +77,8 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
         instance.regained.append(runs.doubt_all)
         watch = EquipmentWatch(store, runs, settings.gateway.scopes)
-        await _open_equipment(stack, settings, runs, health, watch)
+        overhearing = await _open_overhearing(stack, settings, store)
+        await _open_equipment(stack, settings, runs, health, watch, overhearing)
         dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in watch.watched))
         station_settings = StationSettings(store)
         most = settings.northbound.max_downloadable_job_orders
@@ -111,11 +113,28 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         yield serving
 
 
+async def _open_overhearing(stack: contextlib.AsyncExitStack, settings: Settings, store: Store) -> Overhearing:
+    """Have what passes at equipment told to who records it; what goes over a broker can be listened to there."""
+    told = [name for name, each in settings.southbound.items() if not isinstance(each, MqttEquipmentSettings)]
+    overhearing = Overhearing(store, told)
+    if told:
+        # Who records already hears of the first connection.
+        await overhearing.look()
+        await stack.enter_async_context(beside(overhearing.run(), "overhearing"))
+    return overhearing
+
+
 async def _open_equipment(
-    stack: contextlib.AsyncExitStack, settings: Settings, runs: Runs, health: Health, watch: EquipmentWatch
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    runs: Runs,
+    health: Health,
+    watch: EquipmentWatch,
+    overhearing: Overhearing,
 ) -> None:
     for name, section in settings.southbound.items():
         answers = Answers(runs.store, runs, settings.retention.dedupe * 1000, section.type_ids)
+        answers.watchers.append(overhearing.of(name))
         equipment = health.equipment[name] = await _open_one(stack, settings, name, section, answers, health)
         watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
 

@@ -10,7 +10,7 @@ from edge.cli.terminal import say
 from edge.cli.visit import settings_option
 
 if TYPE_CHECKING:
-    from edge.upkeep.recording import Recorded
+    from edge.upkeep.recording import Line, Overheard, Recorded
 
 
 @click.command(epilog="Example: edge record wrench wrench.jsonl --seconds 60")
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 def record(equipment: str, file: Path, seconds: float | None, settings_file: Path | None) -> None:
     """Record what goes between the gateway and a piece of equipment, without secrets.
 
-    EQUIPMENT is that of [southbound.EQUIPMENT] in the settings; it has to speak MQTT. FILE is a new file of JSON lines:
-    commands, answers, events, tasks and presence, each with when it came. Passwords, serial numbers, persons and hosts
-    are hidden where the name of a member or their own look gives them away: look through it before you hand it on.
+    EQUIPMENT is that of [southbound.EQUIPMENT] in the settings. FILE is a new file of JSON lines, each with when it
+    came. Of equipment that speaks MQTT they are its messages at the broker: commands, answers, events, tasks and
+    presence. Of all other it is what the gateway tells: its connections, commands and answers, what it asked the
+    equipment and what happened there; for that the gateway has to run, on the store of these settings. Begin before
+    the gateway starts to have the first connection, too.
 
-    It listens beside the gateway and the equipment, disturbs neither, and ends by Ctrl-C.
+    Passwords, serial numbers, persons and hosts are hidden where the name of a member or their own look gives them
+    away: look through it before you hand it on. It disturbs neither the gateway nor the equipment, and ends by Ctrl-C.
     """
     import asyncio
 
@@ -49,21 +52,49 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     async def run() -> int:
         told = 0
 
-        def tell(message: "Recorded") -> None:
+        def tell(line: "Line") -> None:
             nonlocal told
             told += 1
-            say(_line(message))
+            say(_shown(line))
 
         async with recording(equipment, settings, secrets, file, tell) as source:
             await until_stopped(f"listening to {source}; Ctrl-C ends it", seconds)
         return told
 
     told = asyncio.run(run())
-    say(f"{file}: {told} messages; look through it before you hand it on")
+    say(f"{file}: {told} lines; look through it before you hand it on")
 
 
-def _line(message: "Recorded") -> str:
+def _shown(line: "Line") -> str:
+    from edge.upkeep.recording import Overheard
+
+    what, words = (line.what, _words(line)) if isinstance(line, Overheard) else (line.topic, _words_of_message(line))
+    return f"{line.after:9.3f} s  {what:<9} {words}"
+
+
+def _words_of_message(message: "Recorded") -> str:
     properties = message.properties
     told = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
-    words = [word for word in told if word] or [str(message.payload)]
-    return f"{message.after:9.3f} s  {message.topic:<9} {'  '.join(words)}"
+    return "  ".join(word for word in told if word) or str(message.payload)
+
+
+def _words(overheard: "Overheard") -> str:
+    from edge.model.traffic import Passing
+
+    data = overheard.data
+    match overheard.what:
+        case Passing.BEGUN:
+            return overheard.gateway
+        case Passing.CONNECTED:
+            return f"{len(data)} commands outstanding"
+        case Passing.COMMAND:
+            return f"{data['type_id']}  {data['phase']}  {data['command_id']}"
+        case Passing.ANSWER:
+            return f"{data['command_id']}  {data['error'] or 'done'}"
+        case Passing.ASKED:
+            asked = data["arguments"][1] if data["question"] == "call" else data["question"]
+            return f"{asked}  {data.get('error', '')}"
+        case Passing.HAPPENING:
+            return "  ".join(str(name) for name in data)
+        case Passing.STOP | Passing.LOST | Passing.MISSED:
+            return str(data)

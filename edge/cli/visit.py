@@ -54,16 +54,10 @@ class Visit:
 async def visit(settings_file: Path | None) -> AsyncIterator[Visit]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
     from edge.config import load_settings
-    from edge.errors import SettingsError
     from edge.southbound.kinds import EQUIPMENT
     from edge.store.client import open_store
 
     settings = load_settings(settings_file, os.environ, EQUIPMENT)
-    if settings.redis.url == "embedded:":
-        raise SettingsError(
-            ["[redis] url is `embedded:`: such a store lives and dies with one process"],
-            "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
-        )
     quiet()
     async with open_store(settings.redis, consumer=None) as store:
         yield Visit(settings, store)

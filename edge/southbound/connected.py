@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 import structlog
 
-from edge.errors import Refused, SettingsError, Unavailable
+from edge.errors import Refused, SettingsError, Unavailable, told_by_name
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
+from edge.model.traffic import Passing
 from edge.station.equipment import Command, EquipmentAnswer, Station
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import SetAside
@@ -63,11 +64,11 @@ async def open_connected(
     `place` says for people where it is. A SettingsError of `connecting` ends the block, until it has connected once.
     """
     equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
-    async with beside(_keep_connected(equipment, connecting), f"equipment {name}"):
+    async with beside(_keep_connected(equipment, connecting, station), f"equipment {name}"):
         yield equipment
 
 
-async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting) -> None:
+async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting, station: Station) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
     last, has_worked = "", False
     while True:
@@ -81,9 +82,11 @@ async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connectin
                 raise
             if error.message != last:
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=error.message)
+                station.overhears(Passing.LOST, error.message)
             last = error.message
-        except Exception:  # noqa: BLE001 - what a device says against all rules must not end the work of the others
+        except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
             _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
+            station.overhears(Passing.LOST, type(error).__name__)
         await backoff.pause()
 
 
@@ -116,6 +119,7 @@ class ConnectedEquipment:
     async def send(self, command: Command) -> None:
         """Take a command in; raises Unavailable while the device is not connected."""
         self._connected()
+        self._station.overhears(Passing.COMMAND, command)
         at_work = self._at_work and self._at_work[0]
         if command.command_id not in self._ended and command.command_id != at_work:
             self._waiting[command.command_id] = command
@@ -124,6 +128,7 @@ class ConnectedEquipment:
     async def stop(self, command: Command) -> None:
         """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
         device = self._connected()
+        self._station.overhears(Passing.STOP, command.command_id)
         self._note_ended(command.command_id)
         if self._waiting.pop(command.command_id, None):
             return
@@ -136,26 +141,31 @@ class ConnectedEquipment:
 
     async def serve(self, device: Device, happenings: Happenings) -> None:
         """Work on one connection until it is lost; then raise Unavailable."""
-        for command in await self._outstanding():
+        outstanding = await self._outstanding()
+        self._station.overhears(Passing.CONNECTED, outstanding)
+        for command in outstanding:
             if command.command_id not in self._ended:
                 self._waiting[command.command_id] = command
         self._more.set()
         self._device = device
         _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._waiting))
         try:
-            async with beside(self._work(device), f"commands of {self.name}"):
-                async for happening in happenings:
-                    try:
-                        await _take(device, happening)
-                    except Unavailable:
-                        raise
-                    except Exception as error:  # noqa: BLE001 - a device that repeats it would be lost for ever
-                        await self._pass_over(error)
-        except* Unavailable as errors:
-            raise _first(errors) from None
+            with told_by_name():
+                async with beside(self._work(device), f"commands of {self.name}"):
+                    await self._take_all(device, happenings)
         finally:
             self._device = None
             self._waiting.clear()
+
+    async def _take_all(self, device: Device, happenings: Happenings) -> None:
+        async for happening in happenings:
+            self._station.overhears(Passing.HAPPENING, _told(happening))
+            try:
+                await _take(device, happening)
+            except Unavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - a device that repeats it would be lost for ever
+                await self._pass_over(error)
 
     async def _pass_over(self, error: Exception) -> None:
         """Set aside what happened and cannot be taken; who looks for the reason finds it at the equipment."""
@@ -188,7 +198,9 @@ class ConnectedEquipment:
                         self._at_work = None
 
     async def _perform(self, device: Device, command: Command) -> None:
-        await self._answer(await self._outcome(device, command))
+        answer = await self._outcome(device, command)
+        self._station.overhears(Passing.ANSWER, answer)
+        await self._answer(answer)
         self._note_ended(command.command_id)
         try:
             await device.settled(command)
@@ -237,16 +249,11 @@ class ConnectedEquipment:
             del self._ended[next(iter(self._ended))]
 
 
+def _told(happening: Happening | Refused) -> Any:
+    return {"refused": happening.message} if isinstance(happening, Refused) else happening
+
+
 async def _take(device: Device, happening: Happening | Refused) -> None:
     if isinstance(happening, Refused):
         raise happening
     await device.take(happening)
-
-
-def _first(errors: BaseExceptionGroup[Unavailable]) -> Unavailable:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if not isinstance(error, Unavailable):
-        raise error
-    return error

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 from edge.config import OpcuaEquipmentSettings
 from edge.links.opcua import Session, open_client
+from edge.model.traffic import Passing
 from edge.southbound.connected import ConnectedEquipment, Device, Happenings, open_connected
 from edge.station.equipment import Station
 
@@ -23,13 +25,12 @@ def open_opcua_equipment(
     Nothing of a session outlives it: a server that was started again may have other namespace indexes, other nodes and
     no subscriptions, so `opening` finds its nodes and subscribes anew on each.
     """
+    overhear = partial(station.overhears, Passing.ASKED)
 
     @asynccontextmanager
     async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
-        async with (
-            open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS) as session,
-            opening(session) as opened,
-        ):
+        client = open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, overhear=overhear)
+        async with client as session, opening(session) as opened:
             yield opened
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connecting)

@@ -1,7 +1,7 @@
 """Takes what equipment says, answers and events, to the run it belongs to."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import structlog
 from edge.errors import Refused
 from edge.model.job_state import JobState
 from edge.model.station import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, faults_of_id
+from edge.model.traffic import Passing
 from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import ActionState, KeptEvent, is_outstanding
@@ -39,6 +40,8 @@ class Answers:
     def __init__(self, store: Store, active: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
         self.contact = Contact()
         """What the equipment has told us."""
+        self.watchers: list[Callable[[Passing, Any], None]] = []
+        """Who is told what passes between us and the equipment."""
         self._store = store
         self._runs = active
         self._dedupe_ms = dedupe_ms
@@ -141,6 +144,11 @@ class Answers:
         key = parse_command_id(command_id)
         held = await self._runs.load(key.job_id) if key else None
         return held is not None and is_outstanding(held.stored.run, command_id)
+
+    def overhears(self, what: Passing, data: Any) -> None:
+        """Hand on what passes between us and the equipment to who records it just now."""
+        for watch in self.watchers:
+            watch(what, data)
 
     async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
         """Give the job that an event is for, besides those that declined it; None when there is none."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from edge.model.traffic import Passing
 from edge.sfc.signal import Phase
 from edge.store.refused import SetAside
 
@@ -83,6 +84,9 @@ class Station(Protocol):
 
     async def is_outstanding(self, command_id: str) -> bool:
         """Tell whether a command still waits for an answer."""
+
+    def overhears(self, what: Passing, data: Any) -> None:
+        """Hand on what passes between us and the equipment to who records it just now."""
 
 
 class Equipment(Protocol):

@@ -97,6 +97,24 @@ class Store:
             async with asyncio.timeout(_TIMEOUT_S + MOST_BLOCKED_MS / 1000):
                 return await self._patient.execute_command(command, *arguments)
 
+    @contextlib.asynccontextmanager
+    async def listening(self, channel: str) -> AsyncIterator[AsyncIterator[str]]:
+        """Listen to a channel for the length of the block; what was published there before is gone."""
+        async with self._patient.pubsub() as subscription:
+            with _sorted_errors():
+                async with asyncio.timeout(_TIMEOUT_S):
+                    await subscription.subscribe(channel)
+                    await subscription.get_message(timeout=None)
+            yield _messages(subscription)
+
+
+async def _messages(subscription: aioredis.client.PubSub) -> AsyncIterator[str]:
+    while True:
+        with _sorted_errors():
+            message = await subscription.get_message(timeout=None)
+        if message and message["type"] == "message":
+            yield message["data"]
+
 
 class _NotLetIn(Unavailable):
     """The server refuses us or what we have to do: at the start a fault of the settings, later one that may pass."""
@@ -148,10 +166,15 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
     """Connect and check the server; `consumer` names this instance in the work streams' consumer group.
 
     Who has no consumer visits: it takes no work, what it decides is sent by an instance that does, and it shares the
-    embedded server of another process.
+    embedded server of another process, which has to be in a directory for that.
 
     Raises Unavailable when the server cannot be reached, SettingsError when it cannot serve us as it is set up.
     """
+    if consumer is None and settings.url == "embedded:":
+        raise SettingsError(
+            ["[redis] url is `embedded:`: such a store lives and dies with one process"],
+            "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
+        )
     async with contextlib.AsyncExitStack() as stack:
         if settings.url.startswith("embedded:"):
             directory = settings.url.removeprefix("embedded:")
@@ -269,8 +292,6 @@ async def _embedded_server(directory: str) -> AsyncIterator[Path]:
 
 async def _running_server(directory: str) -> Path | None:
     """Find the server that another process runs in a directory."""
-    if not directory:
-        return None
     socket = await asyncio.to_thread(_data_directory, directory) / "valkey.sock"
     return socket if await _answers(socket) else None
 

@@ -1,10 +1,11 @@
 """Records what goes between the gateway and a piece of equipment, without what is secret, so as to play it back."""
 
+import asyncio
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,22 +15,29 @@ import msgspec
 from msgspec import Struct
 
 from edge import __version__
-from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.errors import Refused, SettingsError, Unavailable
+from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, Settings, broker_settings
+from edge.errors import EdgeError, Refused, SettingsError, Unavailable, told_by_name
+from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
 from edge.model.cloudevent import JSON, decode_data
-from edge.upkeep.redaction import Redact, redact_data, redactor
+from edge.model.traffic import Passed, Passing
+from edge.store.client import open_store
+from edge.store.overheard import listening
+from edge.upkeep.redaction import Redact, redact_data, redactor, shown
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps what we miss while the connection is lost."""
+_CONNECT_SECONDS = 3.0
+"""How long a person waits to hear that the broker is away."""
+BEGIN_SECONDS = 5.0
+"""How long a gateway that is at work takes at most to notice us."""
 
 
 class Beginning(Struct, frozen=True, kw_only=True):
-    """The first line of a recording: whose it is, and when it was begun (RFC 3339, UTC)."""
+    """The first line of a recording: whose it is, as the settings have it, and when it was begun (RFC 3339, UTC)."""
 
     equipment: str
-    kind: str
-    type_ids: tuple[str, ...]
+    settings: Mapping[str, Any]
     version: str
     begun_at: str
 
@@ -51,82 +59,160 @@ class Recorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retain: bool = False
 
 
+class Overheard(Struct, frozen=True, kw_only=True):
+    """What a gateway tells that passed between it and the equipment, `after` so many seconds."""
+
+    after: float
+    gateway: str
+    what: Passing
+    data: Any
+
+
+Line = Recorded | Overheard
+"""What passed: where it goes over a broker, as anybody hears it there, else as the gateway tells it."""
+
+
 @asynccontextmanager
 async def recording(
-    name: str, settings: Settings, secrets: set[str], file: Path, tell: Callable[[Recorded], None]
+    name: str, settings: Settings, secrets: set[str], file: Path, tell: Callable[[Line], None]
 ) -> AsyncIterator[str]:
-    """Write what is said on the topics of the equipment `name` to a new file, for the length of the block.
+    """Write what passes between the gateway and the equipment `name` to a new file, for the length of the block.
 
-    Gives the topic filter and the broker. Raises SettingsError when it cannot be recorded, Unavailable when the broker
-    is away or the file cannot be written; then none is left behind.
+    Gives where it listens. Raises SettingsError when there is no such equipment, Unavailable when the broker or the
+    store is away, no gateway has told anything by the end of the block, or the file cannot be written. A file in which
+    nothing is recorded is not left behind then.
     """
     section = settings.southbound.get(name)
     if section is None:
         known = ", ".join(settings.southbound) or "none"
         raise SettingsError([f"the settings have no equipment {name}"], f"There is: {known}.")
-    if not isinstance(section, MqttEquipmentSettings):
-        advice = "What becomes of its commands, `edge jobs watch` tells."
-        raise SettingsError([f"southbound.{name}: only what goes over MQTT can be listened to from outside"], advice)
-    broker = broker_settings(section, settings.mqtt)
-    topic = f"{section.topic_prefix}/{name}"
-    beginning = Beginning(
-        equipment=name,
-        kind=section.kind,
-        type_ids=section.type_ids,
-        version=__version__,
-        begun_at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    with _new(file) as output:
-        recorder = _Recorder(topic, _redact(secrets, broker), output, tell)
-        recorder.write(beginning)
-        opening = open_session(broker, f"edge-record-{uuid.uuid4().hex[:12]}", session_expiry=SESSION_EXPIRY_SECONDS)
-        async with AsyncExitStack() as listening:
-            with ExitStack() as unless_it_listens:
-                unless_it_listens.callback(file.unlink)
-                session = await listening.enter_async_context(opening)
-                await session.subscribe(f"{topic}/+", recorder.take)
-                unless_it_listens.pop_all()
-            yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
+    with _recorder(file, _redact(secrets, section, settings), tell) as recorder:
+        recorder.begin(name, section)
+        match section:
+            case MqttEquipmentSettings():
+                listening_there = _at_broker(name, section, settings, recorder)
+            case _:
+                listening_there = _to_gateways(name, settings, recorder)
+        async with listening_there as place:
+            yield place
 
 
 class _Recorder:
-    def __init__(self, topic: str, redact: Redact, output: BinaryIO, tell: Callable[[Recorded], None]) -> None:
-        self._topic = topic
-        self._redact = redact
+    def __init__(self, output: BinaryIO, redact: Redact, tell: Callable[[Line], None]) -> None:
+        self.redact = redact
         self._output = output
         self._tell = tell
         self._began: int | None = None
 
-    async def take(self, message: Message) -> None:
-        at = message.received_at or 0
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has passed yet."""
+        return self._began is None
+
+    def begin(self, name: str, section: EquipmentSettings) -> None:
+        """Write the first line."""
+        begun_at = datetime.now(UTC).isoformat(timespec="seconds")
+        told = redact_data(shown(section), self.redact)
+        self._write(Beginning(equipment=name, settings=told, version=__version__, begun_at=begun_at))
+
+    def after(self, at: int) -> float:
+        """Give how many seconds an instant, in milliseconds since the epoch, is after that of the first line."""
         if self._began is None:
             self._began = at
-        recorded = self._recorded(message, (at - self._began) / 1000)
-        self.write(recorded)
-        self._tell(recorded)
+        return (at - self._began) / 1000
 
-    def write(self, line: Struct) -> None:
-        """Write a line at once: who is interrupted has all that came."""
+    def take(self, line: Line) -> None:
+        """Write a line, and tell of it."""
+        self._write(line)
+        self._tell(line)
+
+    def _write(self, line: Struct) -> None:
+        # At once: who is interrupted has all that came.
         self._output.write(msgspec.json.encode(line) + b"\n")
         self._output.flush()
 
-    def _recorded(self, message: Message, after: float) -> Recorded:
-        payload, hidden_bytes = _payload(message)
-        return Recorded(
-            after=after,
-            topic=self._below(message.topic),
-            payload=redact_data(payload, self._redact),
-            hidden_bytes=hidden_bytes,
-            content_type=message.content_type,
-            properties=redact_data(dict(message.user_properties), self._redact),
-            response_topic=message.response_topic and self._below(message.response_topic),
-            correlation_data=message.correlation_data.hex() if message.correlation_data else None,
-            retain=message.retain,
-        )
 
-    def _below(self, topic: str) -> str:
-        prefix = f"{self._topic}/"
-        return topic.removeprefix(prefix) if topic.startswith(prefix) else str(redact_data(topic, self._redact))
+@contextmanager
+def _recorder(file: Path, redact: Redact, tell: Callable[[Line], None]) -> Iterator[_Recorder]:
+    with _new(file) as output:
+        recorder = _Recorder(output, redact, tell)
+        try:
+            yield recorder
+        except EdgeError:
+            if recorder.is_empty:
+                file.unlink()
+            raise
+
+
+@asynccontextmanager
+async def _at_broker(
+    name: str, section: MqttEquipmentSettings, settings: Settings, recorder: _Recorder
+) -> AsyncIterator[str]:
+    broker = broker_settings(section, settings.mqtt)
+    topic = f"{section.topic_prefix}/{name}"
+
+    async def take(message: Message) -> None:
+        recorder.take(_recorded(message, recorder.after(message.received_at or 0), f"{topic}/", recorder.redact))
+
+    client_id = f"edge-record-{uuid.uuid4().hex[:12]}"
+    opening = open_session(broker, client_id, session_expiry=SESSION_EXPIRY_SECONDS, connect_timeout=_CONNECT_SECONDS)
+    async with opening as session:
+        await session.subscribe(f"{topic}/+", take)
+        yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
+
+
+@asynccontextmanager
+async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
+    begun: dict[str, str] = {}
+    is_begun = asyncio.Event()
+
+    async def take_all(told: AsyncIterator[Passed]) -> None:
+        async for passed in told:
+            if passed.what is Passing.BEGUN:
+                # Said again for another who records, it is no news.
+                if begun.get(passed.gateway) == passed.data["process"]:
+                    continue
+                begun[passed.gateway] = passed.data["process"]
+                is_begun.set()
+            recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
+
+    async with open_store(settings.redis, consumer=None) as store, listening(store, name) as told:
+        with told_by_name():
+            async with beside(take_all(told), f"record {name}"):
+                try:
+                    async with asyncio.timeout(BEGIN_SECONDS):
+                        await is_begun.wait()
+                    place = f"what {', '.join(begun)} tells of {name}"
+                except TimeoutError:
+                    place = f"gateways; none that works with {name} is there yet"
+                yield place
+    if not begun:
+        advice = "Is it running, with this equipment in its settings? systemctl status microdcs-edge"
+        raise Unavailable(f"no gateway has told anything of {name}", advice)
+
+
+def _overheard(passed: Passed, after: float, redact: Redact) -> Overheard:
+    gateway, data = redact_data([passed.gateway, passed.data], redact)
+    return Overheard(after=after, gateway=gateway, what=passed.what, data=data)
+
+
+def _recorded(message: Message, after: float, prefix: str, redact: Redact) -> Recorded:
+    payload, hidden_bytes = _payload(message)
+    return Recorded(
+        after=after,
+        topic=_below(prefix, message.topic, redact),
+        payload=redact_data(payload, redact),
+        hidden_bytes=hidden_bytes,
+        content_type=message.content_type,
+        properties=redact_data(dict(message.user_properties), redact),
+        response_topic=message.response_topic and _below(prefix, message.response_topic, redact),
+        correlation_data=message.correlation_data.hex() if message.correlation_data else None,
+        retain=message.retain,
+    )
+
+
+def _below(prefix: str, topic: str, redact: Redact) -> str:
+    return topic.removeprefix(prefix) if topic.startswith(prefix) else str(redact_data(topic, redact))
 
 
 def _payload(message: Message) -> tuple[Any, int]:
@@ -139,9 +225,13 @@ def _payload(message: Message) -> tuple[Any, int]:
         return None, len(message.payload)
 
 
-def _redact(secrets: set[str], broker: MqttSettings) -> Redact:
-    hosts = {socket.gethostname(), urlsplit(broker.url).hostname or "", os.environ.get("HOSTNAME", "")}
-    return redactor(secrets, hosts - {"", "localhost"})
+def _redact(secrets: set[str], section: EquipmentSettings, settings: Settings) -> Redact:
+    names = {socket.gethostname(), os.environ.get("HOSTNAME", ""), urlsplit(settings.mqtt.url).hostname or ""}
+    names |= {urlsplit(getattr(section, "url", "")).hostname or ""}
+    if isinstance(section, IjtSettings):
+        # It goes to the controller as a bare argument, which no name gives away.
+        names.add(section.product_instance_uri)
+    return redactor(secrets, names - {"", "localhost"})
 
 
 def _new(file: Path) -> BinaryIO:

@@ -70,6 +70,9 @@ def redact_data(data: Any, redact: Redact) -> Any:
     They are known by the names of members, and in texts by what `redact` knows and by how addresses look.
     """
     match data:
+        case {"Name": str(name), "EntityId": str() | int()} if _TELLING.search(name):
+            # An identifier of OPC 40450-1: its name is a value itself.
+            return data | {"EntityId": HIDDEN}
         case dict():
             return {
                 name: HIDDEN if _TELLING.search(name) and each else redact_data(each, redact)

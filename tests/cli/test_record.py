@@ -36,7 +36,7 @@ async def test_it_shows_what_it_hears_and_ends_by_ctrl_c(
         process.send_signal(signal.SIGINT)
         rest = (await process.stdout.read()).decode()
         assert await process.wait() == 0
-    assert rest == f"{file}: 1 messages; look through it before you hand it on\n"
+    assert rest == f"{file}: 1 lines; look through it before you hand it on\n"
     assert len(file.read_bytes().splitlines()) == 2
 
 
@@ -45,7 +45,7 @@ async def test_it_ends_by_itself_after_so_many_seconds(settings: Path, tmp_path:
     async with asyncio.timeout(20):
         told, _ = await process.communicate()
     assert process.returncode == 0
-    assert told.decode().endswith("0 messages; look through it before you hand it on\n")
+    assert told.decode().endswith("0 lines; look through it before you hand it on\n")
 
 
 async def test_equipment_that_is_not_there_is_told(settings: Path, tmp_path: Path) -> None:

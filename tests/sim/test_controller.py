@@ -9,6 +9,7 @@ import pytest
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
+from edge.model.traffic import Passing
 from edge.sfc.signal import Phase
 from edge.sim.controller import Controller, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
@@ -40,6 +41,9 @@ class Answers(list[EquipmentAnswer]):
 
     async def set_aside(self, message: SetAside) -> None:
         pytest.fail(f"the controller sent what cannot be taken: {message}")
+
+    def overhears(self, what: Passing, data: object) -> None:
+        pytest.fail(f"what goes over a broker is listened to there: {what}")
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         return []

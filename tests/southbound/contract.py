@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest_asyncio
 
 from edge.errors import Unavailable
+from edge.model.traffic import Passing
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
 from edge.store.refused import SetAside
@@ -41,6 +42,7 @@ class RecordingStation:
         self.refused: list[SetAside] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
+        self.overheard: list[tuple[Passing, Any]] = []
 
     async def answer(self, answer: EquipmentAnswer) -> None:
         if self.failures:
@@ -63,6 +65,9 @@ class RecordingStation:
 
     async def is_outstanding(self, command_id: str) -> bool:
         return command_id not in self.stopped_meanwhile
+
+    def overhears(self, what: Passing, data: Any) -> None:
+        self.overheard.append((what, data))
 
     def said(self) -> dict[str, Any]:
         """Give the data, or the error, that each command was answered with first."""

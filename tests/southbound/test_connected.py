@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.model.traffic import Passing
 from edge.southbound import connected
 from edge.southbound.connected import Device, Happening, Happenings, open_connected
 from edge.station.equipment import Command, EquipmentAnswer
@@ -211,3 +212,22 @@ async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
         async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, connecting):
             await asyncio.Event().wait()
     assert failure.group_contains(SettingsError)
+
+
+async def test_who_records_hears_of_connections_commands_happenings_and_answers(wait_until: WaitUntil) -> None:
+    station, plug = RecordingStation(), Plug()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting) as equipment:
+        await wait_until(lambda: station.answers)
+        plug.happenings.put_nowait({"pressed": True})
+        await wait_until(lambda: plug.taken)
+        await equipment.stop(WORK)
+    assert station.overheard == [
+        (Passing.LOST, "not plugged in"),
+        (Passing.CONNECTED, [WORK]),
+        (Passing.LOST, "pulled out"),
+        (Passing.CONNECTED, [WORK]),
+        (Passing.ANSWER, EquipmentAnswer(WORK.command_id, {"done": True})),
+        (Passing.HAPPENING, {"pressed": True}),
+        (Passing.STOP, WORK.command_id),
+    ]

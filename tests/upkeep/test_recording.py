@@ -1,16 +1,23 @@
 """What equipment says and hears is written down without what others must not know."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
+from edge.app.overhearing import Overhearing
+from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
 from edge.errors import EdgeError, Unavailable
+from edge.links.background import beside
 from edge.links.mqtt import open_session
-from edge.upkeep.recording import Recorded, recording
+from edge.links.opcua import Node
+from edge.model.traffic import Asked, Passing
+from edge.store.client import Store, open_store
+from edge.upkeep.recording import Line, Overheard, Recorded, recording
 from tests.conftest import WaitUntil
+from tests.store.servers import own_server
 
 
 def settings_of(mqtt: MqttSettings, prefix: str) -> Settings:
@@ -18,7 +25,6 @@ def settings_of(mqtt: MqttSettings, prefix: str) -> Settings:
         mqtt=mqtt,
         southbound={
             "wrench": MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=prefix),
-            "eye": OpcuaEquipmentSettings(kind="vision", type_ids=("inspect.v1",), url="opc.tcp://eye:4840"),
         },
     )
 
@@ -30,7 +36,7 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
 async def test_each_message_is_a_line_as_it_came(
     mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, told = tmp_path / "wrench.jsonl", list[Recorded]()
+    file, told = tmp_path / "wrench.jsonl", list[Line]()
     topic = f"{unique}/wrench"
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{topic}/presence", b"online", retain=True)
@@ -48,7 +54,11 @@ async def test_each_message_is_a_line_as_it_came(
             await session.publish(f"{topic}/data", b"\xff\xfe")
             await wait_until(lambda: len(told) == 4)
     head, *lines = lines_of(file)
-    assert (head["equipment"], head["kind"], head["type_ids"]) == ("wrench", "mqtt", ["tighten.v1"])
+    assert (head["equipment"], head["settings"]["kind"], head["settings"]["type_ids"]) == (
+        "wrench",
+        "mqtt",
+        ["tighten.v1"],
+    )
     assert [line.pop("after") >= 0 for line in lines] == [True] * 4
     assert sorted(lines, key=lambda line: str(line["topic"])) == [
         {
@@ -68,8 +78,7 @@ async def test_each_message_is_a_line_as_it_came(
 @pytest.mark.parametrize(
     ("name", "reason", "advice"),
     [
-        ("drill", "the settings have no equipment drill", "There is: wrench, eye."),
-        ("eye", "only what goes over MQTT", "edge jobs watch"),
+        ("drill", "the settings have no equipment drill", "There is: wrench."),
         ("wrench", "is there already", "Name a new file"),
     ],
 )
@@ -99,7 +108,7 @@ async def test_where_the_broker_is_away_no_file_is_left_behind(
 async def test_data_nested_without_end_is_hidden_and_those_behind_it_are_recorded(
     mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, told = tmp_path / "wrench.jsonl", list[Recorded]()
+    file, told = tmp_path / "wrench.jsonl", list[Line]()
     async with (
         open_session(mqtt, unique) as session,
         recording("wrench", settings_of(mqtt, unique), set(), file, told.append),
@@ -109,4 +118,91 @@ async def test_data_nested_without_end_is_hidden_and_those_behind_it_are_recorde
             await session.publish(f"{unique}/wrench/data", payload, content_type="application/json")
         await session.publish(f"{unique}/wrench/data", b"behind")
         await wait_until(lambda: len(told) == 3)
-    assert [each.hidden_bytes for each in told] == [1800, 200_000, 0]
+    assert [each.hidden_bytes for each in told if isinstance(each, Recorded)] == [1800, 200_000, 0]
+
+
+@pytest.fixture
+def drill(redis: RedisSettings) -> Settings:
+    uri = "urn:maker:D-4711"
+    section = IjtSettings(
+        kind="ijt", type_ids=("drill.v1",), url="opc.tcp://user:sesame@drill-7:4840", product_instance_uri=uri
+    )
+    return Settings(redis=redis, mqtt=MqttSettings(url=""), southbound={"drill": section})
+
+
+@pytest.fixture
+def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a gateway notice at once who records."""
+    monkeypatch.setattr("edge.app.overhearing.LOOK_EVERY_S", 0.01)
+
+
+@pytest.mark.usefixtures("watchful")
+async def test_what_a_gateway_tells_of_equipment_is_recorded_without_what_others_must_not_know(
+    store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    file, told, gateway = tmp_path / "drill.jsonl", list[Line](), Overhearing(store, ("drill",))
+    asked = Asked("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
+    identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
+    async with beside(gateway.run(), "gateway"), recording("drill", drill, {"sesame"}, file, told.append) as source:
+        assert source == "what edge tells of drill"
+        gateway.of("drill")(Passing.ASKED, asked)
+        gateway.of("drill")(Passing.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
+        gateway.of("drill")(Passing.LOST, "opc.tcp://drill-7:4840 says sesame")
+        await wait_until(lambda: len(told) == 4)
+    head, *lines = lines_of(file)
+    assert (head["settings"]["url"], head["settings"]["product_instance_uri"]) == ("opc.tcp://***", "***")
+    assert [(line["gateway"], line["what"]) for line in lines] == [
+        ("edge", each) for each in ("begun", "asked", "happening", "lost")
+    ]
+    assert [line["data"] for line in lines[1:]] == [
+        {
+            "question": "call",
+            "arguments": [{"id": "i=7", "path": "/0:Objects/0:Tool"}, "EnableAsset", "***", True],
+        },
+        {"AssociatedEntities": [{"Name": "VIN", "EntityId": "***"}, identifiers[1]], "SerialNumber": "***"},
+        "opc.tcp://*** says ***",
+    ]
+    assert [line["after"] for line in lines] == sorted(line["after"] for line in lines)
+
+
+@pytest.mark.usefixtures("watchful")
+async def test_another_who_records_adds_no_line(
+    store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    gateway, told = Overhearing(store, ("drill",)), list[Line]()
+    async with (
+        beside(gateway.run(), "gateway"),
+        recording("drill", drill, set(), tmp_path / "one.jsonl", told.append),
+        recording("drill", drill, set(), tmp_path / "two.jsonl", print),
+    ):
+        gateway.of("drill")(Passing.STOP, "J1/r/drill/1")
+        await wait_until(lambda: len(told) == 2)
+    assert [each.what for each in told if isinstance(each, Overheard)] == [Passing.BEGUN, Passing.STOP]
+
+
+async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
+    drill: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edge.upkeep.recording.BEGIN_SECONDS", 0.05)
+    with pytest.raises(Unavailable, match="no gateway has told anything of drill") as refused:
+        async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print) as source:
+            assert source == "gateways; none that works with drill is there yet"
+    assert "systemctl status microdcs-edge" in refused.value.advice
+    assert not (tmp_path / "drill.jsonl").exists()
+
+
+@pytest.mark.usefixtures("watchful")
+async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "drill.jsonl"
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        settings = msgspec.structs.replace(drill, redis=RedisSettings(url=server.url))
+
+        async def lose_the_store() -> None:
+            async with recording("drill", settings, set(), file, print):
+                await server.kill()
+                await asyncio.Event().wait()
+
+        async with beside(Overhearing(store, ("drill",)).run(), "gateway"):
+            with pytest.raises(Unavailable, match="Redis does not answer"):
+                await lose_the_store()
+    assert [line.get("what") for line in lines_of(file)] == [None, "begun"]

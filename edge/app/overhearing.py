@@ -1,0 +1,81 @@
+"""Tells what passes at equipment to who records it, for as long as somebody does."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.instant import now_ms
+from edge.model.cloudevent import new_id
+from edge.model.traffic import Passed, Passing
+from edge.store import overheard
+from edge.store.client import Store
+
+logger = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 2.0
+_MOST_WAITING = 200
+"""What passes faster than it can be told is told as missed."""
+
+
+class Overhearing:
+    """Looks who records these pieces of equipment, and tells them; what nobody records costs nothing."""
+
+    def __init__(self, store: Store, names: Collection[str]) -> None:
+        self._store = store
+        self._names = tuple(names)
+        self._process = new_id()
+        self._listening: Counter[str] = Counter()
+        self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(_MOST_WAITING)
+        self._missed: Counter[str] = Counter()
+
+    def of(self, name: str) -> Callable[[Passing, Any], None]:
+        """Give what is to be told of what passes at a piece of equipment."""
+        return partial(self._take, name)
+
+    async def look(self) -> None:
+        """Look who records, and greet who is new; a store that is away, or does not let us, is told of elsewhere."""
+        try:
+            found = Counter(await overheard.listeners(self._store, self._names))
+        except Unavailable as error:
+            logger.debug("nobody can record equipment now", reason=error.message)
+            found = Counter()
+        new, self._listening = found - self._listening, found
+        for name in new:
+            self._take(name, Passing.BEGUN, {"process": self._process})
+
+    async def run(self) -> None:
+        """Look again and again, and tell, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_looking(), name="look who records equipment")
+            tasks.create_task(self._keep_telling(), name="tell who records equipment")
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            await self.look()
+
+    async def _keep_telling(self) -> None:
+        while True:
+            name, passed = await self._waiting.get()
+            try:
+                if not await overheard.tell(self._store, name, passed):
+                    del self._listening[name]
+            except Unavailable:
+                # Who listened has lost the store as well.
+                self._listening.clear()
+            if missed := self._missed.pop(name, 0):
+                self._take(name, Passing.MISSED, missed)
+
+    def _take(self, name: str, what: Passing, data: Any) -> None:
+        if not self._listening[name]:
+            return
+        passed = Passed(at=now_ms(), gateway=self._store.consumer, what=what, data=data)
+        try:
+            self._waiting.put_nowait((name, overheard.written(passed)))
+        except asyncio.QueueFull:
+            self._missed[name] += 1

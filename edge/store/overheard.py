@@ -1,0 +1,48 @@
+"""What passes at equipment, from the gateway to who listens just now: it is kept nowhere, and wears no flash."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from edge.errors import Unavailable
+from edge.model.traffic import Passed
+from edge.store.client import Store
+
+
+async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
+    """Count who listens to each of these pieces of equipment."""
+    found = await store.execute("PUBSUB", "NUMSUB", *(_channel(store, name) for name in names))
+    return dict(zip(names, found[1::2], strict=True))
+
+
+def written(passed: Passed) -> bytes:
+    """Write what passed as it is now; of what is no JSON, what it is."""
+    try:
+        return msgspec.json.encode(passed, enc_hook=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        return msgspec.json.encode(msgspec.structs.replace(passed, data={"unwritable": str(error)}))
+
+
+async def tell(store: Store, name: str, passed: bytes) -> bool:
+    """Tell who listens what passed, as `written`; False when nobody does any more."""
+    return bool(await store.execute("PUBLISH", _channel(store, name), passed))
+
+
+@asynccontextmanager
+async def listening(store: Store, name: str) -> AsyncIterator[AsyncIterator[Passed]]:
+    """Listen to what passes at a piece of equipment, for the length of the block; what is given raises Unavailable."""
+    async with store.listening(_channel(store, name)) as messages:
+        yield (_read(each) async for each in messages)
+
+
+def _read(message: str) -> Passed:
+    try:
+        return msgspec.json.decode(message, type=Passed)
+    except msgspec.DecodeError as error:
+        problem = f"a gateway of another version tells what we cannot read: {error}"
+        raise Unavailable(problem, "Use the `edge` of that gateway.") from error
+
+
+def _channel(store: Store, name: str) -> str:
+    return f"{store.keys.prefix}:overheard:{name}"

@@ -1,0 +1,260 @@
+"""Does again what passed between a gateway and equipment that it connects to, as a recording has it.
+
+Line by line: what the station did is done, what happened at the equipment happens, and each question of the kind has to
+come as it came then, and gets the answer that it got.
+"""
+
+import asyncio
+import pkgutil
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from edge.config import EquipmentSettings
+from edge.errors import Refused, Unavailable
+from edge.links.gpio import FakeLines, Lines
+from edge.links.opcua import EventField, Node, Session, TypeName
+from edge.model.traffic import Asked, Passing
+from edge.southbound.connected import ConnectedEquipment, Happening, Happenings
+from edge.southbound.kinds import KINDS
+from edge.southbound.stacklight import StackLightSettings, open_stacklight
+from edge.station.equipment import Command
+from edge.upkeep.recording import Beginning, Overheard
+from tests.conftest import WaitUntil
+from tests.southbound.contract import SCOPES, RecordingStation
+
+
+@dataclass(eq=False)
+class Question:
+    """What a kind wants to know, and waits for."""
+
+    words: bytes
+    answer: asyncio.Future[Any]
+
+
+class Happened:
+    """What happens at the equipment on one connection, until that is lost."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[Happening | Refused | Unavailable] = asyncio.Queue()
+
+    def put(self, each: Happening | Refused | Unavailable) -> None:
+        self._queue.put_nowait(each)
+
+    async def next(self) -> Happening | Refused:
+        each = await self._queue.get()
+        if isinstance(each, Unavailable):
+            raise each
+        return each
+
+
+class Recalled:
+    """The equipment as the recording remembers it; `happened` is that of the connection there is."""
+
+    def __init__(self) -> None:
+        self.happened: Happened | None = None
+        self._questions: list[Question] = []
+
+    async def ask(self, question: str, *arguments: Any) -> Any:
+        """Ask, and wait until the recording comes to that question."""
+        asked = Question(words(question, arguments), asyncio.get_running_loop().create_future())
+        self._questions.append(asked)
+        try:
+            return await asked.answer
+        finally:
+            self._questions.remove(asked)
+
+    def waiting(self, question: bytes) -> Question | None:
+        """Give such a question, when one waits for its answer."""
+        return next((each for each in self._questions if each.words == question and not each.answer.done()), None)
+
+    def connect(self) -> Happened:
+        """Begin a connection."""
+        self.happened = Happened()
+        return self.happened
+
+    @asynccontextmanager
+    async def open_client(self, url: str, **_options: Any) -> AsyncIterator[Session]:
+        """Stand in for a server, in whose place the recording answers."""
+        await self.ask("open")
+        yield RecalledSession(self, url, self.connect())
+
+    @contextmanager
+    def open_lines(self, chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int]) -> Iterator[Lines]:
+        """Stand in for a chip, whose buttons the recording presses."""
+        yield RecalledLines(lamps, self.connect())
+
+
+class RecalledLines(FakeLines):
+    def __init__(self, lamps: Mapping[str, int], happened: Happened) -> None:
+        super().__init__(lamps)
+        self._happened = happened
+
+    async def pressed(self) -> str:
+        happening = await self._happened.next()
+        assert not isinstance(happening, Refused)
+        return str(happening["button"])
+
+
+class RecalledSession(Session):
+    def __init__(self, recalled: Recalled, url: str, happened: Happened) -> None:
+        self.url = url
+        self._recalled = recalled
+        self._happened = happened
+
+    async def find(self, *names: str) -> Node:
+        return Node(**await self._recalled.ask("find", *names))
+
+    async def read(self, node: Node) -> Any:
+        return await self._recalled.ask("read", node)
+
+    async def children(self, node: Node) -> dict[str, Node]:
+        return {name: Node(**each) for name, each in (await self._recalled.ask("children", node)).items()}
+
+    async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
+        return [Node(**each) for each in await self._recalled.ask("instances", of)]
+
+    async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
+        outputs: list[Any] = await self._recalled.ask("call", owner, name, *arguments)
+        return outputs
+
+    async def is_a(self, type_id: str, of: TypeName) -> bool:
+        return bool(await self._recalled.ask("is_a", type_id, of))
+
+    @asynccontextmanager
+    async def watch(
+        self, source: Node | None, fields: Sequence[EventField], values: Mapping[str, Node]
+    ) -> AsyncIterator[Happenings]:
+        yield self._happen()
+
+    async def _happen(self) -> Happenings:
+        while True:
+            yield await self._happened.next()
+
+
+class RecallingStation(RecordingStation):
+    """The station, in whose place the recording says which commands wait for an answer."""
+
+    def __init__(self, recalled: Recalled) -> None:
+        super().__init__()
+        self._recalled = recalled
+
+    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
+        return msgspec.convert(await self._recalled.ask("outstanding"), list[Command])
+
+
+def words(question: str, arguments: Sequence[Any]) -> bytes:
+    return msgspec.json.encode([question, *arguments], order="sorted")
+
+
+class Replay:
+    """Plays lines of a recording, one after the other."""
+
+    def __init__(self, beginning: Beginning, wait_until: WaitUntil) -> None:
+        self.recalled = Recalled()
+        self.station = RecallingStation(self.recalled)
+        self._name = beginning.equipment
+        kind = KINDS[beginning.settings["kind"]]
+        self._opening = pkgutil.resolve_name(kind.opening)
+        self._section = msgspec.convert(beginning.settings, type=pkgutil.resolve_name(kind.settings))
+        self._wait_until = wait_until
+        self._process = AsyncExitStack()
+        self._commands: dict[str, Command] = {}
+        self._stopping: list[asyncio.Task[None]] = []
+        self._equipment: ConnectedEquipment | None = None
+
+    def _open(self) -> AbstractAsyncContextManager[ConnectedEquipment]:
+        section: EquipmentSettings = self._section
+        if isinstance(section, StackLightSettings):
+            return open_stacklight(self._name, section, self.station, SCOPES, self.recalled.open_lines)
+        opened: AbstractAsyncContextManager[ConnectedEquipment] = self._opening(
+            self._name, section, self.station, SCOPES
+        )
+        return opened
+
+    async def play(self, line: Overheard) -> None:
+        match line.what:
+            case Passing.BEGUN:
+                await self._process.aclose()
+                self.recalled.happened = None
+                self._equipment = await self._process.enter_async_context(self._open())
+            case Passing.CONNECTED:
+                await self._connect()
+                self._commands |= {each.command_id: each for each in msgspec.convert(line.data, list[Command])}
+                await self._answer(Asked("outstanding", (), line.data))
+                await self._wait_until(lambda: self._equipment and self._equipment.connected)
+            case Passing.LOST:
+                await self._lose(Unavailable(line.data))
+            case Passing.COMMAND:
+                assert self._equipment
+                command = msgspec.convert(line.data, Command)
+                self._commands[command.command_id] = command
+                await self._equipment.send(command)
+            case Passing.STOP:
+                self._stop(line.data)
+            case Passing.ASKED:
+                await self._connect()
+                await self._answer(msgspec.convert(line.data, Asked))
+            case Passing.HAPPENING:
+                assert self.recalled.happened
+                refused = line.data.get("refused")
+                self.recalled.happened.put(Refused("unreadable", refused) if refused else line.data)
+            case Passing.ANSWER:
+                await self._wait_until(lambda: line.data["command_id"] in self.station.said())
+                self.station.stopped_meanwhile.add(line.data["command_id"])
+            case Passing.MISSED:
+                pytest.fail("what is not whole cannot be played")
+
+    async def end(self) -> None:
+        await asyncio.gather(*self._stopping)
+        await self._process.aclose()
+
+    async def _connect(self) -> None:
+        opening = words("open", ())
+        await self._wait_until(lambda: self.recalled.happened or self.recalled.waiting(opening))
+        if not self.recalled.happened:
+            await self._answer(Asked("open", ()))
+            await self._wait_until(lambda: self.recalled.happened)
+
+    async def _lose(self, error: Unavailable) -> None:
+        if self.recalled.happened:
+            self.recalled.happened.put(error)
+            self.recalled.happened = None
+        else:
+            await self._answer(Asked("open", (), error=error.message))
+
+    async def _answer(self, asked: Asked) -> None:
+        question = words(asked.question, asked.arguments)
+        await self._wait_until(lambda: self.recalled.waiting(question))
+        waiting = self.recalled.waiting(question)
+        assert waiting
+        if asked.error is None:
+            waiting.answer.set_result(asked.found)
+        elif asked.kind:
+            waiting.answer.set_exception(Refused(asked.kind, asked.error))
+        else:
+            waiting.answer.set_exception(Unavailable(asked.error))
+
+    def _stop(self, command_id: str) -> None:
+        assert self._equipment
+        self.station.stopped_meanwhile.add(command_id)
+        stop = self._equipment.stop(self._commands[command_id])
+        self._stopping.append(asyncio.create_task(stop, name=f"stop {command_id}"))
+
+
+async def play(
+    beginning: Beginning, lines: Sequence[Overheard], wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> RecordingStation:
+    """Play a recording; give what the station got."""
+    replay = Replay(beginning, wait_until)
+    monkeypatch.setattr("edge.southbound.opcua.open_client", replay.recalled.open_client)
+    for line in lines:
+        await replay.play(line)
+    await replay.end()
+    # The id of an event is chance.
+    replay.station.events = [replace(each, event_id="") for each in replay.station.events]
+    return replay.station
