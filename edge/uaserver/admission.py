@@ -16,7 +16,7 @@ from edge.config import OpcuaSettings
 from edge.uaserver import audit
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.roles import Caller, Role
-from edge.uaserver.trust import TrustList, rejected_directory
+from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
 from edge.uaserver.users import Denial, Users
 
 
@@ -47,14 +47,14 @@ class Admission:
         self.takes_plain = settings.security == "none"
         self.takes_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.takes_anonymous else None
-        self._trust = TrustList(Path(settings.trusted), rejected_directory(Path(settings.pki)))
+        self._trust = TrustList(Path(settings.trusted))
+        self._rejected = RejectedList(rejected_directory(Path(settings.pki)))
         self._users = users or Users(Path(settings.users_file))
 
     def takes_application(self, certificate: x509.Certificate, address: str) -> bool:
-        """Tell whether the application with this certificate may open a channel; keep the certificate if not."""
+        """Tell whether the application with this certificate may open a channel; record if it may not."""
         fault = self._trust.fault(certificate)
         if fault:
-            self._trust.remember_rejected(certificate)
             self.refusals.tell(
                 "OPC UA client turned away",
                 address,
@@ -64,6 +64,10 @@ class Admission:
                 advice="to trust it: edge opcua trust THUMBPRINT",
             )
         return not fault
+
+    async def turn_away(self, certificate: x509.Certificate) -> None:
+        """Keep the certificate of an application that opened no channel, for the administrator to trust it."""
+        await self._rejected.keep(certificate)
 
     def anonymous(self, peer: Peer) -> Caller | None:
         """Say who somebody without a name is; None when they have to have one."""

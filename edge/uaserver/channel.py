@@ -8,6 +8,7 @@ from asyncua.common.connection import SecureConnection
 from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 from asyncua.crypto.uacrypto import x509_from_der
+from cryptography import x509
 
 from edge.uaserver.admission import Admission, Peer
 from edge.uaserver.certificates import application_uris
@@ -30,6 +31,8 @@ class Channel(SecureConnection):
         self._admission = admission
         self._address = address
         self._has_greeted = False
+        self.turned_away: x509.Certificate | None = None
+        """Of the application that proved to hold it, and may not come in."""
 
     @property
     def is_encrypted(self) -> bool:
@@ -70,6 +73,7 @@ class Channel(SecureConnection):
         if policy.Mode != ua.MessageSecurityMode.None_:
             certificate = x509_from_der(policy.peer_certificate)
             if not self._admission.takes_application(certificate, self._address):
+                self.turned_away = certificate
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
             if len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)

@@ -7,7 +7,10 @@
 Files may come and go while the server runs: what counts is what is there when a client opens a channel.
 """
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,15 +21,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from edge.files import make_directory, write_whole
+from edge.files import make_directory, replacing, write_whole
 from edge.uaserver.certificates import application_uris, thumbprint
 
 logger = structlog.get_logger(__name__)
 
-REJECTED_KEPT = 50
-"""Whoever comes along makes certificates for nothing: more are not kept."""
-
 _CERTIFICATE_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
+_OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads what root lays there
 _KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
 _WEAK_HASHES = frozenset({"md5", "sha1"})
 
@@ -51,9 +52,8 @@ class _Content:
 class TrustList:
     """Looks at its directory whenever it is asked; reads the files only when one has changed."""
 
-    def __init__(self, trusted: Path, rejected: Path) -> None:
+    def __init__(self, trusted: Path) -> None:
         self._trusted = trusted
-        self._rejected = rejected
         self._content = _Content(())
 
     def fault(self, certificate: x509.Certificate) -> str:
@@ -71,18 +71,6 @@ class TrustList:
             return "its authority has revoked it"
         return ""
 
-    def remember_rejected(self, certificate: x509.Certificate) -> None:
-        """Keep the certificate for the administrator to look at."""
-        if (self._rejected / f"{thumbprint(certificate)}.der").exists():
-            return
-        try:
-            lay(certificate, self._rejected)
-            kept = sorted(self._rejected.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
-            for oldest in kept[:-REJECTED_KEPT]:
-                oldest.unlink(missing_ok=True)
-        except OSError as error:
-            logger.warning("a rejected certificate cannot be kept", file=error.filename, reason=error.strerror)
-
     def _current(self) -> _Content:
         state = tuple(_state(self._trusted))
         if state != self._content.state:
@@ -92,6 +80,51 @@ class TrustList:
                 "OPC UA trust list read", directory=str(self._trusted), certificates=len(self._content.certificates)
             )
         return self._content
+
+
+class RejectedList:
+    """Keeps the certificates of those turned away for the administrator to look at.
+
+    Whoever comes along makes certificates for nothing: they are bounded in number, and so is what is written.
+    """
+
+    MOST = 50
+    MOST_NEW = 20
+    WITHIN_S = 60.0
+
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._written_at: deque[float] = deque(maxlen=self.MOST_NEW)
+        self._writing = asyncio.Lock()
+
+    async def keep(self, certificate: x509.Certificate) -> None:
+        """Keep this certificate too, unless there have been too many new ones just now."""
+        async with self._writing:
+            await asyncio.to_thread(self._keep, certificate)
+
+    def _keep(self, certificate: x509.Certificate) -> None:
+        path = _place(certificate, self._directory)
+        der = certificate.public_bytes(serialization.Encoding.DER)
+        try:
+            # A power cut may have left the file empty: nothing here waits for the disk.
+            if (path.exists() and path.read_bytes() == der) or not self._may_write():
+                return
+            make_directory(self._directory, _OPEN_DIRECTORY)
+            with replacing(path, _OPEN_FILE) as file:
+                file.write(der)
+            kept = sorted(self._directory.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
+            for oldest in kept[: -self.MOST]:
+                oldest.unlink(missing_ok=True)
+        except OSError as error:
+            logger.warning("a rejected certificate cannot be kept", file=error.filename, reason=error.strerror)
+
+    def _may_write(self) -> bool:
+        now = self._clock()
+        if len(self._written_at) == self.MOST_NEW and now - self._written_at[0] < self.WITHIN_S:
+            return False
+        self._written_at.append(now)
+        return True
 
 
 def rejected_directory(pki: Path) -> Path:
@@ -119,10 +152,14 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 def lay(certificate: x509.Certificate, directory: Path) -> Path:
     """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
-    make_directory(directory, 0o755)  # the service reads what root lays here
-    path = directory / f"{thumbprint(certificate)}.der"
-    write_whole(path, certificate.public_bytes(serialization.Encoding.DER), 0o644)
+    make_directory(directory, _OPEN_DIRECTORY)
+    path = _place(certificate, directory)
+    write_whole(path, certificate.public_bytes(serialization.Encoding.DER), _OPEN_FILE)
     return path
+
+
+def _place(certificate: x509.Certificate, directory: Path) -> Path:
+    return directory / f"{thumbprint(certificate)}.der"
 
 
 def _state(directory: Path) -> Iterator[tuple[str, int, int]]:

@@ -13,7 +13,7 @@ from edge.cli import main
 from edge.uaserver import certificates
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.roles import Role
-from edge.uaserver.trust import TrustList
+from edge.uaserver.trust import TrustList, lay
 from edge.uaserver.users import read_users
 
 PASSWORD = "correct horse"
@@ -32,12 +32,12 @@ def file(tmp_path: Path) -> Path:
 def stranger(tmp_path: Path) -> x509.Certificate:
     """An application that was turned away."""
     made = certificates.load_or_make(tmp_path / "stranger", "urn:stranger", ("here",)).certificate
-    trust_list(tmp_path).remember_rejected(made)
+    lay(made, tmp_path / "pki" / "rejected")
     return made
 
 
 def trust_list(directory: Path) -> TrustList:
-    return TrustList(directory / "etc" / "trusted", directory / "pki" / "rejected")
+    return TrustList(directory / "etc" / "trusted")
 
 
 def opcua(file: Path, *arguments: str, text: str | None = None) -> Result:

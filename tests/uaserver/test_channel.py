@@ -1,9 +1,13 @@
 """A channel is one of those we offer, of an application we trust, and nothing is said before it is open (S1, S2)."""
 
 import asyncio
+import os
+import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 from asyncua import Client, ua
@@ -11,14 +15,20 @@ from asyncua.common.connection import MessageChunk
 from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 from asyncua.ua.ua_binary import header_from_binary, struct_to_binary
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from edge.config import OpcuaSettings
+from edge.uaserver import certificates
 from edge.uaserver.admission import Admission
 from edge.uaserver.channel import Channel
 from edge.uaserver.hello import Agreement
 from edge.uaserver.server import UaServer
-from tests.uaserver.clients import Application, channel, connected, make_application, prepared
-from tests.uaserver.running import SETTINGS
+from edge.uaserver.trust import RejectedList, rejected_directory
+from tests.uaserver.clients import Application, channel, connected, make_application, make_settings, prepared
+from tests.uaserver.running import MACHINES, SETTINGS, served
 from tests.uaserver.wire import Wire
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -111,6 +121,36 @@ class TestWhoseCertificate:
             async with channel(await prepared(secure.endpoint, stranger)):
                 pass
 
+    @pytest.mark.usefixtures("secure")
+    async def test_a_stranger_hears_no_once_its_certificate_is_there_to_be_trusted(
+        self, tmp_path: Path, stranger: Application
+    ) -> None:
+        settings = at_first(tmp_path)
+        async with served(settings, MACHINES[:1]) as server:
+            with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
+                async with channel(await prepared(server.endpoint, stranger)):
+                    pass
+            (waiting,) = rejected_directory(tmp_path).iterdir()
+            assert waiting.read_bytes() == stranger.certificate
+            stranger.trusted_by(settings)
+            async with channel(await prepared(server.endpoint, stranger)) as client:
+                assert await client.get_endpoints()
+
+    @pytest.mark.usefixtures("secure")
+    async def test_strangers_by_the_dozen_do_not_have_the_event_loop_write_to_the_disk_for_each(
+        self, tmp_path: Path, stranger: Application, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with served(at_first(tmp_path), MACHINES[:1]) as server:
+            synced: list[int] = []
+            monkeypatch.setattr(os, "fsync", synced.append)
+            for number in range(RejectedList.MOST_NEW + 2):
+                another = renamed(stranger, tmp_path / f"stranger-{number}")
+                with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
+                    async with channel(await prepared(server.endpoint, another)):
+                        pass
+        assert synced == []
+        assert len(list(rejected_directory(tmp_path).iterdir())) == RejectedList.MOST_NEW
+
     async def test_a_trusted_certificate_without_its_key_opens_no_channel(
         self, secure: UaServer, friend: Application, stranger: Application
     ) -> None:
@@ -152,6 +192,24 @@ class TestWhoseCertificate:
             former.trusted_by_nobody(secure_settings)
             with pytest.raises((ua.UaError, ConnectionError, asyncio.TimeoutError)):
                 await client.open_secure_channel(renew=True)
+
+
+def at_first(directory: Path) -> OpcuaSettings:
+    """Settings of a gateway that has turned nobody away; its certificate is that of `secure`."""
+    shutil.copy(Path(SETTINGS.pki, "own.pem"), directory)
+    return msgspec.structs.replace(make_settings(directory), pki=str(directory))
+
+
+def renamed(application: Application, directory: Path) -> Application:
+    """The same application with another certificate for its key."""
+    own = certificates.load(application.directory)
+    assert own
+    now, name = datetime.now(UTC), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, directory.name)])
+    builder = x509.CertificateBuilder(name, name, own.key.public_key(), 1, now, now + timedelta(days=1))
+    directory.mkdir()
+    shutil.copy(application.directory / "own.pem", directory)
+    (directory / "own.der").write_bytes(builder.sign(own.key, SHA256()).public_bytes(Encoding.DER))
+    return Application(application.uri, directory)
 
 
 def opened(lifetime: int) -> Channel:

@@ -1,17 +1,19 @@
 """Only applications that an administrator trusts come in, from the moment they are trusted."""
 
 import os
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.trust import REJECTED_KEPT, TrustList, entries, find
+from edge.uaserver.trust import RejectedList, TrustList, entries, find
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -53,6 +55,10 @@ def lay(directory: Path, given: x509.Certificate, form: serialization.Encoding =
     (directory / f"{thumbprint(given)}.{suffix}").write_bytes(given.public_bytes(form))
 
 
+def names_in(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
 @pytest.fixture
 def trusted(tmp_path: Path) -> Path:
     (tmp_path / "trusted").mkdir()
@@ -60,8 +66,14 @@ def trusted(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def trust(trusted: Path, tmp_path: Path) -> TrustList:
-    return TrustList(trusted, tmp_path / "rejected")
+def trust(trusted: Path) -> TrustList:
+    return TrustList(trusted)
+
+
+@pytest.fixture
+def rejected(tmp_path: Path) -> Path:
+    (tmp_path / "rejected").mkdir()
+    return tmp_path / "rejected"
 
 
 @pytest.mark.parametrize("form", [serialization.Encoding.DER, serialization.Encoding.PEM])
@@ -77,7 +89,7 @@ def test_trust_is_given_and_taken_while_the_server_runs(
 
 
 def test_a_directory_that_is_not_there_trusts_nobody(tmp_path: Path) -> None:
-    assert TrustList(tmp_path / "none", tmp_path / "rejected").fault(certificate()) == "it is not trusted"
+    assert TrustList(tmp_path / "none").fault(certificate()) == "it is not trusted"
 
 
 def test_an_authority_vouches_for_its_applications(trust: TrustList, trusted: Path) -> None:
@@ -143,20 +155,72 @@ def test_a_file_that_is_no_certificate_does_no_harm(trust: TrustList, trusted: P
     assert trust.fault(client) == ""
 
 
-def test_the_rejected_are_kept_but_not_without_end(trust: TrustList, tmp_path: Path) -> None:
-    rejected = tmp_path / "rejected"
-    rejected.mkdir()
-    for number in range(REJECTED_KEPT):
+async def test_the_rejected_are_kept_but_not_without_end(rejected: Path) -> None:
+    for number in range(RejectedList.MOST):
         file = rejected / f"{number}.der"
         file.write_bytes(b"x")
         os.utime(file, (number, number))
-    client = certificate()
-    trust.remember_rejected(client)
-    trust.remember_rejected(client)
-    names = {path.name for path in rejected.iterdir()}
-    assert len(names) == REJECTED_KEPT
-    assert "0.der" not in names
+    client, kept = certificate(), RejectedList(rejected)
+    await kept.keep(client)
+    await kept.keep(client)
+    left = names_in(rejected)
+    assert len(left) == RejectedList.MOST
+    assert "0.der" not in left
     assert [entry.certificate for entry in entries(rejected)] == [client]
+
+
+async def test_strangers_without_end_have_no_more_written_than_a_few_a_minute(rejected: Path) -> None:
+    now = 0.0
+    kept = RejectedList(rejected, lambda: now)
+    strangers = [certificate(f"stranger {number}") for number in range(RejectedList.MOST_NEW + 2)]
+    for stranger in strangers:
+        await kept.keep(stranger)
+    assert {entry.certificate for entry in entries(rejected)} == set(strangers[:-2])
+    now = RejectedList.WITHIN_S
+    await kept.keep(strangers[-1])
+    assert strangers[-1] in [entry.certificate for entry in entries(rejected)]
+
+
+async def test_who_tries_again_and_again_leaves_room_for_others(rejected: Path) -> None:
+    kept = RejectedList(rejected)
+    persistent, newcomer = certificate("persistent"), certificate("newcomer")
+    for _ in range(RejectedList.MOST_NEW):
+        await kept.keep(persistent)
+    await kept.keep(newcomer)
+    assert {entry.certificate for entry in entries(rejected)} == {persistent, newcomer}
+
+
+async def test_a_rejected_certificate_that_a_power_cut_left_empty_is_kept_anew(rejected: Path) -> None:
+    client = certificate()
+    (rejected / f"{thumbprint(client)}.der").touch()
+    await RejectedList(rejected).keep(client)
+    assert [entry.certificate for entry in entries(rejected)] == [client]
+
+
+async def test_a_stranger_does_not_have_the_event_loop_wait_for_the_disk(
+    rejected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    written_by: list[threading.Thread] = []
+    replace = os.replace
+
+    def replaced(partial: Path, path: Path) -> None:
+        written_by.append(threading.current_thread())
+        replace(partial, path)
+
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(os, "replace", replaced)
+    await RejectedList(rejected).keep(certificate())
+    assert len(written_by) == 1
+    assert threading.current_thread() not in written_by
+    assert synced == []
+
+
+async def test_a_place_that_cannot_be_written_turns_strangers_away_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "rejected").write_text("a file where a directory should be")
+    with structlog.testing.capture_logs() as told:
+        await RejectedList(tmp_path / "rejected").keep(certificate())
+    assert [record["event"] for record in told] == ["a rejected certificate cannot be kept"]
 
 
 def test_a_certificate_is_found_by_the_beginning_of_its_thumbprint(trusted: Path) -> None:
