@@ -17,7 +17,8 @@ from hypothesis import settings
 
 from edge.config import MqttSettings, RedisSettings
 from edge.sim.broker import LocalBroker, open_broker
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 
 # What lands is judged by the same examples each time; `make fuzz` looks for others.
 settings.register_profile("the same each time", derandomize=True)

@@ -55,7 +55,7 @@ async def visit(settings_file: Path | None) -> AsyncIterator[Visit]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
     from edge.config import load_settings
     from edge.southbound.kinds import EQUIPMENT
-    from edge.store.client import open_store
+    from edge.store.opening import open_store
 
     settings = load_settings(settings_file, os.environ, EQUIPMENT)
     quiet()

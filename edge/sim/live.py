@@ -39,7 +39,8 @@ from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store import resources
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 
 _SCOPE = "simulation"
 _MASTER = "simulation"

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from edge.errors import SettingsError
-
-if TYPE_CHECKING:
-    from edge.store.client import Store
+from edge.store.client import Store
 
 FORM = 1
 """The form of what we keep. Raised by a change that an older version would misread; converting is then its business."""
@@ -34,19 +32,19 @@ class Memory:
         return self.fullness >= NEARLY_FULL
 
 
-async def memory(store: "Store") -> Memory:
+async def memory(store: Store) -> Memory:
     """Ask how full the server is."""
     told: Mapping[str, Any] = await store.execute("INFO", "memory")
     return Memory(int(told["used_memory"]), int(told["maxmemory"]))
 
 
-async def writes(store: "Store") -> bool:
+async def writes(store: Store) -> bool:
     """Ask whether the server could write down the last change; while it cannot, it refuses all others."""
     told: Mapping[str, Any] = await store.execute("INFO", "persistence")
     return not int(told["aof_enabled"]) or told["aof_last_write_status"] == "ok"
 
 
-async def require_fit(store: "Store", durability: Literal["required", "any"]) -> None:
+async def require_fit(store: Store, durability: Literal["required", "any"]) -> None:
     """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
     if durability == "required":
         told: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))

@@ -1,19 +1,15 @@
 """Looks whether what stands below our prefix is ours, before anything of ours is written there."""
 
-from typing import TYPE_CHECKING
-
 from edge.errors import SettingsError
+from edge.store.client import Store
 from edge.store.keys import KEYS
 from edge.store.scan import batches
-
-if TYPE_CHECKING:
-    from edge.store.client import Store
 
 _SAMPLE = 200
 """How many keys are looked at where there are as many; a store of ours that has no mark yet is nearly empty."""
 
 
-async def require_ours(store: "Store") -> None:
+async def require_ours(store: Store) -> None:
     """Raise SettingsError where another application keeps its data below our prefix."""
     if await store.execute("TYPE", store.keys.form()) == "string":
         return
@@ -32,7 +28,7 @@ async def require_ours(store: "Store") -> None:
         raise SettingsError([problem], "Set [redis] prefix to a word that nobody else uses.")
 
 
-async def _some_below(store: "Store", prefix: str) -> list[str]:
+async def _some_below(store: Store, prefix: str) -> list[str]:
     """Find some keys below a prefix, among however many that are below others."""
     found: list[str] = []
     async for batch in batches(store, f"{prefix}:*"):

@@ -1,15 +1,13 @@
 """Walks over keys by a pattern, however many there are, without keeping the server from its work."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from edge.store.client import Store
+from edge.store.client import Store
 
 _AT_A_TIME = 1000
 
 
-async def batches(store: "Store", pattern: str) -> AsyncIterator[list[str]]:
+async def batches(store: Store, pattern: str) -> AsyncIterator[list[str]]:
     """Give the keys that fit a pattern of Redis, batch by batch; one that is there all the while is surely among them.
 
     A key may come twice. Raises Unavailable when the store is gone.

@@ -21,7 +21,7 @@ from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.traffic import Passed, Passing
-from edge.store.client import open_store
+from edge.store.opening import open_store
 from edge.store.overheard import listening
 from edge.upkeep.redaction import Redact, redact_data, redactor, shown
 

@@ -15,8 +15,9 @@ from edge.config import Settings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.files import make_directory, write_whole
 from edge.southbound.kinds import EQUIPMENT
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.fitness import FORM
+from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.snapshot import Kept, Text, lay, present
 from edge.upkeep.archive import Member, read_archive

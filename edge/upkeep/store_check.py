@@ -8,8 +8,9 @@ from edge.config import RedisSettings
 from edge.errors import EdgeError
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.fitness import NEARLY_FULL, Memory
+from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.snapshot import present
 from edge.upkeep.finding import Finding, failing, ok, warning

@@ -12,7 +12,7 @@ from edge.config import Settings, load_settings
 from edge.errors import EdgeError, SettingsError
 from edge.southbound.kinds import EQUIPMENT
 from edge.store import statistics
-from edge.store.client import open_store
+from edge.store.opening import open_store
 from edge.store.snapshot import take
 from edge.upkeep.archive import write_archive
 from edge.upkeep.belongings import main_file

@@ -12,7 +12,8 @@ from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
 from edge.station.decision import Held
 from edge.station.runs import Runs
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from edge.store.runs import revisions
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from edge.uaserver.server import UaServer

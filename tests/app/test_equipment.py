@@ -17,8 +17,9 @@ from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.store import health_reports, leases
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, Told
+from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 from tests.store.servers import own_server

@@ -17,8 +17,9 @@ from edge.model.job_state import Cause
 from edge.station.jobs import JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.jobs import load
+from edge.store.opening import open_store
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server

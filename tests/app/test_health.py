@@ -14,7 +14,8 @@ from edge.errors import SettingsError
 from edge.links.mqtt import open_session
 from edge.sim.broker import open_broker
 from edge.store import heartbeat
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from edge.upkeep.clock import Clock
 from edge.upkeep.finding import Finding, failing, ok
 from tests.conftest import WaitUntil

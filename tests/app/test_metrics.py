@@ -20,8 +20,9 @@ from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
 from edge.station.equipment import EquipmentAnswer
 from edge.store import dead_letters
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 from tests.store.servers import own_server

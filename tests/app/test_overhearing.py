@@ -8,7 +8,8 @@ from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.traffic import Passing
 from edge.store import overheard
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from tests.store.servers import own_server
 
 

@@ -24,10 +24,11 @@ from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store import jobs
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.commit import Commit, fields
 from edge.store.commit import spread as spread_fields
 from edge.store.jobs import Job
+from edge.store.opening import open_store
 from tests.bench.measure import Meter, Row, rss_kb, spread
 
 SCOPE = "bench"

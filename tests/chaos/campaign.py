@@ -25,8 +25,9 @@ from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store import jobs, runs
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.jobs import Job
+from edge.store.opening import open_store
 from edge.store.runs import StoredRun
 from tests.app.running import NO_OPCUA, Gateway, edge_run, written
 from tests.chaos.equipment import Camera, Controller

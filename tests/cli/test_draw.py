@@ -17,8 +17,8 @@ from edge.sfc.net import Net, compile_recipe
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Answer, Start
 from edge.store import runs
-from edge.store.client import open_store
 from edge.store.commit import Committed
+from edge.store.opening import open_store
 
 RECIPE: dict[str, Any] = {
     "steps": [{"name": "Init", "initial": True}, {"name": "Tighten"}, {"name": "End"}],

@@ -24,9 +24,10 @@ from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store import jobs, resources, runs, work
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.keys import GROUP
+from edge.store.opening import open_store
 from edge.store.work import Unreadable, Work, WorkKind
 
 SCOPE = "station-1"

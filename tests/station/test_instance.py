@@ -13,7 +13,8 @@ from edge.links.background import beside
 from edge.station.instance import Instance, Switch, open_instance
 from edge.station.process import process_token
 from edge.store import leases
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from tests.station.plant import SCOPE, until, until_true
 
 WITHIN_S = 5.0

@@ -13,7 +13,8 @@ from edge.station.equipment import Command
 from edge.station.instance import Instance, open_instance
 from edge.station.takeover import TakeOver
 from edge.store import leases, runs, work
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from tests.station.plant import (
     LINEAR,
     SCOPE,

@@ -13,7 +13,7 @@ from edge.station.equipment import Command
 from edge.station.start import Starter
 from edge.station.worker import Worker
 from edge.store import heartbeat, responses, runs
-from edge.store.client import open_store
+from edge.store.opening import open_store
 from edge.store.work import Work
 from tests.station.plant import (
     KEEP_ENDED_MS,

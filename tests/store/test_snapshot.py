@@ -9,8 +9,9 @@ import pytest_asyncio
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
+from edge.store.opening import open_store
 from edge.store.snapshot import Kept, Text, lay, take
 from tests.store.servers import own_server
 

@@ -6,8 +6,9 @@ import pytest_asyncio
 
 from edge.config import RedisSettings
 from edge.store import work
-from edge.store.client import Store, open_store
+from edge.store.client import Store
 from edge.store.keys import GROUP
+from edge.store.opening import open_store
 from edge.store.work import Unreadable, Work, WorkKind
 
 SCOPES = ("station-1", "station-2")

@@ -19,7 +19,8 @@ from edge.model.station import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from edge.uaserver.encoding import ENCODING_ID, structure_of
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import Space

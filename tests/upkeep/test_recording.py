@@ -14,7 +14,8 @@ from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.model.traffic import Asked, Passing
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from edge.upkeep.recording import Line, Overheard, Recorded, recording
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server

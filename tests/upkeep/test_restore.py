@@ -10,7 +10,8 @@ import pytest
 from edge.config import RedisSettings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.southbound.kinds import EQUIPMENT
-from edge.store.client import Store, open_store
+from edge.store.client import Store
+from edge.store.opening import open_store
 from edge.store.snapshot import take
 from edge.upkeep import restore as module
 from edge.upkeep.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive

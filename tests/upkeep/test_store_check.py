@@ -9,7 +9,7 @@ from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports
-from edge.store.client import open_store
+from edge.store.opening import open_store
 from edge.upkeep.finding import Finding, Level
 from edge.upkeep.store_check import examine_store
 from tests.store.servers import own_server

