@@ -69,7 +69,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         store = await enter(open_store(settings.redis, settings.gateway.name))
-        store.heartbeat.expect((*_CRITICAL, *(publishing([scope]) for scope in settings.gateway.scopes)))
+        store.heartbeat.expect((*_CRITICAL, *(publishing(scope) for scope in settings.gateway.scopes)))
         health = Health(store, functools.partial(certificates_of, settings))
         # Before any session is opened: a broker would throw out that of another gateway of our name.
         instance = await enter(open_instance(store, settings.gateway.scopes))
@@ -235,8 +235,8 @@ async def _open_northbound(
     session = health.sessions["MES"] = await _open_session(stack, settings, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
     for scope, publishes in instance.publishes.items():
-        own = {scope: topics[scope]}
-        publisher = Publisher(store, session, _source(settings), own, settings.retention.retained_topics, now_ms)
+        lifetime_s = settings.retention.retained_topics
+        publisher = Publisher(store, session, _source(settings), topics[scope], lifetime_s, now_ms)
         runs.watchers.append(publisher.watch)
         health.refusals.append(publisher.refused)
         await stack.enter_async_context(beside(publisher.run_progress(), f"publish progress of {scope}"))

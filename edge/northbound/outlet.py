@@ -1,6 +1,6 @@
 """Sends what the MES is told, and passes over what the broker refuses: one topic keeps no other from being told."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import structlog
 
@@ -12,15 +12,15 @@ logger = structlog.get_logger(__name__)
 
 
 class Outlet:
-    """The way out to the broker, for some scopes.
+    """The way out to the broker, for one scope.
 
     A message that the broker never takes, because it is too large for it, is given up. What only its access rules
     forbid is `refused` until a message of that kind gets through: who sent it tries again.
     """
 
-    def __init__(self, session: Session, topics: Iterable[Topics]) -> None:
+    def __init__(self, session: Session, topics: Topics) -> None:
         self._session = session
-        self._topics = tuple(topics)
+        self._topics = topics
         self._refused: set[str] = set()
 
     @property
@@ -30,7 +30,7 @@ class Outlet:
 
     async def send(self, message: Message) -> bool:
         """Publish a message; False when access rules forbid it. Raises Unavailable when the broker is gone."""
-        kind = next((kind for each in self._topics if (kind := each.kind(message.topic))), message.topic)
+        kind = self._topics.kind(message.topic)
         try:
             await self._session.send(message)
         except PublishRefused as refused:

@@ -1,7 +1,12 @@
-"""Tells the MES what becomes of its jobs: follows their changes to status events and retained topics."""
+"""Tells the MES what becomes of the jobs of a scope: follows their changes to status events and retained topics.
+
+A broker that comes back with an older index than ours has lost what was told since, and is told it again; one that has
+none gets all there is. Nobody gets more than was lost: a broker drops what a MES cannot take as fast as it comes.
+"""
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections.abc import AsyncIterator
 
 import structlog
 
@@ -10,37 +15,46 @@ from edge.links.mqtt import Session, to_message
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import look_up, progress_event, status_event
 from edge.northbound.outlet import Outlet
-from edge.northbound.retained import Lost, Retained
+from edge.northbound.retained import NOTHING, Retained, read_index
+from edge.northbound.state_index import JobStates
 from edge.northbound.topics import Topics
 from edge.station.runs import Clock, Progress
-from edge.store import changes
-from edge.store.changes import Change
+from edge.store import changes, jobs
+from edge.store.changes import BEGINNING, Change
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
 
+INDEX_EVERY_S = 0.05
+"""The shortest time between two indexes: what happens within it is told at once."""
+_INDEX_BYTES_PER_S = 2_000_000
+"""An index of very many jobs is published less often, or it would be all that the line carries."""
+_RENEWALS = 3
+"""How often in their lifetime topics are published again: a broker may lose one of those."""
 _RETRY_S = 1.0
 RETRY_REFUSED_S = 60.0
 """How long what the broker refuses is left alone: somebody has to change its access rules first."""
+_BEAT_S = 5.0
+"""How often who waits for the other tells that he goes on."""
 _PROGRESS_WAITING = 1000
 
 
-def publishing(scopes: Iterable[str]) -> str:
-    """Name the task that publishes the changes of these scopes: others go on where one hangs."""
-    return f"publish changes of {', '.join(scopes)}"
+def publishing(scope: str) -> str:
+    """Name the task that publishes the changes of a scope: that of another goes on where it hangs."""
+    return f"publish changes of {scope}"
 
 
 class Publisher:
-    """Follows the change streams. What it sent last is in the store: after a restart it goes on from there."""
+    """Follows the changes of a scope. What it sent last is in the store: after a restart it goes on from there."""
 
     def __init__(
         self,
         store: Store,
         session: Session,
         source: str,
-        topics: dict[str, Topics],
+        topics: Topics,
         lifetime_s: int,
         clock: Clock,
         retry_refused_s: float = RETRY_REFUSED_S,
@@ -49,12 +63,24 @@ class Publisher:
         self._session = session
         self._source = source
         self._topics = topics
-        self._outlet = Outlet(session, topics.values())
-        self._retained = Retained(store, session, self._outlet, source, topics, lifetime_s, clock, self._retell)
-        self._held: set[str] = set()
-        """Scopes whose events the broker refuses: none goes out before those that wait."""
+        self._scope = topics.scope
+        self._lifetime_s = lifetime_s
+        self._clock = clock
         self._retry_refused_s = retry_refused_s
+        self._outlet = Outlet(session, topics)
+        self._retained = Retained(store, self._outlet, source, topics, lifetime_s)
         self._progress: asyncio.Queue[Progress] = asyncio.Queue(_PROGRESS_WAITING)
+        self._lock = asyncio.Lock()
+        self._awake = asyncio.Event()
+        self._states: JobStates | None = None
+        self._told = BEGINNING
+        """The last change whose event is out, and those of all before it."""
+        self._held = False
+        """Whether the broker refuses events: none goes out before those that wait."""
+        self._index_due = False
+        self._topics_due = False
+        self._checked = 0
+        session.watchers.append(self._wake)
 
     def refused(self) -> list[str]:
         """Give the topics that the broker refuses now, those of jobs without the job."""
@@ -63,30 +89,61 @@ class Publisher:
     async def run(self) -> None:
         """Publish changes until cancelled, where no other instance does; a store or broker that is gone is waited for.
 
-        It may be called again after another instance has published meanwhile.
+        It may be called again after another instance has published meanwhile, and has not come to its end.
         """
-        self._retained.forget()
-        self._held.clear()
+        self._checked = 0
+        self._states = None
+        self._held = self._index_due = False
+        self._retained.refused = None
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._publish_changes(), name=publishing(self._topics))
-            tasks.create_task(self._retained.run(), name="keep retained topics")
+            tasks.create_task(self._publish_changes(), name=publishing(self._scope))
+            tasks.create_task(self.keep_retained(), name="keep retained topics")
             tasks.create_task(self._try_refused(), name="try refused topics again")
 
     def watch(self, progress: Progress) -> None:
         """Take the progress of a run; while the broker is away the newest are dropped, the store misses nothing."""
-        if progress.job.scope in self._topics and not self._progress.full():
+        if progress.job.scope == self._scope and not self._progress.full():
             self._progress.put_nowait(progress)
+
+    async def run_progress(self) -> None:
+        """Publish the progress of the runs of this instance, until cancelled."""
+        while True:
+            progress = await self._progress.get()
+            try:
+                # It may be missed, so nobody waits for the broker to confirm it.
+                await self._session.send(to_message(progress_event(self._source, progress), self._topics.data), qos=0)
+            except (Unavailable, Refused) as error:
+                logger.debug("progress dropped", job=progress.job.job_id, reason=error.message)
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Hold from reading a job to publishing it, so that nobody publishes later what they have read before."""
+        while not await self._is_held():
+            # A broker that is told very much again keeps the other waiting for long: that one does not hang.
+            self._store.heartbeat.beat()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    async def _is_held(self) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_BEAT_S):
+                return await self._lock.acquire()
+        return False
 
     async def _publish_changes(self) -> None:
         waits = False
         while True:
             try:
-                await self._retained.load()
-                positions = await changes.cursors(self._store, self._topics)
-                for scope in await changes.missed(self._store, positions):
-                    logger.warning("changes were missed", scope=scope)
-                    self._retained.lose(scope)
-                async for change in changes.follow(self._store, positions):
+                if self._states is None:
+                    await self.load()
+                position = await self._cursor()
+                if await changes.missed(self._store, {self._scope: position}):
+                    logger.warning("changes were missed", scope=self._scope)
+                    self._topics_due = True
+                    self._awake.set()
+                async for change in changes.follow(self._store, {self._scope: position}):
                     await self._publish(change)
                     if waits:
                         logger.info("publishing goes on")
@@ -97,59 +154,157 @@ class Publisher:
                     waits = True
                 await asyncio.sleep(_RETRY_S)
 
+    async def load(self) -> None:
+        """Read where all jobs stand. Raises Unavailable when the store is gone."""
+        position = (await changes.latest(self._store, [self._scope]))[self._scope]
+        self._states = JobStates(self._scope, await jobs.load_statuses(self._store, self._scope), position)
+        self._index_due = True
+        self._awake.set()
+
+    async def _cursor(self) -> str:
+        return (await changes.cursors(self._store, [self._scope]))[self._scope]
+
     async def _publish(self, change: Change) -> None:
-        async with self._retained.alone():
+        async with self.alone():
             found = await look_up(self._store, change)
             # A broker that came back without what it had must hear that before it hears of this change.
-            await self._retained.check()
+            await self._check()
             noted = Commit()
             if found:
-                if change.scope not in self._held and not await self._tell(change, *found):
-                    self._held.add(change.scope)
-                noted = await self._retained.put(change.scope, change.job_order_id, *found)
+                self._held = self._held or not await self._tell(change, *found)
+                noted = await self._retained.put(change.job_order_id, *found)
             await changes.save_cursor(self._store, change, noted)
-            if change.scope not in self._held:
-                self._retained.note_told(change.scope, change.position)
-        self._retained.note(change)
+            if not self._held:
+                self._told = change.position
+        if self._states:
+            self._states.apply(change)
+        self._index_due = True
+        self._awake.set()
 
     async def _tell(self, change: Change, job: Job | None, response: JobResponse | None) -> bool:
         """Send the event of a change, if it has one; False when the broker refuses it."""
         event = status_event(self._source, change, job, response)
-        return event is None or await self._outlet.send(to_message(event, self._topics[change.scope].events))
+        return event is None or await self._outlet.send(to_message(event, self._topics.events))
 
-    async def _retell(self, lost: Lost) -> str:
-        """Tell again what was told, under the same ids.
+    async def _retell(self, after: str, last: str, connection: int) -> None:
+        """Tell the changes after a position, up to another one, again and under the same ids.
 
-        Gives the last change that was told: where the broker refuses one, those behind it wait with it.
+        On that connection only: on another one, more may be lost. Where the broker refuses one, those behind it wait.
         """
-        self._held.discard(lost.scope)
-        told = lost.after
-        async for change in changes.between(self._store, lost.scope, lost.after, lost.last):
+        self._held = False
+        told = after
+        async for change in changes.between(self._store, self._scope, after, last):
             if found := await look_up(self._store, change):
-                self._session.demand(lost.connection)
+                self._session.demand(connection)
                 if not await self._tell(change, *found):
-                    self._held.add(lost.scope)
-                    return told
+                    self._held = True
+                    break
             told = change.position
-        return lost.last
+        self._told = told if self._held else last
+
+    async def _check(self) -> None:
+        """Find out, once on each connection and before anything else is published there, what the broker has lost.
+
+        The caller is `alone`. Raises Unavailable when the broker or the store is gone.
+        """
+        connection = self._session.connections
+        if connection == self._checked:
+            return
+        last = await self._cursor()
+        expected = await changes.last_index(self._store, self._scope)
+        # Before the first index there is nothing to lose.
+        message = await self._session.retained(self._topics.state_index) if expected else None
+        found, position = read_index(message) if message else NOTHING
+        await self._retell(position, last, connection)
+        if found > expected or await changes.missed(self._store, {self._scope: position}):
+            # It knows of what we do not, or has lost more than the changes go back.
+            logger.info("retained topics are published again", scope=self._scope, expected=expected, found=found)
+            self._topics_due = True
+        elif (found, position) != (expected, last):
+            for job_id in await changes.changed_jobs(self._store, self._scope, position, last):
+                await self._retained.put_again(job_id)
+            self._index_due = True
+        self._checked = connection
+
+    async def keep_retained(self) -> None:
+        """Publish indexes as they change, and everything a broker has lost, until cancelled."""
+        loop = asyncio.get_running_loop()
+        renew_at = loop.time() + self._lifetime_s / _RENEWALS
+        while True:
+            pause = INDEX_EVERY_S
+            try:
+                await self._sleep(renew_at)
+                self._awake.clear()
+                if loop.time() >= renew_at:
+                    self._topics_due = True
+                    renew_at = loop.time() + self._lifetime_s / _RENEWALS
+                async with self.alone():
+                    await self._check()
+                if self._topics_due:
+                    await self._renew()
+                # Where all jobs stand may be read yet: the index comes when it is known.
+                if self._index_due and self._states:
+                    pause = max(pause, await self._publish_index(self._states) / _INDEX_BYTES_PER_S)
+            except Unavailable as error:
+                logger.debug("retained topics wait", reason=error.message)
+                self._awake.set()
+                pause = _RETRY_S
+            await asyncio.sleep(pause)
+
+    def _wake(self, _: bool) -> None:  # noqa: FBT001  the signature of a watcher
+        self._awake.set()
+
+    async def _sleep(self, until: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self._awake.wait()
+
+    async def _renew(self) -> None:
+        known = await changes.shown_jobs(self._store, self._scope)
+        for job_id in dict.fromkeys((*await jobs.list_ids(self._store, self._scope), *known)):
+            async with self.alone():
+                await self._retained.put_again(job_id)
+        await self.load()
+        self._topics_due = False
+
+    async def _publish_index(self, states: JobStates) -> int:
+        """Publish the index; give its size in bytes."""
+        self._index_due = False
+        try:
+            seq = await changes.next_index(self._store, self._scope)
+            # It would hide what a broker has lost that was not looked at.
+            self._session.demand(self._checked)
+            return await self._retained.put_index(states.index(seq, self._clock()), self._told)
+        except Unavailable:
+            self._index_due = True
+            raise
 
     async def _try_refused(self) -> None:
         while True:
             await asyncio.sleep(self._retry_refused_s)
             try:
-                for scope in tuple(self._held):
-                    await self._retained.tell_rest(scope)
-                await self._retained.try_refused()
+                if self._held:
+                    await self._tell_rest()
+                await self._put_refused()
             except Unavailable as error:
                 logger.debug("refused topics wait", reason=error.message)
 
-    async def run_progress(self) -> None:
-        """Publish the progress of the runs of this instance, until cancelled."""
-        while True:
-            progress = await self._progress.get()
-            topic = self._topics[progress.job.scope].data
+    async def _tell_rest(self) -> None:
+        """Tell the changes that were not told because the broker refused their events, if it takes them now."""
+        async with self.alone():
+            await self._check()
+            await self._retell(self._told, await self._cursor(), self._checked)
+        self._index_due = True
+        self._awake.set()
+
+    async def _put_refused(self) -> None:
+        """Publish again one job of those that were refused; when the broker takes it, all the others too."""
+        self._index_due = self._index_due or self._topics.state_index in self._outlet.refused
+        if job_id := self._retained.refused:
+            self._retained.refused = None
             try:
-                # It may be missed, so nobody waits for the broker to confirm it.
-                await self._session.send(to_message(progress_event(self._source, progress), topic), qos=0)
-            except (Unavailable, Refused) as error:
-                logger.debug("progress dropped", job=progress.job.job_id, reason=error.message)
+                async with self.alone():
+                    await self._retained.put_again(job_id)
+            finally:
+                self._topics_due = self._topics_due or self._retained.refused is None
+        self._awake.set()

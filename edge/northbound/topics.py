@@ -36,11 +36,9 @@ class Topics:
         """Retained: where all jobs stand."""
         return f"{self.prefix}/{self.scope}/state-index"
 
-    def kind(self, topic: str) -> str | None:
-        """Give the topic without the job that it is of, as access rules name it; None when it is not of this scope."""
+    def kind(self, topic: str) -> str:
+        """Give a topic of this scope without the job that it is of, as access rules name it."""
         scope = f"{self.prefix}/{self.scope}/"
-        if not topic.startswith(scope):
-            return None
         return scope + topic.removeprefix(scope).partition("/")[0]
 
     def order(self, job_order_id: str) -> str:

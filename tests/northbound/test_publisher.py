@@ -71,10 +71,8 @@ class Bench:
         self._calls = 0
 
     def publisher(self) -> Publisher:
-        topics = {SCOPE: self.topics}
-        return Publisher(
-            self.station.store, self.session, "urn:edge", topics, self.lifetime_s, now_ms, self.retry_refused_s
-        )
+        store, lifetime_s = self.station.store, self.lifetime_s
+        return Publisher(store, self.session, "urn:edge", self.topics, lifetime_s, now_ms, self.retry_refused_s)
 
     async def all_told(self) -> None:
         """Wait until every change is out, and the index that says so."""
@@ -277,14 +275,14 @@ async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_go
 ) -> None:
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     beats = bench.station.store.heartbeat
-    beats.expect([publishing([SCOPE]), publishing(["station-2"])])
+    beats.expect([publishing(SCOPE), publishing("station-2")])
 
     async def hang() -> None:
         beats.beat()
         await asyncio.Event().wait()
 
-    async with bench.publishing(), beside(hang(), publishing(["station-2"])):
-        await wait_until(lambda: publishing(["station-2"]) in beats.silent())
+    async with bench.publishing(), beside(hang(), publishing("station-2")):
+        await wait_until(lambda: publishing("station-2") in beats.silent())
 
 
 async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_being_told(

@@ -9,16 +9,13 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
-from edge.instant import now_ms
 from edge.links.background import beside
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
 from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
-from edge.northbound import retained
-from edge.northbound.outlet import Outlet
-from edge.northbound.retained import Lost, Retained
+from edge.northbound import publisher
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store import heartbeat
 from edge.store.client import Store
@@ -226,7 +223,7 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
             await bench.store_and_abort("J0")
             await bench.all_told()
         with monkeypatch.context() as patch:
-            patch.setattr(retained, "INDEX_EVERY_S", 3600.0)
+            patch.setattr(publisher, "INDEX_EVERY_S", 3600.0)
             async with bench.publishing():
                 await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
                 await own_broker.save()
@@ -326,17 +323,8 @@ async def test_an_index_of_somebody_else_with_a_position_that_no_stream_knows_do
         await wait_until(lambda: index_of(bench) == {"J1", "J2"})
 
 
-async def nothing_to_tell(lost: Lost) -> str:
-    return lost.last
-
-
-def keeping(bench: Bench, store: Store) -> Retained:
-    outlet, told = Outlet(bench.session, [bench.topics]), {SCOPE: bench.topics}
-    return Retained(store, bench.session, outlet, "urn:edge", told, LIFETIME_S, now_ms, nothing_to_tell)
-
-
 async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_after_that(
-    bench: Bench, store: Store, wait_until: WaitUntil
+    bench: Bench, wait_until: WaitUntil
 ) -> None:
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
@@ -344,31 +332,31 @@ async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_
     for topic in (bench.topics.order("J1"), bench.topics.state_index):
         await bench.session.publish(topic, retain=True)
     await wait_until(lambda: bench.heard.retained.keys() == set())
-    topics = keeping(bench, store)
-    async with beside(topics.run(), "retained"):
+    keeper = bench.publisher()
+    async with beside(keeper.keep_retained(), "retained"):
         bench.session.watchers[-1](True)
         await wait_until(lambda: bench.topics.order("J1") in bench.heard.retained)
-        await topics.load()
+        await keeper.load()
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
 
 
 async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(
     bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retained, "_BEAT_S", 0.01)
+    monkeypatch.setattr(publisher, "_BEAT_S", 0.01)
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     store.heartbeat.expect(["publish changes"])
 
-    topics = keeping(bench, store)
+    keeper = bench.publisher()
     had_its_turn = asyncio.Event()
 
     async def publish() -> None:
         store.heartbeat.beat()
-        async with topics.alone():
+        async with keeper.alone():
             had_its_turn.set()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        async with topics.alone():
+        async with keeper.alone():
             tasks.create_task(publish(), name="publish changes")
             await asyncio.sleep(0.4)
             assert store.heartbeat.silent() == []
