@@ -14,7 +14,7 @@ from edge.cli.visit import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
     from edge.config import OpcuaSettings
-    from edge.uaserver.trust import Entry
+    from edge.links.x509 import Entry
 
 _ADVICE = "Look at them with: edge opcua list"
 _HOST_ADVICE = "Write it as it stands in the address that clients use, without opc.tcp:// and port."
@@ -34,8 +34,8 @@ def opcua() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List our certificate, those we trust and those we turned away, and the users."""
-    from edge.uaserver.certificates import application_uris, host_names, load, thumbprint
-    from edge.uaserver.trust import entries
+    from edge.links.x509 import application_uris, entries, host_names
+    from edge.uaserver.certificates import load, thumbprint
     from edge.uaserver.users import read_users
 
     settings, _ = _read(settings_file)
@@ -71,8 +71,9 @@ def trust(which: str, settings_file: Path | None) -> None:
     THUMBPRINT, or its beginning, is that of an application that was turned away; FILE is the certificate of an
     application, or of an authority whose applications are to be trusted.
     """
+    from edge.links.x509 import read_certificate
     from edge.uaserver.certificates import thumbprint
-    from edge.uaserver.trust import find, lay, read_certificate
+    from edge.uaserver.trust import find, lay
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
@@ -194,7 +195,8 @@ def _one(which: str, directory: Path) -> Sequence["Entry"]:
 
 
 def _described(entry: "Entry") -> dict[str, Any]:
-    from edge.uaserver.certificates import application_uris, thumbprint
+    from edge.links.x509 import application_uris
+    from edge.uaserver.certificates import thumbprint
 
     return {
         "thumbprint": thumbprint(entry.certificate),

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import structlog
 from asyncua import Client, ua
 from asyncua.crypto import security_policies
 from asyncua.crypto.uacrypto import CertProperties, x509_from_der
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
+from edge.links.x509 import application_uris, entries, fault_of, read_certificate
 
 # The strongest first (OPC 10000-7); what is older is broken and not listed.
 _POLICIES = (
@@ -22,9 +22,7 @@ _POLICIES = (
     security_policies.SecurityPolicyAes128Sha256RsaOaep,
     security_policies.SecurityPolicyBasic256Sha256,
 )
-_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
-
-_log = structlog.get_logger(__name__)
+_RENEW = "Compare the clocks of both; else have it make a new one, with RSA of 2048 bits or more and SHA-256."
 
 
 async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
@@ -38,11 +36,11 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
         client.set_password(settings.password)
     if settings.security == "none":
         return
-    own = _read(Path(settings.cert_file))
+    own = _own(settings.cert_file)
     if problems := [*_uri_problems(own, settings.cert_file), *_key_problems(own, settings.key_file)]:
         raise SettingsError(problems, "docs/how-to/opcua-equipment.md tells how to make both.")
     # A server compares the URI of the certificate with the one we tell (OPC 10000-4, 6.1.3).
-    client.application_uri = _uris(own)[0]
+    client.application_uri = application_uris(own)[0]
     endpoints = await client.connect_and_get_server_endpoints()
     for policy in _POLICIES:
         for endpoint in endpoints:
@@ -61,16 +59,8 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
     raise Unavailable(f"the OPC UA server {settings.url} offers no encryption that we take", "Look at its settings.")
 
 
-def _uris(own: x509.Certificate) -> list[str]:
-    try:
-        names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    return names.get_values_for_type(x509.UniformResourceIdentifier)
-
-
 def _uri_problems(own: x509.Certificate, cert_file: str) -> Iterator[str]:
-    if not _uris(own):
+    if not application_uris(own):
         yield f"{cert_file}: has no URI as subjectAltName, which names the gateway as an OPC UA application"
 
 
@@ -94,9 +84,9 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
         raise Unavailable(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
     if certificate is None:
         raise Unavailable(f"the OPC UA server {url} has no certificate")
-    if not certificate.not_valid_before_utc <= datetime.now(UTC) <= certificate.not_valid_after_utc:
-        raise Unavailable(f"the certificate of the OPC UA server {url} has expired or is not valid yet")
-    if certificate not in _certificates(trusted):
+    if fault := fault_of(certificate, datetime.now(UTC)):
+        raise Unavailable(f"the certificate of the OPC UA server {url} is no good: {fault}", _RENEW)
+    if certificate not in (entry.certificate for entry in entries(trusted)):
         name = certificate.subject.rfc4514_string()
         raise Unavailable(
             f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, lay its certificate into {trusted}."
@@ -104,20 +94,8 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
     return certificate
 
 
-def _certificates(directory: Path) -> Iterator[x509.Certificate]:
-    for path in sorted(directory.glob("*")):
-        if path.suffix.lower() in _SUFFIXES:
-            try:
-                yield _read(path)
-            except SettingsError as error:
-                # Somebody may be laying it there just now.
-                _log.warning("a certificate that should be trusted is passed over", reason=error.message)
-
-
-def _read(path: Path) -> x509.Certificate:
+def _own(cert_file: str) -> x509.Certificate:
     try:
-        content = path.read_bytes()
-        is_pem = b"-----BEGIN" in content
-        return x509.load_pem_x509_certificate(content) if is_pem else x509.load_der_x509_certificate(content)
+        return read_certificate(Path(cert_file))
     except (OSError, ValueError) as error:
-        raise SettingsError([f"{path}: not a certificate that we can read: {error}"]) from error
+        raise SettingsError([f"{cert_file}: not a certificate that we can read: {error}"]) from error

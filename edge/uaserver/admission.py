@@ -48,7 +48,7 @@ class Admission:
         self.takes_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.takes_anonymous else None
         self._trust = TrustList(Path(settings.trusted))
-        self._rejected = RejectedList(rejected_directory(Path(settings.pki)))
+        self.rejected = RejectedList(rejected_directory(Path(settings.pki)))
         self._users = users or Users(Path(settings.users_file))
 
     def takes_application(self, certificate: x509.Certificate, address: str) -> bool:
@@ -64,10 +64,6 @@ class Admission:
                 advice="to trust it: edge opcua trust THUMBPRINT",
             )
         return not fault
-
-    async def turn_away(self, certificate: x509.Certificate) -> None:
-        """Keep the certificate of an application that opened no channel, for the administrator to trust it."""
-        await self._rejected.keep(certificate)
 
     def anonymous(self, peer: Peer) -> Caller | None:
         """Say who somebody without a name is; None when they have to have one."""

@@ -19,6 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edge.errors import SettingsError
 from edge.files import make_directory, write_whole
+from edge.links.x509 import application_uris
 
 VALID_FOR = timedelta(days=5 * 365)
 WARN_BEFORE = timedelta(days=60)
@@ -82,21 +83,6 @@ def warnings(certificate: x509.Certificate, application_uri: str, now: datetime)
         yield "it has expired" if left < timedelta() else f"it expires in {left.days} days"
     if application_uri not in application_uris(certificate):
         yield f"it was made for another application than {application_uri}"
-
-
-def application_uris(certificate: x509.Certificate) -> list[str]:
-    """Give the application URIs a certificate was made for; one, if it is as it should be."""
-    names = _alternative_names(certificate)
-    return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
-
-
-def host_names(certificate: x509.Certificate) -> list[str]:
-    """Give the host names and addresses a certificate was made for."""
-    names = _alternative_names(certificate)
-    if names is None:
-        return []
-    addresses = names.get_values_for_type(x509.IPAddress)
-    return [*names.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
 
 
 def is_host(text: str) -> bool:
@@ -197,13 +183,6 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
-    try:
-        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
-        return None
 
 
 def _outward_address() -> str:

@@ -10,8 +10,8 @@ from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPoli
 from asyncua.crypto.uacrypto import x509_from_der
 from cryptography import x509
 
+from edge.links.x509 import application_uris
 from edge.uaserver.admission import Admission, Peer
-from edge.uaserver.certificates import application_uris
 
 # How long a key is used at most, and at least; a client renews it after three quarters of that.
 _LONGEST_MS = 3_600_000
@@ -32,7 +32,7 @@ class Channel(SecureConnection):
         self._address = address
         self._has_greeted = False
         self.turned_away: x509.Certificate | None = None
-        """Of the application that proved to hold it, and may not come in."""
+        """The certificate that the other end has proved to hold, and may not come in with."""
 
     @property
     def is_encrypted(self) -> bool:

@@ -86,7 +86,7 @@ class SessionProcessor(UaProcessor):
                 "OPC UA connection ended", self._address, reason=status.name, detail=type(error).__name__
             )
             if self.channel.turned_away is not None:  # before its user hears of it, and goes to the administrator
-                await self._admission.turn_away(self.channel.turned_away)
+                await self._admission.rejected.keep(self.channel.turned_away)
             self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
             return False
         return goes_on

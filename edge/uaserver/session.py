@@ -16,8 +16,8 @@ from asyncua.crypto.uacrypto import x509_from_der
 from asyncua.server.internal_session import InternalSession, SessionState
 from asyncua.server.internal_subscription import InternalSubscription
 
+from edge.links.x509 import application_uris
 from edge.uaserver import audit, limits
-from edge.uaserver.certificates import application_uris
 from edge.uaserver.channel import Channel
 from edge.uaserver.index_range import part
 from edge.uaserver.monitored_items import MonitoredItems

@@ -22,22 +22,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replacing, write_whole
-from edge.uaserver.certificates import application_uris, thumbprint
+from edge.links.x509 import Entry, application_uris, entries, fault_of, is_valid
+from edge.uaserver.certificates import thumbprint
 
 logger = structlog.get_logger(__name__)
 
-_CERTIFICATE_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
 _OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads what root lays there
-_KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
-_WEAK_HASHES = frozenset({"md5", "sha1"})
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A certificate and the file it stands in."""
-
-    path: Path
-    certificate: x509.Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +49,7 @@ class TrustList:
     def fault(self, certificate: x509.Certificate) -> str:
         """Say why the application with this certificate may not come in; empty when it may."""
         now = datetime.now(UTC)
-        if fault := _unfit(certificate, now):
+        if fault := fault_of(certificate, now):
             return fault
         content = self._current()
         if certificate in content.certificates:
@@ -132,24 +122,6 @@ def rejected_directory(pki: Path) -> Path:
     return pki / "rejected"
 
 
-def entries(directory: Path) -> Iterator[Entry]:
-    """Yield every certificate of a directory; a file that holds none is told in the log and passed over."""
-    for path in sorted(directory.glob("*")):
-        if path.suffix.lower() in _CERTIFICATE_SUFFIXES:
-            try:
-                yield Entry(path, read_certificate(path))
-            except (OSError, ValueError) as error:
-                logger.warning("not a certificate", file=str(path), reason=str(error))
-
-
-def read_certificate(path: Path) -> x509.Certificate:
-    """Read a certificate in either of its forms. Raises OSError or ValueError."""
-    content = path.read_bytes()
-    if content.lstrip().startswith(b"-----BEGIN"):
-        return x509.load_pem_x509_certificate(content)
-    return x509.load_der_x509_certificate(content)
-
-
 def lay(certificate: x509.Certificate, directory: Path) -> Path:
     """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
     make_directory(directory, _OPEN_DIRECTORY)
@@ -181,25 +153,10 @@ def _revocation_lists(directory: Path) -> Iterator[x509.CertificateRevocationLis
             logger.warning("not a list of revoked certificates", file=str(path), reason=str(error))
 
 
-def _unfit(certificate: x509.Certificate, now: datetime) -> str:
-    key = certificate.public_key()
-    if not isinstance(key, rsa.RSAPublicKey) or key.key_size not in _KEY_BITS:
-        return "its key is not RSA of 2048 to 4096 bits"
-    if certificate.signature_hash_algorithm is None or certificate.signature_hash_algorithm.name in _WEAK_HASHES:
-        return "it is signed with a weak hash"
-    if not _is_valid(certificate, now):
-        return "it has expired or is not valid yet"
-    return ""
-
-
-def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
-    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
-
-
 def _has_issued(authority: x509.Certificate, certificate: x509.Certificate, now: datetime) -> bool:
     # Self-signed certificates of applications often claim to be authorities. To trust an application is not to
     # trust whomever it vouches for.
-    if application_uris(authority) or not _is_authority(authority) or not _is_valid(authority, now):
+    if application_uris(authority) or not _is_authority(authority) or not is_valid(authority, now):
         return False
     try:
         certificate.verify_directly_issued_by(authority)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
+from edge.links.x509 import entries, read_certificate
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.users import read_users
@@ -121,7 +122,7 @@ def _files(settings: Settings) -> Iterator[tuple[str, str]]:
 def _lifetime(subject: str, path: Path, now: datetime) -> Finding:
     advice = f"Put a newer one into {path}, and restart the gateway."
     try:
-        certificate = trust.read_certificate(path)
+        certificate = read_certificate(path)
     except (OSError, ValueError) as error:
         return failing(f"certificate {subject}", f"{path}: {error}", advice)
     left = certificate.not_valid_after_utc - now
@@ -140,8 +141,8 @@ async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[Finding]:
 
 def _trust(settings: OpcuaSettings, now: datetime) -> Finding:
     subject = "OPC UA trust list"
-    trusted = [entry.certificate for entry in trust.entries(Path(settings.trusted))]
-    waiting = len(list(trust.entries(trust.rejected_directory(Path(settings.pki)))))
+    trusted = [entry.certificate for entry in entries(Path(settings.trusted))]
+    waiting = len(list(entries(trust.rejected_directory(Path(settings.pki)))))
     turned_away = f"; {waiting} turned away" if waiting else ""
     look = "Look at it with `edge opcua list`, and trust a client with `edge opcua trust`."
     if not trusted:

@@ -84,6 +84,20 @@ async def test_a_server_that_we_do_not_know_is_not_trusted(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("own")
+async def test_a_server_whose_certificate_is_no_good_is_not_spoken_to_though_it_is_trusted(tmp_path: Path) -> None:
+    strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
+    name, now, key = x509.Name([]), datetime.now(UTC), rsa.generate_private_key(65537, 1024)  # noqa: S505 - on purpose
+    weak = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1)).sign(key, SHA256())
+    lay(weak, tmp_path / "trusted")
+    async with served(strict) as server:
+        for endpoint in server._core.endpoints:  # noqa: SLF001  our own server has a good one
+            endpoint.ServerCertificate = weak.public_bytes(Encoding.DER)
+        with pytest.raises(Unavailable, match="is no good: its key is not RSA of 2048"):
+            async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)):
+                pass
+
+
+@pytest.mark.usefixtures("own")
 async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("not a certificate")
     with pytest.raises(SettingsError, match=r"cert\.pem: not a certificate"):

@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from edge.errors import SettingsError
+from edge.links.x509 import application_uris, host_names
 from edge.uaserver import certificates
 
 URI = "urn:gateway:microdcs-edge:edge"
@@ -18,8 +19,8 @@ HOSTS = ("gateway", "192.0.2.7", "2001:db8::7")
 
 def test_it_names_the_application_and_every_host(tmp_path: Path) -> None:
     certificate = certificates.load_or_make(tmp_path, URI, HOSTS).certificate
-    assert certificates.application_uris(certificate) == [URI]
-    assert certificates.host_names(certificate) == list(HOSTS)
+    assert application_uris(certificate) == [URI]
+    assert host_names(certificate) == list(HOSTS)
 
 
 def test_it_is_kept_over_restarts(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from asyncua.crypto import security_policies as policies
 from asyncua.crypto.uacrypto import x509_from_der
 
 from edge.config import OpcuaSettings
+from edge.links.x509 import application_uris
 from edge.uaserver import certificates, security
 from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer
@@ -52,7 +53,7 @@ async def test_everybody_may_ask_what_is_offered_and_nothing_is_offered_without_
 async def test_the_certificate_offered_is_ours(secure: UaServer) -> None:
     for endpoint in await offered(secure):
         certificate = x509_from_der(endpoint.ServerCertificate)
-        assert certificates.application_uris(certificate) == [endpoint.Server.ApplicationUri]
+        assert application_uris(certificate) == [endpoint.Server.ApplicationUri]
 
 
 async def test_passwords_are_asked_for_encrypted_once_more(secure: UaServer) -> None:
@@ -173,7 +174,7 @@ async def test_without_encryption_one_comes_in_only_where_the_settings_say_so() 
 
 async def test_a_certificate_that_is_about_to_expire_is_told() -> None:
     own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
-    (uri,) = certificates.application_uris(own.certificate)
+    (uri,) = application_uris(own.certificate)
     late = own.certificate.not_valid_after_utc - timedelta(days=3)
     with structlog.testing.capture_logs() as told:
         task = asyncio.create_task(security.watch_certificate(own.certificate, uri, lambda: late))

@@ -9,11 +9,12 @@ import pytest
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from edge.links.x509 import entries
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.trust import RejectedList, TrustList, entries, find
+from edge.uaserver.trust import RejectedList, TrustList, find
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -135,16 +136,6 @@ def test_an_expired_certificate_is_turned_away_though_it_is_trusted(trust: Trust
     old = certificate(days=-1)
     lay(trusted, old)
     assert trust.fault(old) == "it has expired or is not valid yet"
-
-
-def test_a_weak_or_unusual_key_is_turned_away(trust: TrustList) -> None:
-    now = datetime.now(UTC)
-    weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - on purpose
-    for key in (weak, ec.generate_private_key(ec.SECP256R1())):
-        made = x509.CertificateBuilder(
-            named("weak"), named("weak"), key.public_key(), 1, now, now + timedelta(days=1)
-        ).sign(key, hashes.SHA256())
-        assert trust.fault(made) == "its key is not RSA of 2048 to 4096 bits"
 
 
 def test_a_file_that_is_no_certificate_does_no_harm(trust: TrustList, trusted: Path) -> None:

@@ -1,0 +1,87 @@
+"""Certificates of OPC UA applications: how they are read, what they tell, and which of them nobody has to take.
+
+What is said here holds both ways: for the clients of our server, and for the servers whose client we are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+logger = structlog.get_logger(__name__)
+
+_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
+_KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
+_WEAK_HASHES = frozenset({"md5", "sha1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A certificate and the file it stands in."""
+
+    path: Path
+    certificate: x509.Certificate
+
+
+def entries(directory: Path) -> Iterator[Entry]:
+    """Yield every certificate of a directory; a file that holds none is told in the log and passed over."""
+    for path in sorted(directory.glob("*")):
+        if path.suffix.lower() in _SUFFIXES:
+            try:
+                yield Entry(path, read_certificate(path))
+            except (OSError, ValueError) as error:
+                logger.warning("not a certificate", file=str(path), reason=str(error))
+
+
+def read_certificate(path: Path) -> x509.Certificate:
+    """Read a certificate in either of its forms. Raises OSError or ValueError."""
+    content = path.read_bytes()
+    is_pem = b"-----BEGIN" in content  # words may stand before it, as OpenSSL writes them
+    return x509.load_pem_x509_certificate(content) if is_pem else x509.load_der_x509_certificate(content)
+
+
+def application_uris(certificate: x509.Certificate) -> list[str]:
+    """Give the application URIs a certificate was made for; one, if it is as it should be."""
+    names = _alternative_names(certificate)
+    return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
+
+
+def host_names(certificate: x509.Certificate) -> list[str]:
+    """Give the host names and addresses a certificate was made for."""
+    names = _alternative_names(certificate)
+    if names is None:
+        return []
+    addresses = names.get_values_for_type(x509.IPAddress)
+    return [*names.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
+
+
+def fault_of(certificate: x509.Certificate, now: datetime) -> str:
+    """Say why nobody who shows this certificate is taken, trusted or not; empty when it is a good one."""
+    try:
+        key, signed_with = certificate.public_key(), certificate.signature_hash_algorithm
+    except (ValueError, UnsupportedAlgorithm):
+        return "its key or its signature is of a kind that we do not know"
+    if not isinstance(key, rsa.RSAPublicKey) or key.key_size not in _KEY_BITS:
+        return "its key is not RSA of 2048 to 4096 bits"
+    if signed_with is None or signed_with.name in _WEAK_HASHES:
+        return "it is signed with a weak hash"
+    if not is_valid(certificate, now):
+        return "it has expired or is not valid yet"
+    return ""
+
+
+def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    """Tell whether this is an instant for which the certificate was made."""
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def _alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return None

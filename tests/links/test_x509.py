@@ -1,0 +1,108 @@
+"""One judgement of certificates, for the clients of our server and for the servers whose client we are."""
+
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from edge.links.x509 import application_uris, entries, fault_of, host_names, read_certificate
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+
+# The identifiers of algorithms differ in their last byte (RFC 8017, appendix C).
+SHA256_WITH_RSA = bytes.fromhex("2a864886f70d01010b")
+RSA = bytes.fromhex("2a864886f70d010101")
+MD5, SHA1, UNKNOWN = 4, 5, 0x7F
+
+
+def certificate(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = KEY, *names: x509.GeneralName
+) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "device")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW - DAY, NOW + DAY)
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(key, hashes.SHA256())
+
+
+def altered(algorithm: bytes, last: int) -> x509.Certificate:
+    """A certificate that claims another algorithm: nobody makes one with those that are broken any more."""
+    der = certificate().public_bytes(Encoding.DER)
+    return x509.load_der_x509_certificate(der.replace(algorithm, algorithm[:-1] + bytes([last])))
+
+
+def test_a_certificate_of_these_days_is_good() -> None:
+    assert fault_of(certificate(), NOW) == ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [rsa.generate_private_key(public_exponent=65537, key_size=1024), ec.generate_private_key(ec.SECP256R1())],  # noqa: S505 - on purpose
+    ids=["short", "elliptic"],
+)
+def test_a_key_that_no_security_policy_takes_is_a_fault(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
+    assert fault_of(certificate(key), NOW) == "its key is not RSA of 2048 to 4096 bits"
+
+
+@pytest.mark.parametrize("weak", [MD5, SHA1])
+def test_a_weak_hash_is_a_fault(weak: int) -> None:
+    assert fault_of(altered(SHA256_WITH_RSA, weak), NOW) == "it is signed with a weak hash"
+
+
+@pytest.mark.parametrize("algorithm", [SHA256_WITH_RSA, RSA])
+def test_what_nobody_has_heard_of_is_a_fault_and_breaks_nothing(algorithm: bytes) -> None:
+    told = "its key or its signature is of a kind that we do not know"
+    assert fault_of(altered(algorithm, UNKNOWN), NOW) == told
+
+
+@pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + 2 * DAY])
+def test_a_certificate_out_of_its_time_is_a_fault(now: datetime) -> None:
+    assert fault_of(certificate(), now) == "it has expired or is not valid yet"
+
+
+def test_a_certificate_tells_the_application_and_the_hosts_it_was_made_for() -> None:
+    names = [
+        x509.UniformResourceIdentifier("urn:device"),
+        x509.DNSName("device"),
+        x509.IPAddress(ipaddress.ip_address("192.0.2.7")),
+    ]
+    made = certificate(KEY, *names)
+    assert application_uris(made) == ["urn:device"]
+    assert host_names(made) == ["device", "192.0.2.7"]
+
+
+def test_a_certificate_may_tell_nothing() -> None:
+    assert application_uris(certificate()) == []
+    assert host_names(certificate()) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "before"), [(Encoding.DER, b""), (Encoding.PEM, b""), (Encoding.PEM, b"subject=CN = device\n\n")]
+)
+def test_a_certificate_is_read_in_any_form(tmp_path: Path, form: Encoding, before: bytes) -> None:
+    made = certificate()
+    (tmp_path / "device.crt").write_bytes(before + made.public_bytes(form))
+    assert read_certificate(tmp_path / "device.crt") == made
+
+
+def test_a_directory_yields_its_certificates_and_tells_what_is_none(tmp_path: Path) -> None:
+    made = certificate()
+    (tmp_path / "device.der").write_bytes(made.public_bytes(Encoding.DER))
+    (tmp_path / "half.pem").write_text("-----BEGIN CERT")
+    (tmp_path / "README").write_text("who is who")
+    with structlog.testing.capture_logs() as told:
+        assert [(entry.path.name, entry.certificate) for entry in entries(tmp_path)] == [("device.der", made)]
+    assert [Path(record["file"]).name for record in told] == ["half.pem"]
+
+
+def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
+    assert list(entries(tmp_path / "none")) == []
