@@ -176,8 +176,8 @@ class Publisher:
             await changes.save_cursor(self._store, change, noted)
             if not self._held:
                 self._told = change.position
-        if self._states:
-            self._states.apply(change)
+            if self._states:
+                self._states.apply(change)
         self._index_due = True
         self._awake.set()
 
@@ -264,7 +264,9 @@ class Publisher:
         for job_id in dict.fromkeys((*await jobs.list_ids(self._store, self._scope), *known)):
             async with self.alone():
                 await self._retained.put_again(job_id)
-        await self.load()
+        async with self.alone():
+            # A change that is published meanwhile would go into the states that these take the place of.
+            await self.load()
         self._topics_due = False
 
     async def _publish_index(self, states: JobStates) -> int:
