@@ -38,7 +38,8 @@ _TELLING = re.compile(
 )
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (
-    (re.compile(r"(\b[\w+.-]+://)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
+    # The namespaces of the OPC Foundation are nobody's address.
+    (re.compile(r"(\b[\w+.-]+://)(?!opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"), HIDDEN),
     # IPv6 and MAC; a time of day has less colons.
     (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{0,4}(?![\w:])"), HIDDEN),

@@ -72,6 +72,10 @@ class Recalled:
         """Give such a question, when one waits for its answer."""
         return next((each for each in self._questions if each.words == question and not each.answer.done()), None)
 
+    def asks(self) -> str:
+        """Tell which questions wait for their answers."""
+        return ", ".join(each.words.decode() for each in self._questions) or "anything"
+
     def connect(self) -> Happened:
         """Begin a connection."""
         self.happened = Happened()
@@ -229,7 +233,10 @@ class Replay:
 
     async def _answer(self, asked: Asked) -> None:
         question = words(asked.question, asked.arguments)
-        await self._wait_until(lambda: self.recalled.waiting(question))
+        try:
+            await self._wait_until(lambda: self.recalled.waiting(question))
+        except AssertionError:
+            pytest.fail(f"the kind does not ask {question.decode()} but {self.recalled.asks()}")
         waiting = self.recalled.waiting(question)
         assert waiting
         if asked.error is None:

@@ -101,6 +101,14 @@ def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
         ({"operator": {"name": "Erika"}, "user": ""}, {"operator": "***", "user": ""}),
         ([{"hostname": "line-4"}, {"token": "x"}], [{"hostname": "***"}, {"token": "***"}]),
         ({"at": "opc.tcp://wrench.plant:4840/a"}, {"at": "opc.tcp://***/a"}),
+        (
+            {"type": "http://opcfoundation.org/UA/IJT/Base/", "link": "http://opcfoundation.org.evil/"},
+            {"type": "http://opcfoundation.org/UA/IJT/Base/", "link": "http://***/"},
+        ),
+        (
+            [{"Name": "VIN", "EntityId": "WDB1", "EntityType": 20}, {"Name": "JobOrderID", "EntityId": "J1"}],
+            [{"Name": "VIN", "EntityId": "***", "EntityType": 20}, {"Name": "JobOrderID", "EntityId": "J1"}],
+        ),
         ("10.0.0.7, fe80::1:2:3 and 00:11:22:aa:bb:cc", "***, *** and ***"),
         ("line-4 says sesame at 10:20:30", "*** says *** at 10:20:30"),
         ({"version": "1.2.3", "torque": 85.2, "ok": True, "none": None}, ...),
