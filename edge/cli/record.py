@@ -87,7 +87,7 @@ def _words(overheard: "Overheard") -> str:
             return overheard.gateway
         case Passing.CONNECTED:
             return f"{len(data)} commands outstanding"
-        case Passing.COMMAND:
+        case Passing.COMMAND | Passing.STOP:
             return f"{data['type_id']}  {data['phase']}  {data['command_id']}"
         case Passing.ANSWER:
             return f"{data['command_id']}  {data['error'] or 'done'}"
@@ -96,5 +96,5 @@ def _words(overheard: "Overheard") -> str:
             return f"{asked}  {data.get('error', '')}"
         case Passing.HAPPENING:
             return "  ".join(str(name) for name in data)
-        case Passing.STOP | Passing.LOST | Passing.MISSED:
+        case Passing.LOST | Passing.MISSED:
             return str(data)

@@ -19,7 +19,7 @@ class Passing(StrEnum):
     COMMAND = "command"
     """A command is given to it; of the command."""
     STOP = "stop"
-    """A command is to be stopped; of its id."""
+    """A command is to be stopped; of that, without its parameters."""
     ASKED = "asked"
     """It was asked something; of the question and what it answered."""
     HAPPENING = "happening"

@@ -107,7 +107,7 @@ class ConnectedEquipment:
         self._device: Device | None = None
         self._waiting: dict[str, Command] = {}
         self._more = asyncio.Event()
-        self._at_work: tuple[str, asyncio.Task[None]] | None = None
+        self._at_work: tuple[Command, asyncio.Task[None]] | None = None
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
 
@@ -120,24 +120,27 @@ class ConnectedEquipment:
         """Take a command in; raises Unavailable while the device is not connected."""
         self._connected()
         self._station.overhears(Passing.COMMAND, command)
-        at_work = self._at_work and self._at_work[0]
-        if command.command_id not in self._ended and command.command_id != at_work:
+        if command.command_id not in self._ended and not self._is_at_work(command):
             self._waiting[command.command_id] = command
             self._more.set()
 
     async def stop(self, command: Command) -> None:
         """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
         device = self._connected()
-        self._station.overhears(Passing.STOP, command.command_id)
+        self._station.overhears(Passing.STOP, command)
         self._note_ended(command.command_id)
         if self._waiting.pop(command.command_id, None):
             return
         try:
-            await device.stop(command)
+            # A stop bears no parameters: of a command at work we know what it was.
+            await device.stop(self._at_work[0] if self._at_work and self._is_at_work(command) else command)
         except Refused as refusal:
             _log.warning("the device does not stop", equipment=self.name, reason=refusal.message)
-        if self._at_work and self._at_work[0] == command.command_id:
+        if self._at_work and self._is_at_work(command):
             self._at_work[1].cancel()
+
+    def _is_at_work(self, command: Command) -> bool:
+        return self._at_work is not None and self._at_work[0].command_id == command.command_id
 
     async def serve(self, device: Device, happenings: Happenings) -> None:
         """Work on one connection until it is lost; then raise Unavailable."""
@@ -191,7 +194,7 @@ class ConnectedEquipment:
                 while self._waiting:
                     command = self._waiting.pop(next(iter(self._waiting)))
                     task = tasks.create_task(self._perform(device, command), name=f"command {command.command_id}")
-                    self._at_work = command.command_id, task
+                    self._at_work = command, task
                     try:
                         await asyncio.wait((task,))
                     finally:

@@ -167,7 +167,6 @@ class Replay:
         self._section = msgspec.convert(beginning.settings, type=pkgutil.resolve_name(kind.settings))
         self._wait_until = wait_until
         self._process = AsyncExitStack()
-        self._commands: dict[str, Command] = {}
         self._stopping: list[asyncio.Task[None]] = []
         self._equipment: ConnectedEquipment | None = None
 
@@ -188,18 +187,15 @@ class Replay:
                 self._equipment = await self._process.enter_async_context(self._open())
             case Passing.CONNECTED:
                 await self._connect()
-                self._commands |= {each.command_id: each for each in msgspec.convert(line.data, list[Command])}
                 await self._answer(Asked("outstanding", (), line.data))
                 await self._wait_until(lambda: self._equipment and self._equipment.connected)
             case Passing.LOST:
                 await self._lose(Unavailable(line.data))
             case Passing.COMMAND:
                 assert self._equipment
-                command = msgspec.convert(line.data, Command)
-                self._commands[command.command_id] = command
-                await self._equipment.send(command)
+                await self._equipment.send(msgspec.convert(line.data, Command))
             case Passing.STOP:
-                self._stop(line.data)
+                self._stop(msgspec.convert(line.data, Command))
             case Passing.ASKED:
                 await self._connect()
                 await self._answer(msgspec.convert(line.data, Asked))
@@ -246,11 +242,11 @@ class Replay:
         else:
             waiting.answer.set_exception(Unavailable(asked.error))
 
-    def _stop(self, command_id: str) -> None:
+    def _stop(self, command: Command) -> None:
         assert self._equipment
-        self.station.stopped_meanwhile.add(command_id)
-        stop = self._equipment.stop(self._commands[command_id])
-        self._stopping.append(asyncio.create_task(stop, name=f"stop {command_id}"))
+        self.station.stopped_meanwhile.add(command.command_id)
+        stop = self._equipment.stop(command)
+        self._stopping.append(asyncio.create_task(stop, name=f"stop {command.command_id}"))
 
 
 async def play(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from structlog.testing import capture_logs
 
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.model.traffic import Passing
+from edge.sfc.signal import Phase
 from edge.southbound import connected
 from edge.southbound.connected import Device, Happening, Happenings, open_connected
 from edge.station.equipment import Command, EquipmentAnswer
@@ -229,5 +231,29 @@ async def test_who_records_hears_of_connections_commands_happenings_and_answers(
         (Passing.CONNECTED, [WORK]),
         (Passing.ANSWER, EquipmentAnswer(WORK.command_id, {"done": True})),
         (Passing.HAPPENING, {"pressed": True}),
-        (Passing.STOP, WORK.command_id),
+        (Passing.STOP, WORK),
     ]
+
+
+async def test_a_device_is_stopped_with_what_it_was_told_although_a_stop_bears_no_parameters(
+    wait_until: WaitUntil,
+) -> None:
+    class Busy(Plug):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stopped: list[Command] = []
+
+        async def perform(self, command: Command) -> Any:
+            self.begun.append(command.command_id)
+            await asyncio.Event().wait()
+
+        async def stop(self, command: Command) -> None:
+            self.stopped.append(command)
+
+    plug = Busy()
+    async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await equipment.send(WORK)
+        await wait_until(lambda: plug.begun)
+        await equipment.stop(replace(WORK, phase=Phase.STOP, parameters={}))
+    assert plug.stopped == [WORK]
