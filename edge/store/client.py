@@ -117,7 +117,7 @@ def _sorted(error: Exception) -> EdgeError:
             advice = "Set [redis] password or password_file to that of the server."
             return NotLetIn(f"Redis refuses our password: {said}", advice)
         case exceptions.NoPermissionError():
-            advice = "Allow the user in [redis] url all commands on keys that begin with [redis] prefix."
+            advice = "Allow the user in [redis] url all commands on keys and channels that begin with [redis] prefix."
             return NotLetIn(f"our user may not do what we must in Redis: {said}", advice)
         case exceptions.OutOfMemoryError():
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]."
