@@ -55,7 +55,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
         def tell(line: "Line") -> None:
             nonlocal told
             told += 1
-            say(_shown(line))
+            say(shown(line))
 
         async with recording(equipment, settings, secrets, file, tell) as source:
             await until_stopped(f"listening to {source}; Ctrl-C ends it", seconds)
@@ -65,7 +65,8 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     say(f"{file}: {told} lines; look through it before you hand it on")
 
 
-def _shown(line: "Line") -> str:
+def shown(line: "Line") -> str:
+    """Give what passed as one line for people."""
     from edge.upkeep.recording import Overheard
 
     what, words = (line.what, _words(line)) if isinstance(line, Overheard) else (line.topic, _words_of_message(line))
@@ -93,7 +94,7 @@ def _words(overheard: "Overheard") -> str:
             return f"{data['command_id']}  {data['error'] or 'done'}"
         case Passing.ASKED:
             asked = data["arguments"][1] if data["question"] == "call" else data["question"]
-            return f"{asked}  {data.get('error', '')}"
+            return f"{asked}  {data['error']}" if "error" in data else str(asked)
         case Passing.HAPPENING:
             return "  ".join(str(name) for name in data)
         case Passing.LOST | Passing.MISSED:

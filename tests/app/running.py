@@ -135,7 +135,14 @@ def written(settings: Settings, directory: Path) -> Path:
         sections[f"southbound.{name}"] = msgspec.structs.asdict(each)
     lines = []
     for section, keys in sections.items():
-        lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+        lines += [f"[{section}]", *(f"{key} = {toml(value)}" for key, value in keys.items())]
     file = directory / "edge.toml"
     file.write_text("\n".join(lines))
     return file
+
+
+def toml(value: object) -> str:
+    """Write a value; all but a table is the same in JSON."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {toml(each)}' for key, each in value.items())} }}"
+    return json.dumps(value)

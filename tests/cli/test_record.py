@@ -4,13 +4,21 @@ import asyncio
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from edge.config import MqttSettings, RedisSettings
+from edge.cli.record import shown
+from edge.config import MqttSettings, RedisSettings, Settings
 from edge.links.mqtt import open_session
-from tests.app.running import NO_OPCUA, settings_of, written
+from edge.model.traffic import Passing
+from edge.sfc.signal import Phase
+from edge.southbound.stacklight import StackLightSettings
+from edge.upkeep.recording import Overheard
+from tests.app.running import NO_OPCUA, edge_run, settings_of, written
+from tests.southbound.contract import WORK
 
 
 @pytest.fixture
@@ -55,3 +63,42 @@ async def test_equipment_that_is_not_there_is_told(settings: Path, tmp_path: Pat
     assert process.returncode == 2
     assert "the settings have no equipment drill" in told.decode()
     assert not (tmp_path / "drill.jsonl").exists()
+
+
+async def test_it_shows_what_a_gateway_tells_of_equipment_from_its_first_connection_on(
+    redis: RedisSettings, tmp_path: Path
+) -> None:
+    light = StackLightSettings(kind="stacklight", type_ids=("light.v1",), chip="fake", lamps={"green": 22})
+    plant = Settings(redis=redis, mqtt=MqttSettings(url=""), southbound={"light": light}, opcua=NO_OPCUA)
+    settings, file = written(plant, tmp_path), tmp_path / "light.jsonl"
+    process = await started("light", file, "--settings", settings)
+    assert process.stdout
+    async with asyncio.timeout(20), edge_run("--settings", settings) as gateway:
+        lines = [(await process.stdout.readline()).decode() for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+        await gateway.stop()
+    assert "listening to what edge tells of light; Ctrl-C ends it\n" in lines
+    assert [line.split()[2:] for line in lines if " s " in line][:2] == [
+        ["begun", "edge"],
+        ["connected", "0", "commands", "outstanding"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("what", "data", "words"),
+    [
+        (Passing.COMMAND, WORK, f"{WORK.type_id}  start  {WORK.command_id}"),
+        (Passing.STOP, replace(WORK, phase=Phase.STOP), f"{WORK.type_id}  stop  {WORK.command_id}"),
+        (Passing.ANSWER, {"command_id": "J1/r/work/1", "data": 1, "error": None}, "J1/r/work/1  done"),
+        (Passing.ANSWER, {"command_id": "J1/r/work/1", "data": None, "error": "jammed"}, "J1/r/work/1  jammed"),
+        (Passing.ASKED, {"question": "call", "arguments": [{}, "EnableAsset", True]}, "EnableAsset"),
+        (Passing.ASKED, {"question": "read", "arguments": [{}], "error": "no answer"}, "read  no answer"),
+        (Passing.HAPPENING, {"EventType": "i=1", "Result": {}}, "EventType  Result"),
+        (Passing.LOST, "pulled out", "pulled out"),
+        (Passing.MISSED, 7, "7"),
+    ],
+)
+def test_what_passes_is_one_line(what: Passing, data: object, words: str) -> None:
+    line = Overheard(after=1.5, gateway="edge", what=what, data=msgspec.to_builtins(data))
+    assert shown(line) == f"    1.500 s  {what:<9} {words}"
