@@ -10,6 +10,7 @@ import structlog
 
 from edge.errors import Defect, Unavailable
 from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.run import ActionState
 from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
 from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
 from edge.store import jobs, runs
@@ -156,6 +157,7 @@ class Runs:
     async def load(self, job_id: str) -> Held | None:
         """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""
         while True:
+            known = self._outboxes.get(job_id)
             stored = await runs.load(self.store, job_id)
             job = await jobs.load(self.store, job_id) if stored else None
             if stored is None or job is None:
@@ -164,6 +166,10 @@ class Runs:
             held = Held(job, stored, net_of(stored.recipe, self.compiled))
             if self._hold(held):
                 return held
+            # A later state that we have learnt of meanwhile overtook this reply: the next one tells of it. What we
+            # knew before we asked cannot have: the store has lost it.
+            if known and self._outboxes.get(job_id) is known:
+                await self._go_back(held, known)
 
     async def load_readable(self, job_id: str) -> Held | None:
         """Read a job as `load` does; None also for one that nobody can read, which must not keep others waiting."""
@@ -191,8 +197,9 @@ class Runs:
     def doubt_all(self) -> None:
         """Let go of all that is held: others may have taken over what is to be sent. What is left to us is sent."""
         self._held.clear()
-        for job_id in self._outboxes:
-            self.outgoing.put_nowait(job_id)
+        for job_id, known in self._outboxes.items():
+            if known.commands:
+                self.outgoing.put_nowait(job_id)
 
     def unsent(self, job_id: str) -> Outbox:
         """Give what is still to be sent of a job, in order."""
@@ -265,13 +272,29 @@ class Runs:
             if any(not was_sent and each not in before for each, was_sent in commands.items()):
                 # What was known before is in somebody's hands: to wake them would cut short their wait for equipment.
                 self.outgoing.put_nowait(job_id)
-            elif not commands and held.job.ended_at is not None:
-                del self._outboxes[job_id]
             self._drop_an_old_outbox()
         return True
 
+    async def _go_back(self, held: Held, known: _Outbox) -> None:
+        """Follow a store that has lost a later state of a run: have it go on from what is stored, beyond that state.
+
+        All that the run waits for is asked again, for the answer may be lost; what was to be stopped yet, is.
+        """
+        job_id, stored = held.job.job_id, held.stored
+        logger.warning(
+            "the store went back to an older state of the job: it goes on from there, and asks again for what it needs",
+            job=job_id,
+            stored=stored.revision,
+            lost=known.revision,
+        )
+        known.commands = {each: False for each, was_sent in known.commands.items() if not was_sent}
+        outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *_unanswered(held))))
+        keys, consumer = self.terms.keys, self.terms.consumer
+        # Stale when somebody has moved it meanwhile: either way the next reading tells.
+        await self.store.commit(runs.go_on_beyond(keys, known.revision, stored, outbox, consumer))
+
     def _drop_an_old_outbox(self) -> None:
-        """Make room: a job of which nothing is left to us may have gone on, and ended, at another instance."""
+        """Make room: of a job of which nothing is left to us we know the revision only, which the store knows, too."""
         if len(self._outboxes) > self._held_at_most:
             empty = (job_id for job_id, known in self._outboxes.items() if not known.commands)
             if (oldest := next(empty, None)) is not None:
@@ -285,6 +308,21 @@ class Runs:
 
     def _own_keys(self, job_id: str) -> tuple[str, str]:
         return self.terms.keys.joborder(job_id), self.terms.keys.sfc_execution(job_id)
+
+
+def _unanswered(held: Held) -> Outbox:
+    """Give the commands of a run that wait for an answer."""
+    run, actions = held.stored.run, held.net.actions
+    return tuple(
+        Outgoing(
+            Phase.RESET if each.reset else Phase.START,
+            each.command_id,
+            each.step,
+            actions[key.partition("/")[0]].type_id,
+        )
+        for key in sorted(run.open)
+        if (each := run.associations[key]).state is ActionState.DISPATCHED
+    )
 
 
 def net_of(recipe: str, compiler: Compiler = compiled) -> Net:

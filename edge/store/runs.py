@@ -125,6 +125,14 @@ def leave(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str) -> Commi
     )
 
 
+def go_on_beyond(keys: Keys, revision: int, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
+    """Have a run of which the store has lost a later revision go on: no copy of what was lost is taken for it."""
+    key = keys.sfc_execution(stored.run.job_id)
+    written = {_OUTBOX + consumer: _text(outbox)} if outbox else {}
+    active = operation("SADD", keys.sfc_active_jobs(), stored.run.job_id) if outbox else Commit()
+    return join((unchanged(keys, stored), spread("HSET", (key,), fields({"rev": str(revision + 1)} | written)), active))
+
+
 def _changed_outbox(before: Outbox, after: Outbox, consumer: str) -> tuple[dict[str, str], Sequence[str]]:
     """Give the field to write and the one to remove."""
     if before == after:

@@ -1,0 +1,154 @@
+"""A store may lose what it had answered: a failover, a power cut under a Redis elsewhere, a backup that is restored."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Answer, Phase
+from edge.station.decision import Decision
+from edge.store import runs
+from edge.store.client import Store
+from tests.station.plant import (
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    all_keys,
+    instance,
+    obliging,
+    order,
+    until,
+    until_all_is_acknowledged,
+    until_true,
+)
+from tests.store.servers import relay_to
+
+
+async def copied(store: Store) -> Mapping[str, str]:
+    """Copy every key of a store that is about jobs and their runs, and name the copies."""
+    keys = [key for key in await all_keys(store) if await store.execute("TYPE", key) != "stream"]
+    copies = {key: f"before {key}" for key in keys}
+    for key, copy in copies.items():
+        await store.execute("COPY", key, copy)
+    return copies
+
+
+async def go_back(store: Store, copies: Mapping[str, str]) -> None:
+    """Have a store forget all that it has learnt about jobs since it was copied."""
+    for key in await all_keys(store):
+        if key not in copies and await store.execute("TYPE", key) != "stream":
+            await store.execute("DEL", key)
+    for key, copy in copies.items():
+        await store.execute("RENAME", copy, key)
+
+
+@pytest.fixture
+async def working(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
+    """A station whose job J1 has sent the command `a`, of which the store knows that it was sent."""
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await until_all_is_acknowledged(plant)
+        yield plant
+
+
+async def test_an_answer_and_what_followed_that_the_store_forgot_are_asked_for_again_under_the_same_ids(
+    working: Plant, tool: FakeEquipment
+) -> None:
+    """What was known of the later state had the run read again without a pause, for ever."""
+    before = await copied(working.store)
+    await working.answer(tool.commands[0])
+    await until_true(lambda: tool.told() == ["a", "b"])
+    await go_back(working.store, before)
+    first, second = (command.command_id for command in tool.commands)
+    with capture_logs() as logs:
+        async with asyncio.timeout(5):
+            await working.answer(tool.commands[1])
+        await until_true(lambda: tool.told() == ["a", "b", "a"])
+        tool.replies = obliging
+        await working.answer(tool.commands[2])
+        await working.until_state("J1", JobState.ENDED)
+    assert [command.command_id for command in tool.commands] == [first, second, first, second]
+    (told,) = (entry for entry in logs if "went back" in entry["event"])
+    assert (told["log_level"], told["job"]) == ("warning", "J1")
+    assert told["lost"] == told["stored"] + 1
+
+
+async def test_the_deadlines_of_other_jobs_are_kept_though_the_store_forgot_of_one(
+    working: Plant, tool: FakeEquipment
+) -> None:
+    before = await copied(working.store)
+    await working.answer(tool.commands[0])
+    await until_true(lambda: tool.told() == ["a", "b"])
+    await go_back(working.store, before)
+    await working.store.commit(runs.set_timer(working.store.keys, "J1", 0))
+    await working.order(Cause.STORE, order("J2"))
+    await working.store.commit(runs.set_timer(working.store.keys, "J2", 1))
+
+    async def no_timer_is_overdue() -> bool:
+        return not await runs.due(working.store, working.runs.clock(), 10)
+
+    async with beside(working.timers.run(), "timers"):
+        await until(no_timer_is_overdue)
+
+
+async def test_a_job_whose_end_the_store_forgot_ends_once_more(working: Plant, tool: FakeEquipment) -> None:
+    await working.answer(tool.commands[0])
+    await until_true(lambda: tool.told() == ["a", "b"])
+    await until_all_is_acknowledged(working)
+    before = await copied(working.store)
+    await working.answer(tool.commands[1])
+    await working.until_state("J1", JobState.ENDED)
+    await go_back(working.store, before)
+    tool.replies = obliging
+    await working.runs.load("J1")
+    await working.until_state("J1", JobState.ENDED)
+    assert tool.told() == ["a", "b", "b"]
+
+
+async def test_a_stop_that_the_store_forgot_before_it_was_sent_is_sent(working: Plant, tool: FakeEquipment) -> None:
+    before = await copied(working.store)
+    tool.reachable = False
+    await working.ask(Cause.ABORT, "J1")
+    await until_true(lambda: tool.refused)
+    await go_back(working.store, before)
+    await working.runs.load("J1")
+    tool.reachable = True
+    await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+    assert (await working.job("J1")).status.state is JobState.RUNNING
+
+
+@pytest.mark.usefixtures("working")
+async def test_a_reading_that_a_commit_overtook_is_not_taken_for_a_store_that_went_back(
+    tmp_path: Path, redis: RedisSettings, tool: FakeEquipment, clock: Clock
+) -> None:
+    reading, overtaken = asyncio.Event(), asyncio.Event()
+
+    async def hold_the_first_reading(request: bytes) -> bool:
+        if b"HGETALL" in request and b"sfc:execution" in request and not reading.is_set():
+            reading.set()
+            await overtaken.wait()
+        return True
+
+    async with relay_to(tmp_path, redis.url) as relay:
+        far = RedisSettings(url=relay.url, prefix=redis.prefix)
+        async with instance(far, {TIGHTEN: tool}, clock, consumer="far") as other:
+            await other.runs.load("J1")
+            relay.deliver = hold_the_first_reading
+            with capture_logs() as logs:
+                read = asyncio.create_task(other.runs.load("J1"))
+                await reading.wait()
+                decided = await other.runs.signal("J1", Answer(tool.commands[0].command_id, ok=True))
+                overtaken.set()
+                held = await read
+    assert isinstance(decided, Decision)
+    assert held
+    assert held.stored.revision == decided.held.stored.revision
+    assert [each.step for each in other.runs.unsent("J1")] == ["two"]
+    assert logs == []
