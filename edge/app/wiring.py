@@ -64,7 +64,7 @@ _CRITICAL = ("worker", "timers", "OPC UA lists")
 async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> AsyncIterator[str]:
     """Open every part and have them work; gives one line that says what is served.
 
-    What is opened last takes calls, and is closed first. Raises SettingsError or Unavailable naming what is missing.
+    What takes calls is opened after what carries them out, and closed before it. Raises SettingsError or Unavailable naming what is missing.
     """
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -85,7 +85,6 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(store, runs, most, settings.retention.dedupe * 1000, now_ms)
         calls = Calls(_source(settings), settings.gateway.scopes, store, jobs, station_settings, now_ms)
-        server = await _open_opcua(stack, settings, runs, jobs, station_settings, health, watch)
         timers = Timers(store, runs)
         jobs.watchers.append(timers.expect)
         worker = Worker(store, settings.gateway.scopes, runs, Starter(store, runs, dispatch))
@@ -99,6 +98,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         )
         for name, work in works:
             await enter(beside(instance.present.while_on(work, name), f"{name} while present"))
+        server = await _open_opcua(stack, settings, runs, jobs, station_settings, health, watch)
         if settings.mqtt.url:
             await _open_northbound(stack, settings, instance, store, runs, calls, health)
         sidecars = None

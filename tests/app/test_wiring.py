@@ -12,6 +12,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcS
 from edge.errors import SettingsError
 from edge.links.rpc import open_client
 from edge.sim.broker import open_broker
+from edge.station.sender import Sender
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
 
@@ -24,14 +25,42 @@ async def test_it_says_what_it_serves_and_leaves_nothing_open(
         assert summary.startswith("scopes station-1; 2 pieces of equipment; OPC UA opc.tcp://127.0.0.1:")
         address = re.search(r"127\.0\.0\.1:(\d+)", summary)
         assert address
-        _, writer = await asyncio.open_connection("127.0.0.1", int(address[1]))
-        writer.close()
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection("127.0.0.1", int(address[1]))
+        assert not await is_refused(int(address[1]))
+    assert await is_refused(int(address[1]))
     # What asyncua lets end by itself ends in the next turns of the loop.
     async with asyncio.timeout(5):
         while left := asyncio.all_tasks() - before:
             await asyncio.wait(left)
+
+
+async def test_opcua_clients_can_call_nothing_any_more_when_commands_are_no_longer_sent(
+    redis: RedisSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[bool] = []
+    port = 0
+
+    class LastToGo(Sender):
+        async def run(self) -> None:
+            try:
+                await super().run()
+            finally:
+                refused.append(await is_refused(port))
+
+    monkeypatch.setattr("edge.app.wiring.Sender", LastToGo)
+    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua_in(tmp_path))) as summary:
+        port = int(summary.rpartition(":")[2])
+        assert not await is_refused(port)
+    assert refused == [True]
+
+
+async def is_refused(port: int) -> bool:
+    """Tell whether nobody listens on a port of this host."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionRefusedError:
+        return True
+    writer.close()
+    return False
 
 
 async def test_what_is_switched_off_is_not_there(redis: RedisSettings) -> None:
