@@ -64,7 +64,8 @@ _CRITICAL = ("worker", "timers", "OPC UA lists")
 async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> AsyncIterator[str]:
     """Open every part and have them work; gives one line that says what is served.
 
-    What takes calls is opened after what carries them out, and closed before it. Raises SettingsError or Unavailable naming what is missing.
+    What takes calls is opened after what carries them out, and closed before it. Raises SettingsError or Unavailable
+    naming what is missing.
     """
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
