@@ -26,6 +26,7 @@ from edge.links.mqtt_connection import (
     broker_of,
     connect,
 )
+from edge.links.mqtt_reading import Questions
 from edge.model.cloudevent import CloudEvent
 
 __all__ = ["Handler", "Message", "PoisonHandler", "PublishRefused", "Session", "open_session", "to_event", "to_message"]
@@ -106,7 +107,7 @@ class Session:
         """Told each time the connection comes (True) or goes (False)."""
         self.connections = 0
         """How many connections there were: another number is another connection."""
-        self._asked: dict[str, asyncio.Future[Message]] = {}
+        self._questions = Questions()
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
         self._last_failure: Unavailable | None = None
@@ -148,14 +149,17 @@ class Session:
 
     async def send(self, message: Message, *, qos: int = 1) -> None:
         """Publish a message and return once the broker has it; raises as Connection.publish does."""
-        if self._connection is None:
-            raise self._not_connected()
-        await self._connection.publish(message, qos)
+        await self._live().publish(message, qos)
 
     def demand(self, connection: int) -> None:
         """Raise Unavailable unless the connection of this number, by `connections`, is there."""
         if self._connection is None or self.connections != connection:
             raise self._not_connected()
+
+    def _live(self) -> Connection:
+        if self._connection is None:
+            raise self._not_connected()
+        return self._connection
 
     def _not_connected(self) -> Unavailable:
         reason = f"not connected to the MQTT broker at {self._broker.address}"
@@ -212,22 +216,17 @@ class Session:
     async def retained(self, topic: str, seconds: float = 2.0) -> Message | None:
         """Ask the broker what it retains on a topic; None when that does not come in time.
 
-        Nobody may subscribe to the topic in this session meanwhile. Raises Unavailable when the broker is gone.
+        Nobody may subscribe to the topic in this session meanwhile. Raises Unavailable when the broker is gone,
+        ReadRefused when it refuses the subscription. One that grants it may pass us over all the same: see `hear`.
         """
-        connection = self._connection
-        if connection is None:
-            raise self._not_connected()
-        asked: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._asked[topic] = asked
-        try:
-            await connection.ask(topic)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await asked
-            await connection.unsubscribe(topic)
-        finally:
-            del self._asked[topic]
-        return asked.result() if asked.done() and not asked.cancelled() else None
+        return await self._questions.retained(self._live(), topic, seconds)
+
+    async def hear(self, topic: str, seconds: float = 5.0) -> None:
+        """Make sure that what is published to a topic comes to us: an empty message that is not retained.
+
+        Raises as `retained`, and ReadRefused when nothing comes in time.
+        """
+        await self._questions.hear(self._live(), topic, seconds)
 
     async def wait_connected(self, seconds: float) -> None:
         """Wait until the broker is there. Raises Unavailable with the last reason when it is not in time."""
@@ -299,9 +298,7 @@ class Session:
                     self._acknowledge(known)
                 return
             self._unacknowledged[incoming.packet_id] = delivery
-        if asked := self._asked.get(incoming.message.topic):
-            if not asked.done():
-                asked.set_result(incoming.message)
+        if self._questions.take(incoming.message):
             delivery.handled = True
             self._acknowledge(delivery)
             return

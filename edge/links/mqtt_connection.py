@@ -64,6 +64,10 @@ class PublishRefused(Unavailable):
     """The broker does not take this message, however often it is sent, unless somebody changes its access rules."""
 
 
+class ReadRefused(Unavailable):
+    """The broker keeps from us what is on a topic, unless somebody changes its access rules."""
+
+
 @dataclass(frozen=True, slots=True)
 class Broker:
     """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
@@ -196,12 +200,18 @@ class Connection:
         """Subscribe as `subscribe` does; what the broker retains comes each time."""
         return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_ALWAYS))
 
-    async def ask(self, topic: str) -> str | None:
+    async def ask(self, topic: str) -> None:
         """Subscribe to have what the broker retains, also by a session that was broken off when it had asked before.
 
-        It comes at QoS 0, so that what we have not acknowledged yet does not hold it up.
+        It comes at QoS 0, so that what we have not acknowledged yet does not hold it up. Raises ReadRefused.
         """
-        return await self._subscribe(topic, SubscribeOptions(0, retainHandling=_RETAINED_ALWAYS))
+        if refusal := await self._subscribe(topic, SubscribeOptions(0, retainHandling=_RETAINED_ALWAYS)):
+            raise self.read_refused(topic, refusal)
+
+    def read_refused(self, topic: str, reason: str) -> ReadRefused:
+        """Say that the broker keeps from us what is on a topic."""
+        text = f"the MQTT broker at {self._address} does not let us read {topic!r}: {reason}"
+        return ReadRefused(text, "Check the broker's access rules for this client.")
 
     async def _subscribe(self, topic_filter: str, options: SubscribeOptions) -> str | None:
         with self._confirmed(f"the subscription to {topic_filter!r}"):

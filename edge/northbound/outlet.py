@@ -1,21 +1,28 @@
-"""Sends what the MES is told, and passes over what the broker refuses: one topic keeps no other from being told."""
+"""Sends what the MES is told, and notes what the broker refuses: one topic keeps no other from being told."""
 
+import contextlib
 from collections.abc import Collection
 
 import structlog
 
 from edge.errors import Refused
 from edge.links.mqtt import Message, PublishRefused, Session
+from edge.links.mqtt_connection import ReadRefused
 from edge.northbound.topics import Topics
 
 logger = structlog.get_logger(__name__)
+
+_RETAINED_S = 2.0
+"""How long what is retained may take. What comes later counts as gone, and is told again."""
+_HEARD_S = 5.0
+"""How long a message of ours may take to come back. Where it does not, nobody knows what is gone: it stays untold."""
 
 
 class Outlet:
     """The way out to the broker, for one scope.
 
     A message that the broker never takes, because it is too large for it, is given up. What only its access rules
-    forbid is `refused` until a message of that kind gets through: who sent it tries again.
+    forbid is `refused` until a message of that kind gets through: who sent it, or asked for it, tries again.
     """
 
     def __init__(self, session: Session, topics: Topics) -> None:
@@ -25,7 +32,10 @@ class Outlet:
 
     @property
     def refused(self) -> Collection[str]:
-        """The topics that the broker refuses now; those of jobs, `app/jobs/station-1/order`, count as one."""
+        """The topics that the broker refuses now; those of jobs, `app/jobs/station-1/order`, count as one.
+
+        That which it does not let us read stands apart: `app/jobs/station-1/state-index (read)`.
+        """
         return self._refused
 
     async def send(self, message: Message) -> bool:
@@ -34,15 +44,48 @@ class Outlet:
         try:
             await self._session.send(message)
         except PublishRefused as refused:
-            if kind not in self._refused:
-                logger.error("refused topic", topic=kind, reason=refused.message, advice=refused.advice)  # noqa: TRY400
-            self._refused.add(kind)
+            self._refuse(kind, refused)
             return False
         except Refused as refused:
             # To try it for ever would keep all others from being told. Its message says all there is.
             logger.error("cannot be told", topic=message.topic, reason=refused.message)  # noqa: TRY400
             return True
-        if kind in self._refused:
-            self._refused.remove(kind)
-            logger.info("the broker takes a topic again", topic=kind)
+        self._allow(kind)
         return True
+
+    async def retained(self, topic: str) -> Message | None:
+        """Give what the broker retains on a topic; None when that is nothing.
+
+        Raises ReadRefused when access rules keep it from us, Unavailable when the broker is gone.
+        """
+        try:
+            message = await self._session.retained(topic, _RETAINED_S)
+            if message is None:
+                await self._session.hear(topic, _HEARD_S)
+        except ReadRefused as refused:
+            self._refuse(_reading(topic), refused)
+            raise
+        self._allow(_reading(topic))
+        return message
+
+    async def shows(self, topic: str) -> bool:
+        """Tell whether the broker gives by now what it retains on a topic that it kept from us."""
+        if _reading(topic) not in self._refused:
+            return False
+        with contextlib.suppress(ReadRefused):
+            return await self._session.retained(topic, _RETAINED_S) is not None
+        return False
+
+    def _refuse(self, what: str, refusal: PublishRefused | ReadRefused) -> None:
+        if what not in self._refused:
+            logger.error("refused topic", topic=what, reason=refusal.message, advice=refusal.advice)
+        self._refused.add(what)
+
+    def _allow(self, what: str) -> None:
+        if what in self._refused:
+            self._refused.remove(what)
+            logger.info("the broker allows a topic again", topic=what)
+
+
+def _reading(topic: str) -> str:
+    return f"{topic} (read)"

@@ -12,6 +12,7 @@ import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Session, to_message
+from edge.links.mqtt_connection import ReadRefused
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import look_up, progress_event, status_event
 from edge.northbound.outlet import Outlet
@@ -22,7 +23,7 @@ from edge.station.runs import Clock, Progress
 from edge.store import changes, jobs
 from edge.store.changes import BEGINNING, Change
 from edge.store.client import Store
-from edge.store.commit import Commit
+from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
@@ -173,6 +174,8 @@ class Publisher:
             if found:
                 self._held = self._held or not await self._tell(change, *found)
                 noted = await self._retained.put(change.job_order_id, *found)
+            if not self._held:
+                noted = join((noted, changes.note_told(self._store.keys, self._scope, change.position)))
             await changes.save_cursor(self._store, change, noted)
             if not self._held:
                 self._told = change.position
@@ -201,6 +204,7 @@ class Publisher:
                     break
             told = change.position
         self._told = told if self._held else last
+        await self._store.commit(changes.note_told(self._store.keys, self._scope, self._told))
 
     async def _check(self) -> None:
         """Find out, once on each connection and before anything else is published there, what the broker has lost.
@@ -213,8 +217,7 @@ class Publisher:
         last = await self._cursor()
         expected = await changes.last_index(self._store, self._scope)
         # Before the first index there is nothing to lose.
-        message = await self._session.retained(self._topics.state_index) if expected else None
-        found, position = read_index(message) if message else NOTHING
+        found, position = await self._find_index() if expected else NOTHING
         await self._retell(position, last, connection)
         if found > expected or await changes.missed(self._store, {self._scope: position}):
             # It knows of what we do not, or has lost more than the changes go back.
@@ -225,6 +228,18 @@ class Publisher:
                 await self._retained.put_again(job_id)
             self._index_due = True
         self._checked = connection
+
+    async def _find_index(self) -> tuple[int, str]:
+        """Give number and position of the index that the broker retains.
+
+        Where it keeps that from us, it counts as a broker that lost no more than its index: to tell each time all there
+        is, in case it lost that, would flood a MES that has it.
+        """
+        try:
+            message = await self._outlet.retained(self._topics.state_index)
+        except ReadRefused:
+            return 0, await changes.told(self._store, self._scope)
+        return read_index(message) if message else NOTHING
 
     async def keep_retained(self) -> None:
         """Publish indexes as they change, and everything a broker has lost, until cancelled."""
@@ -288,6 +303,10 @@ class Publisher:
                 if self._held:
                     await self._tell_rest()
                 await self._put_refused()
+                async with self.alone():
+                    if await self._outlet.shows(self._topics.state_index):
+                        self._checked = 0
+                        self._awake.set()
             except Unavailable as error:
                 logger.debug("refused topics wait", reason=error.message)
 

@@ -102,6 +102,22 @@ async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
     await store.commit(join((cursor, noted)))
 
 
+async def told(store: Store, scope: str) -> str:
+    """Give up to which change the events of a scope were told: behind its cursor, where a broker refuses events."""
+    position: str | None = await store.execute("HGET", store.keys.publisher_cursors(), _told(scope))
+    return (await cursors(store, [scope]))[scope] if position is None else _sound(scope, position)
+
+
+def note_told(keys: Keys, scope: str, position: str) -> Commit:
+    """Note up to which change the events of a scope were told."""
+    return operation("HSET", keys.publisher_cursors(), _told(scope), position)
+
+
+def _told(scope: str) -> str:
+    # No scope bears a slash.
+    return f"{scope}/events"
+
+
 async def missed(store: Store, positions: Mapping[str, str]) -> list[str]:
     """Name the scopes of which changes after the given position are no longer in the stream, or may not be."""
     replies = await store.read(

@@ -342,39 +342,3 @@ async def _failure(publish: Awaitable[None]) -> Unavailable:
     with pytest.raises(Unavailable) as failure:
         await publish
     return failure.value
-
-
-async def test_what_a_broker_retains_can_be_asked_for_again_and_again(mqtt: MqttSettings, unique: str) -> None:
-    async with open_session(mqtt, unique) as session:
-        assert await session.retained(f"{unique}/r", 0.05) is None
-        for payload in (b"1", b"2"):
-            await session.publish(f"{unique}/r", payload, retain=True)
-            message = await session.retained(f"{unique}/r")
-            assert message
-            assert message.payload == payload
-        await session.publish(f"{unique}/r", retain=True)
-        assert await session.retained(f"{unique}/r", 0.05) is None
-
-
-async def test_what_a_broker_retains_comes_also_to_a_session_that_died_when_it_had_asked(
-    mqtt: MqttSettings, unique: str
-) -> None:
-    heard = asyncio.Queue[Message]()
-    async with open_session(mqtt, unique) as died:
-        await died.subscribe(f"{unique}/r", heard.put)
-        await died.publish(f"{unique}/r", b"1", retain=True)
-        await heard.get()
-        await died.publish(f"{unique}/other")
-    async with open_session(mqtt, unique) as session:
-        assert await session.retained(f"{unique}/r")
-
-
-async def test_without_a_connection_nothing_can_be_asked_for(unique: str, wait_until: WaitUntil) -> None:
-    async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
-        assert session.connections == 1
-        await broker.stop()
-        await wait_until(lambda: not session.connected)
-        with pytest.raises(Unavailable, match="not connected"):
-            await session.retained(f"{unique}/r")
-        await broker.start()
-        await wait_until(lambda: session.connections == 2)

@@ -165,8 +165,7 @@ async def test_order_and_result_are_retained_and_go_with_the_job(
 
     async with bench.publishing():
         await bench.store_and_abort("J/1")
-        await wait_until(lambda: state_of(result_topic, "JobState") == "Aborted")
-        assert state_of(order_topic, "State") == "Aborted"
+        await wait_until(lambda: state_of(result_topic, "JobState") == state_of(order_topic, "State") == "Aborted")
         assert retained[order_topic].type == JOB_ORDER_TYPE
         assert retained[result_topic].type == JOB_RESPONSE_TYPE
         late = Listener()

@@ -68,6 +68,17 @@ async def test_who_was_away_goes_on_from_where_they_were(store: Store) -> None:
     assert second.job_order_id == "J2"
 
 
+async def test_what_was_told_is_known_apart_from_what_was_published(store: Store) -> None:
+    await note(store, ["J1", "J2"])
+    one, two = await told(store, 2, {SCOPE: "0-0"})
+    await changes.save_cursor(store, one, Commit())
+    assert await changes.told(store, SCOPE) == one.position
+    await store.commit(changes.note_told(store.keys, SCOPE, one.position))
+    await changes.save_cursor(store, two, Commit())
+    assert await changes.told(store, SCOPE) == one.position
+    assert await changes.cursors(store, [SCOPE]) == {SCOPE: two.position}
+
+
 async def test_the_latest_position_is_that_of_the_newest_change(store: Store) -> None:
     assert await changes.latest(store, [SCOPE]) == {SCOPE: "0-0"}
     await note(store, ["J1", "J2"])
