@@ -22,6 +22,11 @@ class Topics:
         return f"{self.prefix}/{self.scope}/metadata"
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """All that the gateway reads."""
+        return self.commands, self.metadata, self.state_index
+
+    @property
     def events(self) -> str:
         """Where each change of a job's state is told."""
         return f"{self.prefix}/{self.scope}/events"

@@ -30,7 +30,7 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[Listene
     at: dict[MqttSettings, list[Listener]] = {}
     if settings.mqtt.url:
         prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
-        at[settings.mqtt] = [Listener("MES", [Topics(prefix, scope).commands for scope in scopes])]
+        at[settings.mqtt] = [Listener("MES", [topic for scope in scopes for topic in Topics(prefix, scope).read])]
     for name, section in settings.southbound.items():
         if not isinstance(section, MqttEquipmentSettings):
             continue

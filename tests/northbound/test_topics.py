@@ -15,6 +15,7 @@ def test_the_topics_of_a_scope_stand_below_the_prefix() -> None:
         "app/jobs/station-1/events",
         "app/jobs/station-1/data",
     ]
+    assert TOPICS.read == (TOPICS.commands, TOPICS.metadata, "app/jobs/station-1/state-index")
     assert TOPICS.order("J1") == "app/jobs/station-1/order/J1"
     assert TOPICS.result("J1") == "app/jobs/station-1/result/J1"
 

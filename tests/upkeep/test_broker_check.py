@@ -1,6 +1,7 @@
 """Brokers are examined by connecting as a guest, equipment by what it says of itself."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from edge.links.mqtt import open_session
 from edge.sim.broker import open_broker
 from edge.upkeep.broker_check import brokers, examine_broker
 from edge.upkeep.finding import Finding, Level
+from tests.northbound.access_rules import refusing_subscriptions
 from tests.store.servers import free_port
 
 
@@ -74,3 +76,11 @@ async def test_a_broker_that_does_not_know_us_is_told(unique: str) -> None:
     async with open_broker("allow_anonymous false") as broker:
         with pytest.raises(Unavailable, match="Not authorized"):
             await examined(settings_with(MqttSettings(url=broker.url), unique))
+
+
+@pytest.mark.parametrize("topic", ["commands", "metadata", "state-index"])
+async def test_a_topic_of_the_mes_that_we_may_not_read_is_told(unique: str, tmp_path: Path, topic: str) -> None:
+    async with open_broker(*refusing_subscriptions(tmp_path, f"+/+/{topic}")) as broker:
+        found = (await examined(settings_with(MqttSettings(url=broker.url), unique)))["MES"]
+    assert found.level is Level.FAILING
+    assert f"/{topic}: Not authorized" in found.found
