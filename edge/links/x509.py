@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 from cryptography import x509
@@ -18,6 +19,8 @@ logger = structlog.get_logger(__name__)
 _SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
 _KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
 _WEAK_HASHES = frozenset({"md5", "sha1"})
+
+_Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +50,25 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 def application_uris(certificate: x509.Certificate) -> list[str]:
     """Give the application URIs a certificate was made for; one, if it is as it should be."""
-    names = _alternative_names(certificate)
+    names = extension(certificate, x509.SubjectAlternativeName)
     return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
 
 
 def host_names(certificate: x509.Certificate) -> list[str]:
     """Give the host names and addresses a certificate was made for."""
-    names = _alternative_names(certificate)
+    names = extension(certificate, x509.SubjectAlternativeName)
     if names is None:
         return []
     addresses = names.get_values_for_type(x509.IPAddress)
     return [*names.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
+
+
+def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extension | None:
+    """Give the extension of a kind; None where there is none, or where the extensions cannot be read."""
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
+        return None
 
 
 def fault_of(certificate: x509.Certificate, now: datetime) -> str:
@@ -70,6 +81,8 @@ def fault_of(certificate: x509.Certificate, now: datetime) -> str:
         return "its key is not RSA of 2048 to 4096 bits"
     if signed_with is None or signed_with.name in _WEAK_HASHES:
         return "it is signed with a weak hash"
+    if _has_double_extension(certificate):
+        return "one of its extensions is there twice"
     if not is_valid(certificate, now):
         return "it has expired or is not valid yet"
     return ""
@@ -80,8 +93,13 @@ def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
-def _alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
+def _has_double_extension(certificate: x509.Certificate) -> bool:
+    """Tell whether one may read this, another that in a certificate (RFC 5280, 4.2)."""
     try:
-        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
-        return None
+        list(certificate.extensions)
+    except x509.DuplicateExtension:
+        return True
+    except (x509.UnsupportedGeneralNameType, ValueError):
+        # What it says beside its key is not for us to read: devices bear names of all kinds.
+        return False
+    return False

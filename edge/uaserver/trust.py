@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replacing, write_whole
-from edge.links.x509 import Entry, application_uris, entries, fault_of, is_valid
+from edge.links.x509 import Entry, application_uris, entries, extension, fault_of, is_valid
 from edge.uaserver.certificates import thumbprint
 
 logger = structlog.get_logger(__name__)
@@ -166,10 +166,8 @@ def _has_issued(authority: x509.Certificate, certificate: x509.Certificate, now:
 
 
 def _is_authority(certificate: x509.Certificate) -> bool:
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except (x509.ExtensionNotFound, ValueError):
-        return False
+    constraints = extension(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
 
 
 def _revokes(

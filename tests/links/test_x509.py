@@ -85,6 +85,37 @@ def test_a_certificate_may_tell_nothing() -> None:
     assert host_names(certificate()) == []
 
 
+def with_names(content: bytes, instead: bytes) -> x509.Certificate:
+    """A certificate for `urn:device`, and with an extension that nobody knows, that was altered afterwards."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "device")])
+    builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, NOW - DAY, NOW + DAY)
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.UniformResourceIdentifier("urn:device")]), False)
+    builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier("2.5.29.99"), b"\x30\x00"), False)
+    der = builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
+    assert content in der
+    return x509.load_der_x509_certificate(der.replace(content, instead))
+
+
+TWICE = with_names(b"\x55\x1d\x63", b"\x55\x1d\x11")
+OF_AN_OLD_KIND = with_names(b"\x86\x0aurn:device", b"\xa3\x0aurn:device")
+OF_NO_KIND = with_names(b"\x86\x0aurn:device", b"\x8a\x0aurn:device")
+
+
+@pytest.mark.parametrize("made", [TWICE, OF_AN_OLD_KIND, OF_NO_KIND], ids=["twice", "X.400", "unknown"])
+def test_names_that_cannot_be_read_are_none_and_break_nothing(made: x509.Certificate) -> None:
+    assert application_uris(made) == []
+    assert host_names(made) == []
+
+
+def test_an_extension_that_is_there_twice_is_a_fault() -> None:
+    assert fault_of(TWICE, NOW) == "one of its extensions is there twice"
+
+
+@pytest.mark.parametrize("made", [OF_AN_OLD_KIND, OF_NO_KIND], ids=["X.400", "unknown"])
+def test_names_that_we_cannot_read_are_no_fault(made: x509.Certificate) -> None:
+    assert fault_of(made, NOW) == ""
+
+
 @pytest.mark.parametrize(
     ("form", "before"), [(Encoding.DER, b""), (Encoding.PEM, b""), (Encoding.PEM, b"subject=CN = device\n\n")]
 )
