@@ -150,9 +150,16 @@ class Runs:
             return result
         self._hold(held)
         progress = Progress(held.job, held, self.clock(), decision.steps, decision.requests, decision.due)
-        for watch in self.watchers:
-            watch(progress)
+        self._tell(progress)
         return result
+
+    def _tell(self, progress: Progress) -> None:
+        for watch in self.watchers:
+            try:
+                watch(progress)
+            except Exception:
+                # What is committed stands: a defect in who watches concerns neither the others nor who decided.
+                logger.exception("watcher failed", job=progress.job.job_id)
 
     async def load(self, job_id: str) -> Held | None:
         """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""

@@ -4,12 +4,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Answer, Ignored, Pause, Tick
 from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.equipment import EquipmentAnswer
 from edge.station.runs import NoRun, Progress, Runs
 from edge.store import runs
 from edge.store.commit import Absent, Commit, Stale
@@ -188,6 +190,26 @@ async def test_who_watches_sees_each_decision_with_its_steps_and_requests(plant:
         [],
     ]
     assert [[each.action for each in progress.requests] for progress in seen] == [["a"], ["b"], []]
+
+
+async def test_a_defect_in_one_who_watches_is_told_and_concerns_neither_the_others_nor_the_equipment(
+    plant: Plant, tool: FakeEquipment
+) -> None:
+    """What was decided is committed by then: the answer counted as one that nobody could take."""
+    seen: list[str] = []
+
+    def fail(progress: Progress) -> None:
+        seen.append(f"failing {progress.job.status.state.name}")
+        raise ZeroDivisionError
+
+    plant.runs.watchers.append(fail)
+    plant.runs.watchers.append(lambda progress: seen.append(progress.job.status.state.name))
+    first = await started(plant, tool)
+    seen.clear()
+    with capture_logs() as logs:
+        await plant.answers.answer(EquipmentAnswer(first, {"torque": 1}))
+    assert seen == ["failing RUNNING", "RUNNING"]
+    assert [entry["event"] for entry in logs] == ["watcher failed"]
 
 
 async def test_a_job_that_has_ended_is_held_no_longer(plant: Plant, tool: FakeEquipment) -> None:
