@@ -48,7 +48,7 @@ class Store:
                 return await self._client.execute_command(command, *arguments)
 
     async def read(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
-        """Run several reading commands in one round trip."""
+        """Run several reading commands in one round trip, in none where there are no commands."""
         self.heartbeat.beat()
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S), self._client.pipeline(transaction=False) as pipe:

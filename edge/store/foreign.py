@@ -15,7 +15,7 @@ async def require_ours(store: Store) -> None:
         return
     prefix = store.keys.prefix
     found = await _some_below(store, prefix)
-    types = await store.read([("TYPE", key) for key in found]) if found else []
+    types = await store.read([("TYPE", key) for key in found])
     # One that is gone since has no type.
     foreign = [
         f"{key} ({kind})"

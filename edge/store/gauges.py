@@ -95,8 +95,6 @@ async def _states(store: Store, job_ids: Sequence[str]) -> Mapping[JobState, int
 
 async def _untold(store: Store, cursors: Mapping[str, str]) -> Mapping[str, int]:
     """Tell of each scope with a publisher since when a change waits to be told."""
-    if not cursors:
-        return {}
     replies = await store.read(
         [
             ("XRANGE", store.keys.joborder_changes(scope), f"({position}", "+", "COUNT", 1)

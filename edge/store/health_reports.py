@@ -29,7 +29,7 @@ def save(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
 
 async def load(store: Store, consumers: Sequence[str]) -> Mapping[str, EquipmentReport | None]:
     """Give the last reports of these gateways, None for one that has left no word."""
-    texts = await store.read([("GET", store.keys.health(each)) for each in consumers]) if consumers else []
+    texts = await store.read([("GET", store.keys.health(each)) for each in consumers])
     return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
 
 
@@ -37,7 +37,7 @@ async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, Told]:
     """Give what the gateways on the register of these scopes have told, by their names."""
     members = await store.read([("SMEMBERS", store.keys.instances(scope)) for scope in scopes])
     reports = await load(store, sorted(set().union(*members)))
-    held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports]) if reports else []
+    held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports])
     return {name: Told(report, bool(there)) for (name, report), there in zip(reports.items(), held, strict=True)}
 
 

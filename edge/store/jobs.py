@@ -218,7 +218,7 @@ async def list_ids(store: Store, scope: str) -> Sequence[str]:
 
 async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
     """Read those of some jobs that are allowed to start; one that cannot be read is logged and left out."""
-    states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids]) if job_ids else []
+    states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids])
     allowed = JobState.ALLOWED_TO_START
     ids = [each for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
     return [job for job in await _load(store, ids) if job.status.state is allowed]

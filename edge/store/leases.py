@@ -79,7 +79,7 @@ async def look(store: Store, scopes: Sequence[str], token: str) -> Seen:
     members = dict(zip(scopes, rest[: len(scopes)], strict=True))
     publishers = dict(zip(scopes, rest[len(scopes) :], strict=True))
     others = sorted(set().union(*members.values(), filter(None, publishers.values())) - {store.consumer})
-    held = await store.read([("EXISTS", keys.lease_instance(each)) for each in others]) if others else ()
+    held = await store.read([("EXISTS", keys.lease_instance(each)) for each in others])
     gone = frozenset(each for each, is_held in zip(others, held, strict=True) if not is_held)
     return Seen(mine == token, members, publishers, gone)
 

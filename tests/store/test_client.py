@@ -63,6 +63,12 @@ async def test_bytes_that_are_no_text_are_read_as_what_shows_them(store: Store, 
     assert await store.execute("SMEMBERS", f"{unique}:set") == {"\\xff\\xfe", "größe"}
 
 
+async def test_to_read_nothing_takes_no_server(tmp_path: Path) -> None:
+    async with own_store(tmp_path) as (server, store):
+        await server.kill()
+        assert await store.read([]) == []
+
+
 async def test_scripts_that_the_server_forgot_are_loaded_again(store: Store, unique: str) -> None:
     await store.execute("SCRIPT", "FLUSH")
     assert await store.commit(operation("SET", unique, "kept", "PX", 60_000)) == Committed()
