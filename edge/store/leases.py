@@ -57,13 +57,12 @@ async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
     await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
 
 
-async def forget(store: Store, scopes: Iterable[str], consumer: str) -> None:
+async def forget(store: Store, scopes: Sequence[str], consumer: str) -> None:
     """Take an instance that left nothing off the register. The caller holds its lease."""
-    parts = []
-    for scope in scopes:
-        parts.append(operation("SREM", store.keys.instances(scope), consumer))
-        parts.append(operation("XGROUP", "DELCONSUMER", store.keys.sfc_work(scope), GROUP, consumer))
-    await store.commit(join(parts))
+    # Where a group is missing its consumer cannot be deleted: then the name stays on the register, to be found again.
+    deleted = [operation("XGROUP", "DELCONSUMER", store.keys.sfc_work(scope), GROUP, consumer) for scope in scopes]
+    forgotten = [operation("SREM", store.keys.instances(scope), consumer) for scope in scopes]
+    await store.commit(join((*deleted, *forgotten)))
 
 
 async def look(store: Store, scopes: Sequence[str], token: str) -> Seen:

@@ -3,7 +3,8 @@
 import pytest
 
 from edge.config import RedisSettings
-from edge.store import leases, work
+from edge.errors import Unavailable
+from edge.store import keys, leases, work
 from edge.store.client import Store
 from edge.store.opening import open_store
 
@@ -57,6 +58,15 @@ async def test_who_is_on_the_register_without_a_lease_is_gone(store: Store) -> N
     assert not await is_gone(store, "other")
     await expire(store, "edge")
     assert not (await leases.look(store, SCOPES, "me")).mine
+
+
+async def test_who_cannot_be_forgotten_wholly_stays_on_every_register(store: Store) -> None:
+    await leases.register(store, SCOPES, "other")
+    await work.create_groups(store, SCOPES)
+    await store.execute("XGROUP DESTROY", store.keys.sfc_work("s2"), keys.GROUP)
+    with pytest.raises(Unavailable):
+        await leases.forget(store, SCOPES, "other")
+    assert (await leases.look(store, SCOPES, "me")).members == {"s1": {"other"}, "s2": {"other"}}
 
 
 @pytest.mark.parametrize("orderly", [True, False])
