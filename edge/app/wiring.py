@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from edge.app.activity import Activity
-from edge.app.charts import show_charts
 from edge.app.equipment import EquipmentWatch, Watched
-from edge.app.feed import show_jobs, show_work_masters
 from edge.app.health import Health
 from edge.app.overhearing import Overhearing
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
@@ -175,6 +173,8 @@ async def _open_opcua(
     if not settings.opcua.endpoint:
         return None
     # asyncua takes half a second to import: who switched the server off does not pay for it.
+    from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
+    from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
     from edge.uaserver.methods import Services  # noqa: PLC0415
     from edge.uaserver.server import open_server  # noqa: PLC0415
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415

@@ -10,7 +10,6 @@ import pytest_asyncio
 from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
-from edge.app.feed import show_jobs
 from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
@@ -22,6 +21,7 @@ from edge.station.settings import Operation, StationSettings
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.uaserver.encoding import ENCODING_ID, structure_of
+from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import Space
 

@@ -7,7 +7,6 @@ revisions of all runs, which takes two round trips, and read the runs that have 
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,12 +16,10 @@ from edge.sfc.run import ActionState, Association, next_deadline
 from edge.sfc.why import why
 from edge.station.decision import Held
 from edge.station.runs import Progress, Runs
+from edge.store.client import Store
 from edge.store.runs import revisions
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
-
-if TYPE_CHECKING:
-    from edge.store.client import Store
-    from edge.uaserver.server import UaServer
+from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
 
@@ -32,7 +29,7 @@ _NEVER_STARTED = Association(state=ActionState.PENDING)
 
 
 async def show_charts(
-    store: "Store", runs: Runs, server: "UaServer", scopes: Collection[str], round_s: float = _ROUND_S
+    store: Store, runs: Runs, server: UaServer, scopes: Collection[str], round_s: float = _ROUND_S
 ) -> None:
     """Show every run of the scopes until cancelled: as it moves here, and soon after another instance has moved it."""
     charts = RunCharts(store, runs, server, scopes)
@@ -59,7 +56,7 @@ class _Known:
 class RunCharts:
     """What is shown of each run, and at which revision that was."""
 
-    def __init__(self, store: "Store", runs: Runs, server: "UaServer", scopes: Collection[str]) -> None:
+    def __init__(self, store: Store, runs: Runs, server: UaServer, scopes: Collection[str]) -> None:
         self._store = store
         self._runs = runs
         self._server = server

@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 
-from edge.app.charts import RunCharts, picture, show_charts
 from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
@@ -15,6 +14,7 @@ from edge.station.runs import Runs
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import revisions
+from edge.uaserver.chart_feed import RunCharts, picture, show_charts
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
-from edge.app.feed import show_jobs
 from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, OrderCall, WorkMaster
@@ -20,6 +19,7 @@ from edge.station.settings import Operation, StationSettings
 from edge.store.client import Store
 from edge.store.jobs import load
 from edge.store.opening import open_store
+from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -16,16 +15,14 @@ from edge.store import changes, jobs, resources, responses
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
-
-if TYPE_CHECKING:
-    from edge.uaserver.server import UaServer
+from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
 
 _RETRY_S = 1.0
 
 
-async def show_jobs(store: Store, server: "UaServer", scopes: Sequence[str]) -> None:
+async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
     """Show every job of the scopes, follow and tell its changes, until cancelled; wait for a store that is gone."""
     shown: set[tuple[str, str]] = set()
     positions: dict[str, str] = {}
@@ -49,12 +46,12 @@ async def show_jobs(store: Store, server: "UaServer", scopes: Sequence[str]) -> 
             await asyncio.sleep(_RETRY_S)
 
 
-async def show_work_masters(store: Store, server: "UaServer", scope: str) -> None:
+async def show_work_masters(store: Store, server: UaServer, scope: str) -> None:
     """Show the work masters of a scope as they are now."""
     server.work_masters(scope, await resources.load_work_masters(store, scope))
 
 
-async def _show(store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str) -> Job | None:
+async def _show(store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str) -> Job | None:
     """Show a job as it is now, and give it; None when it is gone or cannot be read, and then stays as it is shown."""
     try:
         return await _show_readable(store, server, shown, scope, job_id)
@@ -67,7 +64,7 @@ async def _show(store: Store, server: "UaServer", shown: set[tuple[str, str]], s
 
 
 async def _show_readable(
-    store: Store, server: "UaServer", shown: set[tuple[str, str]], scope: str, job_id: str
+    store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str
 ) -> Job | None:
     job = await jobs.load(store, job_id)
     # Whoever carries out the decisions of a run shows its chart; its end may be the work of another instance.
@@ -85,7 +82,7 @@ async def _show_readable(
     return job
 
 
-async def _tell(store: Store, server: "UaServer", change: Change, job: Job | None) -> None:
+async def _tell(store: Store, server: UaServer, change: Change, job: Job | None) -> None:
     state = state_entries(change.status)
     told = JobStatusEvent(
         job_order=job.order if job else JobOrder(job_order_id=change.job_order_id),
