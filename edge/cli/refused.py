@@ -28,17 +28,18 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     """
     from edge.store.refused import count, newest
 
-    async def read() -> "tuple[list[SetAside], int]":
+    async def show() -> None:
         async with visit(settings_file) as at:
-            return await newest(at.store, last), await count(at.store)
+            found = await newest(at.store, last)
+            if as_json:
+                print_json([_as_data(each) for each in found])
+                return
+            for each in found:
+                say("\n".join(_report(each)))
+            many = await count(at.store)
+            say(f"{many} refused since the store began" if many else "nothing was refused")
 
-    found, many = asyncio.run(read())
-    if as_json:
-        print_json([_as_data(each) for each in found])
-        return
-    for each in found:
-        say("\n".join(_report(each)))
-    say(f"{many} refused since the store began" if many else "nothing was refused")
+    asyncio.run(show())
 
 
 def _as_data(message: "SetAside") -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from edge.errors import Refused
 from edge.store.client import Store
 from edge.store.commit import Commit, fields, join, operation
 from edge.store.keys import Keys
@@ -66,5 +67,11 @@ async def newest(store: Store, many: int) -> list[SetAside]:
 
 
 async def count(store: Store) -> int:
-    """Give how many messages were refused since the store began."""
-    return int(await store.execute("GET", store.keys.counter(COUNTER)) or 0)
+    """Give how many messages were refused since the store began. Raises Refused where nobody can read that."""
+    key = store.keys.counter(COUNTER)
+    told = await store.execute("GET", key)
+    try:
+        return int(told or 0)
+    except ValueError as error:
+        advice = f"Find out who has written it, then count anew: redis-cli DEL {key}"
+        raise Refused("unreadable", f"how many were refused cannot be told: {key} holds {told!r}", advice) from error

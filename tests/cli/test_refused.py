@@ -39,6 +39,21 @@ async def test_the_newest_comes_first_with_reason_and_beginning(edge: Edge) -> N
     assert len((await edge("refused", "--last", "1")).output.splitlines()) == 5
 
 
+async def test_a_counter_that_somebody_else_has_written_is_told_after_the_messages(
+    edge: Edge, plant_that_refused: Plant
+) -> None:
+    key = plant_that_refused.store.keys.counter("refused")
+    await plant_that_refused.store.execute("SET", key, "many")
+    answer = await edge("refused")
+    assert answer.exit_code == 1
+    assert "  not a CloudEvent." in answer.stdout.splitlines()
+    assert answer.stderr.splitlines() == [
+        f"edge: how many were refused cannot be told: {key} holds 'many'",
+        f"edge: Find out who has written it, then count anew: redis-cli DEL {key}",
+    ]
+    assert (await edge("refused", "--json")).exit_code == 0
+
+
 @pytest.mark.usefixtures("plant_that_refused")
 async def test_a_program_is_told_all_that_is_kept(edge: Edge) -> None:
     told = json.loads((await edge("refused", "--json")).output)

@@ -1,7 +1,7 @@
 -- The only script that writes state: checks the guards, then does every operation; where a guard fails, none.
 --
 -- Nobody sees, and no power cut leaves, a part of it. But Redis does not undo what was done before an operation that
--- errs, and drops the ones after it: one that can err is written first, before any that matters without it.
+-- errs, and the ones after it are not done: one that can err stands before those that must not be done without it.
 --
 -- ARGV[1]  MessagePack: { guards, operations }
 --   guards      { {"revision", key, text} | {"absent", key} | {"fewer", key, member, limit} | {"holds", key, text} , ... }
