@@ -193,12 +193,12 @@ async def _open_opcua(
     async def show_gateway() -> None:
         taken = health.memory
         found = {each.name: each for each in watch.health}
-        await server.show_gateway(GatewayPicture(health.line, taken.used, taken.limit, taken.is_nearly_full, found))
+        await server.gateway.show(GatewayPicture(health.line, taken.used, taken.limit, taken.is_nearly_full, found))
 
     station_settings.watchers.append(refresh)
     watch.watchers.append(show_gateway)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
-    await stack.enter_async_context(beside(show_charts(store, runs, server, scopes), "OPC UA charts"))
+    await stack.enter_async_context(beside(show_charts(store, runs, server.charts, scopes), "OPC UA charts"))
     return server
 
 

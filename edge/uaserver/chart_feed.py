@@ -18,8 +18,8 @@ from edge.station.decision import Held
 from edge.station.runs import Progress, Runs
 from edge.store.client import Store
 from edge.store.runs import revisions
+from edge.uaserver.charts import Charts
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
-from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
 
@@ -29,15 +29,15 @@ _NEVER_STARTED = Association(state=ActionState.PENDING)
 
 
 async def show_charts(
-    store: Store, runs: Runs, server: UaServer, scopes: Collection[str], round_s: float = _ROUND_S
+    store: Store, runs: Runs, charts: Charts, scopes: Collection[str], round_s: float = _ROUND_S
 ) -> None:
     """Show every run of the scopes until cancelled: as it moves here, and soon after another instance has moved it."""
-    charts = RunCharts(store, runs, server, scopes)
-    runs.watchers.append(charts.watch)
+    shown = RunCharts(store, runs, charts, scopes)
+    runs.watchers.append(shown.watch)
     pause_s = 0.0  # those that run at the start are shown at once
     while True:
         try:
-            await charts.catch_up(pause_s)
+            await shown.catch_up(pause_s)
             pause_s = _PAUSE_S
         except Unavailable as error:
             logger.warning("OPC UA charts wait for the store", reason=error.message)
@@ -56,10 +56,10 @@ class _Known:
 class RunCharts:
     """What is shown of each run, and at which revision that was."""
 
-    def __init__(self, store: Store, runs: Runs, server: UaServer, scopes: Collection[str]) -> None:
+    def __init__(self, store: Store, runs: Runs, charts: Charts, scopes: Collection[str]) -> None:
         self._store = store
         self._runs = runs
-        self._server = server
+        self._charts = charts
         self._scopes = scopes
         self._known: dict[str, _Known] = {}
 
@@ -73,7 +73,7 @@ class RunCharts:
         there = await revisions(self._store)
         for job_id in before - there.keys():
             if scope := self._known.pop(job_id).scope:
-                self._server.hide_run(scope, job_id)
+                self._charts.hide(scope, job_id)
         for job_id, revision in there.items():
             known = self._known.get(job_id)
             if known and (known.revision == revision or self._is_elsewhere(known)):
@@ -98,11 +98,11 @@ class RunCharts:
             return
         if before and before.recipe not in {None, known.recipe}:
             # It was cleared and stored anew with another recipe, between two looks: its steps are others.
-            self._server.hide_run(job.scope, job.job_id)
+            self._charts.hide(job.scope, job.job_id)
         if has_ended(job.status):
-            self._server.hide_run(job.scope, job.job_id)
+            self._charts.hide(job.scope, job.job_id)
         else:
-            self._server.show_run(job.scope, job.job_id, lambda: picture(held, self._runs.clock()))
+            self._charts.show(job.scope, job.job_id, lambda: picture(held, self._runs.clock()))
 
     def _is_elsewhere(self, known: _Known) -> bool:
         return known.scope is not None and known.scope not in self._scopes

@@ -98,7 +98,7 @@ class Charts:
         parent.references.append(reference_to(folder, FOLDER_TYPE))
 
     def show(self, scope: str, job_order_id: str, look: Look) -> None:
-        """Show a run, or that it has moved on."""
+        """Show a run, or that it has moved on; `look` is called when somebody looks."""
         path = _path(scope, job_order_id)
         chart = self._charts.get(path)
         if chart is None:

@@ -69,7 +69,7 @@ async def _show_readable(
     job = await jobs.load(store, job_id)
     # Whoever carries out the decisions of a run shows its chart; its end may be the work of another instance.
     if job is None or has_ended(job.status):
-        server.hide_run(scope, job_id)
+        server.charts.hide(scope, job_id)
     if job is None:
         server.hide(scope, job_id)
         shown.discard((scope, job_id))

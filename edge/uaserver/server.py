@@ -39,7 +39,6 @@ from edge.uaserver.namespaces import (
     charts_uri,
     machines_uri,
 )
-from edge.uaserver.picture import GatewayPicture, Look
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -68,16 +67,19 @@ class _Machine:
 
 
 class UaServer:
-    """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S."""
+    """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S.
+
+    `charts` shows the running jobs of all machines, `gateway` how the gateway is.
+    """
 
     def __init__(
         self, endpoint: str, core: ServerCore, machines: Mapping[str, _Machine], charts: Charts, gateway: GatewayView
     ) -> None:
         self.endpoint = endpoint
+        self.charts = charts
+        self.gateway = gateway
         self._core = core
-        self._gateway = gateway
         self._machines = machines
-        self._charts = charts
 
     @property
     def sessions(self) -> int:
@@ -103,18 +105,6 @@ class UaServer:
     async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
         """Tell a change of a job's state that happened at an instant."""
         await self._machines[scope].events.tell(told, at)
-
-    def show_run(self, scope: str, job_order_id: str, look: Look) -> None:
-        """Show the chart of a running job, or that it has moved on; `look` is called when somebody looks."""
-        self._charts.show(scope, job_order_id, look)
-
-    def hide_run(self, scope: str, job_order_id: str) -> None:
-        """Take the chart of a job away: it runs no more."""
-        self._charts.hide(scope, job_order_id)
-
-    async def show_gateway(self, picture: GatewayPicture) -> None:
-        """Show how the gateway is now."""
-        await self._gateway.show(picture)
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show what the machine has recipes for."""

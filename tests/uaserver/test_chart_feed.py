@@ -15,8 +15,8 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import revisions
 from edge.uaserver.chart_feed import RunCharts, picture, show_charts
+from edge.uaserver.charts import Charts
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
-from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
 from tests.station.plant import (
     LINEAR,
@@ -35,22 +35,22 @@ from tests.station.plant import (
 
 
 class Screen:
-    """Stands where the OPC UA server is: holds what it is told to show."""
+    """Stands where the charts of the OPC UA server are: holds what it is told to show."""
 
     def __init__(self) -> None:
         self.shown: dict[tuple[str, str], Callable[[], ChartPicture]] = {}
         self.hidden: list[str] = []
 
-    def show_run(self, scope: str, job_order_id: str, look: Callable[[], ChartPicture]) -> None:
+    def show(self, scope: str, job_order_id: str, look: Callable[[], ChartPicture]) -> None:
         self.shown[scope, job_order_id] = look
 
-    def hide_run(self, scope: str, job_order_id: str) -> None:
+    def hide(self, scope: str, job_order_id: str) -> None:
         self.shown.pop((scope, job_order_id), None)
         self.hidden.append(job_order_id)
 
 
 def showing(plant: Plant, screen: Screen) -> AbstractAsyncContextManager[None]:
-    return beside(show_charts(plant.store, plant.runs, cast("UaServer", screen), (SCOPE,), round_s=0.02), "charts")
+    return beside(show_charts(plant.store, plant.runs, cast("Charts", screen), (SCOPE,), round_s=0.02), "charts")
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_shown(
         await wait_until(lambda: tool.told() == ["a"])
         async with open_store(redis, "edge-2") as store:
             runs = Noting(store, clock)
-            charts = RunCharts(store, runs, cast("UaServer", screen), (scope,))
+            charts = RunCharts(store, runs, cast("Charts", screen), (scope,))
             await charts.catch_up(0)
             before = await revisions(store)
             await other.answer(tool.commands[0])
@@ -174,7 +174,7 @@ async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
         instance(redis, {}, clock, consumer="edge") as plant,
         other.at_work(),
     ):
-        charts = RunCharts(plant.store, plant.runs, cast("UaServer", screen), (SCOPE,))
+        charts = RunCharts(plant.store, plant.runs, cast("Charts", screen), (SCOPE,))
         await other.teach("linear", LINEAR)
         await other.teach("another", linear(action("c", "first"), action("d", "last")))
         await other.order(Cause.STORE_AND_START, order("J1", "linear"))

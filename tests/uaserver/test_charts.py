@@ -14,6 +14,7 @@ from asyncua import Client, Node, ua
 
 from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
+from edge.uaserver.charts import Charts
 from edge.uaserver.namespaces import TYPES_URI, charts_uri
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from edge.uaserver.roles import Role
@@ -54,12 +55,12 @@ async def server(station: Station) -> AsyncIterator[UaServer]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def charts(server: UaServer) -> AsyncIterator[UaServer]:
-    """The server, which shows no chart before and after the test."""
-    yield server
+async def charts(server: UaServer) -> AsyncIterator[Charts]:
+    """The charts of the server, which shows none before and after the test."""
+    yield server.charts
     for scope in ("station-1", "station-2"):
         for job in ("job-1", "job/2 ü"):
-            server.hide_run(scope, job)
+            server.charts.hide(scope, job)
 
 
 async def folder(space: Space, scope: str = "station-1") -> Node:
@@ -83,8 +84,8 @@ T = ua.VariantType
 NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)
 
 
-async def test_a_chart_shows_where_its_run_stands(charts: UaServer, space: Space) -> None:
-    charts.show_run("station-1", "job-1", lambda: RUNNING)
+async def test_a_chart_shows_where_its_run_stands(charts: Charts, space: Space) -> None:
+    charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     assert await values(chart) == {
         "Recipe": (T.String, "rear-axle"),
@@ -109,8 +110,8 @@ async def test_a_chart_shows_where_its_run_stands(charts: UaServer, space: Space
     assert (await values(actions["clamp@position"]))["Error"] == (T.String, "no air")
 
 
-async def test_every_node_of_a_chart_is_what_its_type_says(charts: UaServer, client: Client, space: Space) -> None:
-    charts.show_run("station-1", "job-1", lambda: RUNNING)
+async def test_every_node_of_a_chart_is_what_its_type_says(charts: Charts, client: Client, space: Space) -> None:
+    charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     kinds = {
         "RunningChartType": chart,
@@ -130,8 +131,8 @@ async def test_every_node_of_a_chart_is_what_its_type_says(charts: UaServer, cli
         assert (await members[next(iter(wanted))].get_parent()).nodeid == node.nodeid
 
 
-async def test_charts_have_ids_that_follow_from_scope_and_job(charts: UaServer, space: Space) -> None:
-    charts.show_run("station-2", "job/2 ü", lambda: RUNNING)
+async def test_charts_have_ids_that_follow_from_scope_and_job(charts: Charts, space: Space) -> None:
+    charts.show("station-2", "job/2 ü", lambda: RUNNING)
     (chart,) = await (await folder(space, "station-2")).get_children()
     assert chart.nodeid == ua.NodeId("station-2/job%2F2%20%C3%BC", space.index[charts_uri("edge")])
     assert (await chart.read_browse_name()).Name == "job/2 ü"
@@ -139,11 +140,11 @@ async def test_charts_have_ids_that_follow_from_scope_and_job(charts: UaServer, 
     assert step.nodeid.Identifier == "station-2/job%2F2%20%C3%BC/Steps/end%2F1"
 
 
-async def test_a_chart_goes_with_its_run(charts: UaServer, client: Client, space: Space) -> None:
-    charts.show_run("station-1", "job-1", lambda: RUNNING)
+async def test_a_chart_goes_with_its_run(charts: Charts, client: Client, space: Space) -> None:
+    charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     await values(chart)
-    charts.hide_run("station-1", "job-1")
+    charts.hide("station-1", "job-1")
     assert await (await folder(space)).get_children() == []
     for node in (chart, client.get_node(ua.NodeId(5, chart.nodeid.NamespaceIndex))):
         with pytest.raises(ua.uaerrors.BadNodeIdUnknown):
@@ -163,31 +164,31 @@ class Ear:
 
 
 async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
-    charts: UaServer, client: Client, space: Space
+    charts: Charts, client: Client, space: Space
 ) -> None:
-    charts.show_run("station-1", "job-1", lambda: RUNNING)
+    charts.show("station-1", "job-1", lambda: RUNNING)
     (chart,) = await (await folder(space)).get_children()
     ear = Ear()
     subscription = await client.create_subscription(20, ear)
     item = await subscription.subscribe_data_change((await named(chart))["ActiveSteps"])
     assert await ear.next() == ["tighten"]
     moved = replace(RUNNING, steps={**RUNNING.steps, "tighten": StepPicture(), "end/1": StepPicture(active=True)})
-    charts.show_run("station-1", "job-1", lambda: moved)
+    charts.show("station-1", "job-1", lambda: moved)
     assert await ear.next() == ["end/1"]
-    charts.hide_run("station-1", "job-1")
+    charts.hide("station-1", "job-1")
     assert (await ear.next()).StatusCode.value == ua.StatusCodes.BadNodeIdUnknown
     await subscription.unsubscribe(item)
     await subscription.delete()
 
 
 async def test_a_value_that_cannot_be_drawn_leaves_nobody_else_without_news(
-    charts: UaServer, client: Client, space: Space
+    charts: Charts, client: Client, space: Space
 ) -> None:
     pictures = {"job-1": RUNNING, "job/2 ü": RUNNING}
     ears = {}
     subscriptions = []
     for job in pictures:
-        charts.show_run("station-1", job, partial(pictures.__getitem__, job))
+        charts.show("station-1", job, partial(pictures.__getitem__, job))
         chart = (await named(await folder(space)))[job]
         ears[job] = Ear()
         subscriptions.append(subscription := await client.create_subscription(20, ears[job]))
@@ -197,7 +198,7 @@ async def test_a_value_that_cannot_be_drawn_leaves_nobody_else_without_news(
     pictures["job-1"] = replace(RUNNING, steps={})
     pictures["job/2 ü"] = replace(RUNNING, steps={"tighten": StepPicture(count=3)})
     for job in pictures:
-        charts.show_run("station-1", job, partial(pictures.__getitem__, job))
+        charts.show("station-1", job, partial(pictures.__getitem__, job))
     assert await ears["job/2 ü"].next() == 3
     assert ears["job-1"].heard.empty()
     for subscription in subscriptions:
@@ -205,7 +206,7 @@ async def test_a_value_that_cannot_be_drawn_leaves_nobody_else_without_news(
 
 
 async def test_who_has_subscribed_hears_of_the_passing_of_time(
-    charts: UaServer, client: Client, space: Space, monkeypatch: pytest.MonkeyPatch
+    charts: Charts, client: Client, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edge.uaserver.charts._TICK_S", 0.05)
     ticks = iter(range(1, 1000))
@@ -213,13 +214,13 @@ async def test_who_has_subscribed_hears_of_the_passing_of_time(
     def look() -> ChartPicture:
         return replace(RUNNING, steps={"tighten": StepPicture(active=True, elapsed_ms=next(ticks))})
 
-    charts.show_run("station-1", "job-1", look)
+    charts.show("station-1", "job-1", look)
     (chart,) = await (await folder(space)).get_children()
     ear = Ear()
     subscription = await client.create_subscription(50, ear)
     steps = await named((await named(chart))["Steps"])
     await subscription.subscribe_data_change((await named(steps["tighten"]))["T"])
-    charts.show_run("station-1", "job-1", look)  # wakes whoever tells
+    charts.show("station-1", "job-1", look)  # wakes whoever tells
     heard = [await ear.next() for _ in range(3)]
     assert heard == sorted(set(heard))
     await subscription.delete()
@@ -234,10 +235,10 @@ class TestMethods:
 
     @pytest.mark.parametrize("method", ["Pause", "Resume", "Stop", "Abort"])
     async def test_the_operator_acts_on_a_run_where_he_sees_it(
-        self, charts: UaServer, space: Space, station: Station, method: str
+        self, charts: Charts, space: Space, station: Station, method: str
     ) -> None:
         station.begin_anew()
-        charts.show_run("station-2", "job/2 ü", lambda: RUNNING)
+        charts.show("station-2", "job/2 ü", lambda: RUNNING)
         (chart,) = await (await folder(space, "station-2")).get_children()
         comment = ua.Variant([ua.LocalizedText("Werkzeug klemmt", "de")], T.LocalizedText, is_array=True)
         result = await self.call(chart, method, comment)
@@ -248,8 +249,8 @@ class TestMethods:
             job_order_id="job/2 ü", comment=(LocalizedText(text="Werkzeug klemmt", locale="de"),)
         )
 
-    async def test_the_arguments_are_described_and_checked(self, charts: UaServer, space: Space) -> None:
-        charts.show_run("station-1", "job-1", lambda: RUNNING)
+    async def test_the_arguments_are_described_and_checked(self, charts: Charts, space: Space) -> None:
+        charts.show("station-1", "job-1", lambda: RUNNING)
         (chart,) = await (await folder(space)).get_children()
         method = (await named(chart))["Pause"]
         given = await (await method.get_child("0:InputArguments")).read_value()
@@ -257,20 +258,20 @@ class TestMethods:
         assert [(each.Name, each.DataType.Identifier, each.ValueRank) for each in given] == [("Comment", 21, 1)]
         assert [(each.Name, each.DataType.Identifier, each.ValueRank) for each in answered] == [("ReturnStatus", 9, -1)]
         assert (await self.call(chart, "Pause")).StatusCode.value == ua.StatusCodes.BadArgumentsMissing
-        charts.hide_run("station-1", "job-1")
+        charts.hide("station-1", "job-1")
         gone = await chart.session.call([ua.CallMethodRequest(chart.nodeid, method.nodeid, [])])
         assert gone[0].StatusCode.value == ua.StatusCodes.BadNodeIdUnknown
 
 
-async def test_a_thousand_runs_leave_nothing_behind(charts: UaServer, space: Space) -> None:
+async def test_a_thousand_runs_leave_nothing_behind(charts: Charts, space: Space) -> None:
     async def one(number: int, *, watched: bool) -> None:
         job = f"many-{number}"
-        charts.show_run("station-1", job, lambda: RUNNING)
+        charts.show("station-1", job, lambda: RUNNING)
         if watched:
             (chart,) = await (await folder(space)).get_children()
             await values((await named((await named(chart))["Steps"]))["tighten"])
-        charts.show_run("station-1", job, lambda: RUNNING)
-        charts.hide_run("station-1", job)
+        charts.show("station-1", job, lambda: RUNNING)
+        charts.hide("station-1", job)
 
     for number in range(50):
         await one(number, watched=True)
@@ -281,6 +282,6 @@ async def test_a_thousand_runs_leave_nothing_behind(charts: UaServer, space: Spa
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used < 4096  # KiB
 
 
-def nodes_held(server: UaServer) -> int:
-    charts = server._charts  # noqa: SLF001 - nothing else tells what is kept
+def nodes_held(charts: Charts) -> int:
+    # Nothing else tells what is kept.
     return len(charts._aspace._nodes) + len(charts._aspace._handle_to_attribute_map) + len(charts._charts)  # noqa: SLF001

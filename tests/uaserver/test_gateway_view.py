@@ -65,7 +65,7 @@ async def test_before_the_first_look_nothing_is_claimed(space: Space) -> None:
 
 
 async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space: Space) -> None:
-    await server.show_gateway(PICTURE)
+    await server.gateway.show(PICTURE)
     assert await values(await member(space), [shown.name for shown in GATEWAY]) == {
         "Status": "equipment away: wrench; 1 job at work",
         "StoreMemoryUsed": 850,
@@ -92,7 +92,7 @@ async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space
 
 
 async def test_every_value_has_the_type_that_is_declared(server: UaServer, space: Space, client: Client) -> None:
-    await server.show_gateway(PICTURE)
+    await server.gateway.show(PICTURE)
     for owner, shown in ((await member(space), GATEWAY), (await member(space, "Equipment", "wrench"), EQUIPMENT)):
         kind = client.get_node(await owner.read_type_definition())
         for each in shown:
@@ -108,7 +108,7 @@ async def test_every_value_has_the_type_that_is_declared(server: UaServer, space
 async def test_who_has_subscribed_is_told_of_what_has_changed_alone(
     server: UaServer, space: Space, client: Client
 ) -> None:
-    await server.show_gateway(PICTURE)
+    await server.gateway.show(PICTURE)
     told: asyncio.Queue[Any] = asyncio.Queue()
 
     class Listener:
@@ -120,7 +120,7 @@ async def test_who_has_subscribed_is_told_of_what_has_changed_alone(
     await subscription.subscribe_data_change([connected, await member(space, "Status")])
     assert {await asyncio.wait_for(told.get(), 5) for _ in range(2)} == {False, PICTURE.status}
     there = msgspec.structs.replace(WRENCH, connected=True)
-    await server.show_gateway(replace(PICTURE, equipment=PICTURE.equipment | {"wrench": there}))  # type: ignore[operator]
+    await server.gateway.show(replace(PICTURE, equipment=PICTURE.equipment | {"wrench": there}))  # type: ignore[operator]
     assert await asyncio.wait_for(told.get(), 5) is True
     await subscription.delete()
     assert told.empty()

@@ -27,6 +27,13 @@ from tests.store.servers import own_server
 SCOPE = "station-1"
 
 
+class RunningCharts(set[str]):
+    """The jobs whose charts are shown."""
+
+    def hide(self, scope: str, job_order_id: str) -> None:
+        self.discard(job_order_id)
+
+
 class Screen:
     """Stands where the OPC UA server is: what it shows now, and what it has told."""
 
@@ -35,7 +42,7 @@ class Screen:
         self.responses: dict[str, str] = {}
         self.masters: list[str] = []
         self.told: list[str] = []
-        self.charts: set[str] = set()
+        self.charts = RunningCharts()
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
         job_id = entry.job_order.job_order_id
@@ -46,9 +53,6 @@ class Screen:
     def hide(self, scope: str, job_order_id: str) -> None:
         self.jobs.pop(job_order_id, None)
         self.responses.pop(job_order_id, None)
-
-    def hide_run(self, scope: str, job_order_id: str) -> None:
-        self.charts.discard(job_order_id)
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         self.masters = [each.id for each in work_masters]
@@ -151,7 +155,7 @@ async def test_a_run_that_another_instance_has_ended_is_shown_no_more(store: Sto
     await desk.configure()
     for job_id in ("J1", "J2", "J3"):
         await desk.call(Cause.STORE, job_id)
-    screen.charts = {"J1", "J2", "J3"}
+    screen.charts.update(("J1", "J2", "J3"))
     async with showing(store, screen):
         await wait_until(lambda: screen.jobs.keys() == {"J1", "J2", "J3"})
         await desk.call(Cause.ABORT, "J1")
