@@ -1,1 +1,1 @@
-"""The one place that knows every adapter: builds the gateway, starts it in order, stops it in reverse."""
+"""The one place that knows every adapter: builds the gateway, starts it in order, tells how it is, stops it."""

@@ -9,14 +9,14 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from edge import __version__
-from edge.app.activity import Activity
-from edge.app.equipment import EquipmentWatch
 from edge.app.health import Health
 from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.latency import Latency
 from edge.links.http_page import Page
 from edge.model.job_state import TEXT, JobState
+from edge.station.activity import Activity
+from edge.station.equipment_watch import EquipmentWatch
 from edge.store import gauges
 from edge.store.client import Store
 from edge.store.gauges import Gauges

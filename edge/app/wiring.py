@@ -7,10 +7,7 @@ import pkgutil
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from edge.app.activity import Activity
-from edge.app.equipment import EquipmentWatch, Watched
 from edge.app.health import Health
-from edge.app.overhearing import Overhearing
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
 from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.errors import SettingsError
@@ -26,12 +23,15 @@ from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
+from edge.station.activity import Activity
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, follow_wall_clock
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
+from edge.station.equipment_watch import EquipmentWatch, Watched
 from edge.station.instance import Instance, Work, open_instance
 from edge.station.jobs import JobService
+from edge.station.overhearing import Overhearing
 from edge.station.responses import Responses
 from edge.station.runs import Runs
 from edge.station.sender import Sender

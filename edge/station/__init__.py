@@ -1,1 +1,1 @@
-"""What happens at a station: jobs, runs, dispatch, timers, recovery."""
+"""What happens at a station: jobs, runs, dispatch, timers, recovery, and how its equipment is."""

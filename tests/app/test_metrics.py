@@ -10,15 +10,15 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from edge.app.activity import Activity
-from edge.app.equipment import EquipmentWatch, Watched
 from edge.app.health import Health
 from edge.app.metrics import Sources, page
 from edge.config import MqttSettings, RedisSettings
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
+from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
+from edge.station.equipment_watch import EquipmentWatch, Watched
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from edge.app.overhearing import Overhearing
 from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
 from edge.errors import EdgeError, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.model.traffic import Asked, Passing
+from edge.station.overhearing import Overhearing
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.upkeep.recording import Line, Overheard, Recorded, recording
@@ -134,7 +134,7 @@ def drill(redis: RedisSettings) -> Settings:
 @pytest.fixture
 def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a gateway notice at once who records."""
-    monkeypatch.setattr("edge.app.overhearing.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("edge.station.overhearing.LOOK_EVERY_S", 0.01)
 
 
 @pytest.mark.usefixtures("watchful")

@@ -3,10 +3,10 @@
 import asyncio
 from pathlib import Path
 
-from edge.app.overhearing import Overhearing
 from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.traffic import Passing
+from edge.station.overhearing import Overhearing
 from edge.store import overheard
 from edge.store.client import Store
 from edge.store.opening import open_store

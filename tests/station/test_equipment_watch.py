@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.app import equipment
-from edge.app.equipment import EquipmentWatch, Watched, is_due
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background import beside
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
+from edge.station import equipment_watch
 from edge.station.equipment import Command, EquipmentAnswer
+from edge.station.equipment_watch import EquipmentWatch, Watched, is_due
 from edge.store import health_reports, leases
 from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, Told
@@ -29,7 +29,7 @@ WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True)
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equipment, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(equipment_watch, "LOOK_EVERY_S", 0.01)
 
 
 async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
