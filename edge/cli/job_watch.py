@@ -75,7 +75,7 @@ async def watch_all(settings_file: Path | None, scope: str | None, *, as_json: b
     """Show every change of every job of the scopes, until cancelled. Raises Unavailable."""
     async with visit(settings_file) as at:
         screen = console()
-        scopes = (scope,) if scope else at.settings.gateway.scopes
+        scopes = await at.scopes(scope)
         async with _changes(at.store, scopes) as found:
             if as_json or not screen.is_terminal:
                 while True:

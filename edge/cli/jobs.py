@@ -7,7 +7,16 @@ from pathlib import Path
 import click
 
 from edge.cli.terminal import say
-from edge.cli.visit import FILE, console, json_option, print_json, scope_option, settings_option, visit
+from edge.cli.visit import (
+    FILE,
+    console,
+    json_option,
+    one_scope_option,
+    print_json,
+    scope_option,
+    settings_option,
+    visit,
+)
 from edge.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 
@@ -33,7 +42,7 @@ def jobs() -> None:
 
 
 @jobs.command("list", epilog="Example: edge jobs list --state Running --state Interrupted")
-@click.option("--scope", help="Jobs of this scope only. [default: all of the settings]")
+@one_scope_option
 @click.option(
     "--state",
     "states",
@@ -51,8 +60,7 @@ def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None
 
     async def read() -> list[Job]:
         async with visit(settings_file) as at:
-            scopes = (scope,) if scope else at.settings.gateway.scopes
-            return [job for each in scopes for job in await load_all(at.store, each)]
+            return [job for each in await at.scopes(scope) for job in await load_all(at.store, each)]
 
     found = [job for job in asyncio.run(read()) if not states or TEXT[job.status.state] in states]
     if as_json:
@@ -82,11 +90,11 @@ def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
 
 @jobs.command(epilog="Example: edge jobs watch AXLE-0001")
 @click.argument("job", required=False)
-@click.option("--scope", help="Jobs of this scope only, where no JOB is named. [default: all of the settings]")
+@one_scope_option
 @settings_option
 @json_option
 def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
-    """Follow a job until it ends, or all jobs until Ctrl-C.
+    """Follow a job until it ends, or all jobs, or those of a scope, until Ctrl-C.
 
     A terminal shows the running chart; a file or a pipe gets a line, with --json an object, for each change of state,
     step and action. The exit status is 0 when the job ended, 1 when it was aborted or removed.

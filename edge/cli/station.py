@@ -7,7 +7,17 @@ from pathlib import Path
 import click
 
 from edge.cli.terminal import say
-from edge.cli.visit import console, json_option, print_json, read_json, scope_option, settings_option, unusable, visit
+from edge.cli.visit import (
+    console,
+    json_option,
+    one_scope_option,
+    print_json,
+    read_json,
+    scope_option,
+    settings_option,
+    unusable,
+    visit,
+)
 
 KINDS = (
     "workmaster",
@@ -31,7 +41,7 @@ def station() -> None:
 
 
 @station.command(epilog="Example: edge station show")
-@click.option("--scope", help="This scope only. [default: all of the settings]")
+@one_scope_option
 @settings_option
 @json_option
 def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
@@ -41,7 +51,7 @@ def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> Non
     async def read() -> list[StationView]:
         async with visit(settings_file) as at:
             limit = at.settings.northbound.max_downloadable_job_orders
-            return [await look(at.store, each, limit) for each in ((scope,) if scope else at.settings.gateway.scopes)]
+            return [await look(at.store, each, limit) for each in await at.scopes(scope)]
 
     views = asyncio.run(read())
     if as_json:

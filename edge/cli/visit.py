@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ settings_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 scope_option = click.option("--scope", help="The scope it is for. [default: the one of the settings]")
+one_scope_option = click.option("--scope", help="This scope only, of whichever gateway. [default: all of the settings]")
 
 _NEVER_CUT = 100_000
 
@@ -45,9 +46,23 @@ class Visit:
         if asked is None and len(served) == 1:
             return served[0]
         if asked not in served:
-            problem = f"the settings name no scope {asked!r}" if asked else "the settings name several scopes"
-            raise click.UsageError(f"{problem}: say --scope {' or --scope '.join(served)}.")
+            raise _say_scope(f"name no scope {asked!r}" if asked else "name several scopes", served)
         return asked
+
+    async def scopes(self, asked: str | None) -> Sequence[str]:
+        """Give the scopes to look at: all of the settings, or one, also of another gateway that works on this store."""
+        from edge.store.scopes import load_scopes
+
+        served = self.settings.gateway.scopes
+        if asked is None:
+            return served
+        if asked not in served and asked not in (known := await load_scopes(self.store)):
+            raise _say_scope(f"name no scope {asked!r}, nor does the store", sorted(known.union(served)))
+        return (asked,)
+
+
+def _say_scope(problem: str, known: Iterable[str]) -> click.UsageError:
+    return click.UsageError(f"the settings {problem}: say --scope {' or --scope '.join(known)}.")
 
 
 @asynccontextmanager

@@ -89,6 +89,7 @@ async def test_a_job_of_any_scope_is_found_by_its_id(edge: Edge, plant: Plant) -
     await plant.order(Cause.STORE, order("J9"), scope="station-9")
     assert (await edge("jobs", "list")).output == "no jobs\n"
     assert "J9" in (await edge("jobs", "list", "--scope", "station-9")).output
+    assert (await edge("station", "show", "--scope", "station-9")).exit_code == 0
     assert (await edge("jobs", "start", "J9")).exit_code == 0
 
 

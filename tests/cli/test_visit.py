@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.cli import main
+from edge.model.job_state import Cause
 from tests.cli.calling import Edge
-from tests.station.plant import Plant
+from tests.station.plant import Plant, order
 
 
 def called(file: Path, text: str, *arguments: str) -> Result:
@@ -56,6 +57,18 @@ async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, s
         "station-1",
         "station-2",
     ]
+
+
+@pytest.mark.parametrize("command", [("jobs", "list"), ("jobs", "watch"), ("station", "show")])
+async def test_a_scope_that_no_gateway_knows_is_told_with_those_there_are(
+    edge: Edge, plant: Plant, command: tuple[str, ...]
+) -> None:
+    await plant.store.execute("SADD", plant.store.keys.workmaster_list("station-9"), "linear")
+    await plant.order(Cause.STORE, order("J9"), scope="station-9")
+    answer = await edge(*command, "--scope", "statoin-9")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    told = "the settings name no scope 'statoin-9', nor does the store: say --scope station-1 or --scope station-9."
+    assert told in answer.stderr
 
 
 @pytest.mark.parametrize(
