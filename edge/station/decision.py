@@ -7,7 +7,7 @@ import msgspec
 
 from edge.errors import Defect
 from edge.model.isa95 import LocalizedText
-from edge.model.job_state import Cause, JobStatus, Removed, has_ended, next_status
+from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, next_deadline
@@ -123,6 +123,19 @@ def decide(
         parts.append(runs.set_timer(terms.keys, job.job_id, due))
         after = replace(after, timer=due)
     return _decision(terms, parts, after, advanced, due)
+
+
+def end_without_run(terms: Terms, before: Job, job: Job, cause: Cause, now: int) -> Commit:
+    """Write the end of a job that never ran: aborted, with its response, removed when its time is over."""
+    status = JobStatus(JobState.ABORTED)
+    ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
+    return join(
+        (
+            jobs.save(terms.keys, before, ended, ((cause, status),), now),
+            responses.save(terms.keys, ended, job_response(ended, None)),
+            runs.set_timer(terms.keys, job.job_id, now + terms.keep_ended_ms),
+        )
+    )
 
 
 def _is_late(timer: int | None, due: int | None) -> bool:

@@ -8,9 +8,8 @@ import structlog
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, has_ended
 from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
-from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.decision import Asked, Decision, NotAllowed, end_without_run
 from edge.station.runs import NoRun, Runs
-from edge.station.start import end_without_run
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
@@ -46,6 +45,18 @@ class GivingUp:
         logger.error("work is set aside", scope=entry.scope, reason=reason)
         await self._store.commit(join((self._add(letter), done)))
 
+    async def start(self, job: Job, error: Exception, done: Commit) -> bool:
+        """Give up the start of a job: it fails. False when somebody has written the job meanwhile."""
+        letter = self._start_letter(job.scope, job.job_id, error)
+        ended = self._end(job, letter.reason)
+        return isinstance(await self._store.commit(join((ended, done, self._add(letter)))), Committed)
+
+    async def turn(self, scope: str, job_id: str, error: Exception) -> None:
+        """Give up the turn of a job that nobody can read: those behind it in the queue of starts go on."""
+        letter = self._start_letter(scope, job_id, error)
+        left = await jobs.plan_to_leave_queue(self._store, scope, job_id)
+        await self._store.commit(join((left, self._add(letter))))
+
     async def deadline(self, job_id: str, error: Exception) -> None:
         """Give up a deadline: its job ends as aborted; one that has ended already is kept for another while."""
         job, now = await self._read(job_id), self._runs.clock()
@@ -72,6 +83,11 @@ class GivingUp:
             return
         answer = Answer(outgoing.command_id, ok=False, data=None, error=reason)
         await self._fail(job_id, answer, None, reason, added)
+
+    def _start_letter(self, scope: str, job_id: str, error: Exception) -> Letter:
+        reason = f"its start met a defect of this software: {type(error).__name__}"
+        logger.error("start is set aside", job=job_id, scope=scope, reason=reason)
+        return Letter(LetterKind.START, scope, job_id, reason, self._runs.clock())
 
     def _add(self, letter: Letter) -> Commit:
         return dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)

@@ -9,21 +9,20 @@ import structlog
 from edge.errors import Unavailable
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
-from edge.model.job_state import Cause, JobState, JobStatus
+from edge.model.job_state import Cause, JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.advance import advance
 from edge.sfc.net import Net, Rejected
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event
-from edge.station.decision import Terms, begin
+from edge.station.decision import begin, end_without_run
 from edge.station.dispatch import Dispatch
-from edge.station.response import job_response
+from edge.station.giving_up import GivingUp
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
-from edge.store import dead_letters, jobs, resources, responses, runs, work
+from edge.store import jobs, resources, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
-from edge.store.dead_letters import Letter, LetterKind
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 from edge.store.version import TooNew
@@ -44,6 +43,7 @@ class Starter:
         self._store = store
         self._runs = active
         self._dispatch = dispatch
+        self._giving_up = GivingUp(active)
         self._in_hand: set[str] = set()
         self._choosing = asyncio.Lock()
 
@@ -67,33 +67,12 @@ class Starter:
                 await self._store.commit(done)
                 return
             try:
-                job = await self._read(asked.scope, job_id)
-                if job and job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= self._runs.clock():
-                    finished = await self._start(job, done)
-                else:
-                    seen.add(job_id)
+                finished = await self._start(asked.scope, job_id, done)
             except TooNew as error:
                 left = error
-                seen.add(job_id)
             finally:
+                seen.add(job_id)
                 self._in_hand.discard(job_id)
-
-    async def _read(self, scope: str, job_id: str) -> Job | None:
-        """Read the job whose turn it is; one that nobody can read leaves the queue, so that those behind it go on."""
-        for tries in range(1, MOST_TRIES + 1):
-            try:
-                return await jobs.load(self._store, job_id)
-            except (Unavailable, TooNew):
-                raise
-            except Exception as error:
-                # The work in hand may have been caused by another job, which must not be failed for this one.
-                logger.exception("job cannot be read", job=job_id)
-                if tries == MOST_TRIES:
-                    left = await jobs.plan_to_leave_queue(self._store, scope, job_id)
-                    await self._store.commit(join((self._letter(scope, job_id, _reason(error)), left)))
-                else:
-                    await asyncio.sleep(delay_s(tries))
-        return None
 
     async def _choose(self, asked: Work, seen: set[str]) -> str | None:
         """Take in hand the first in the queue of starts that no other entry has in hand here."""
@@ -107,31 +86,33 @@ class Starter:
                     return job_id
         return None
 
-    async def _start(self, job: Job, done: Commit) -> bool:
-        for tries in range(1, MOST_TRIES + 1):
+    async def _start(self, scope: str, job_id: str, done: Commit) -> bool:
+        """Start a job, or fail it; False when it is not to be started now, or nobody can read it."""
+        tries = 0
+        while True:
+            job = None
             try:
-                match await self._recipe_of(job):
-                    case Net() as net:
-                        return await self._begin(job, net, done)
-                    case _NoRecipe(reason):
-                        return await self._fail(job, reason, done)
+                job = await jobs.load(self._store, job_id)
+                if job is None or not self._may_start(job):
+                    return False
+                if await self._begin(job, done):
+                    return True
             except (Unavailable, TooNew):
                 raise
             except Exception as error:
-                # A defect at the start of one job must not keep those behind it from their turn: it stays in hand.
-                logger.exception("start met a defect", job=job.job_id)
-                if tries == MOST_TRIES:
-                    return await self._give_up(job, error, done)
-                await asyncio.sleep(delay_s(tries))
-        return False
+                # It keeps nobody behind it from their turn; the work may be another's, which must not fail for this.
+                logger.exception("start met a defect", job=job_id)
+                tries += 1
+                if tries < MOST_TRIES:
+                    await asyncio.sleep(delay_s(tries))
+                elif job is None:
+                    await self._giving_up.turn(scope, job_id, error)
+                    return False
+                elif await self._giving_up.start(job, error, done):
+                    return True
 
-    async def _give_up(self, job: Job, error: Exception, done: Commit) -> bool:
-        reason = _reason(error)
-        return await self._fail(job, reason, join((done, self._letter(job.scope, job.job_id, reason))))
-
-    def _letter(self, scope: str, job_id: str, reason: str) -> Commit:
-        letter = Letter(LetterKind.START, scope, job_id, reason, self._runs.clock())
-        return dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)
+    def _may_start(self, job: Job) -> bool:
+        return job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= self._runs.clock()
 
     async def _recipe_of(self, job: Job) -> Net | _NoRecipe:
         if not job.order.work_master_id:
@@ -149,7 +130,11 @@ class Starter:
             return _NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")
         return net
 
-    async def _begin(self, job: Job, net: Net, done: Commit) -> bool:
+    async def _begin(self, job: Job, done: Commit) -> bool:
+        """Begin the run of a job, or fail the job at once; False when somebody has written it meanwhile."""
+        net = await self._recipe_of(job)
+        if isinstance(net, _NoRecipe):
+            return await self._fail(job, net.reason, done)
         parameters = {each.id: _plain(each) for each in job.order.job_order_parameters or ()}
         run = new_run(job.job_id, job.scope, job.correlation_id, parameters)
         for event in job.early:
@@ -165,10 +150,6 @@ class Starter:
         return isinstance(await self._store.commit(join((commit, done))), Committed)
 
 
-def _reason(error: Exception) -> str:
-    return f"its start met a defect of this software: {type(error).__name__}"
-
-
 def let_start(keys: Keys, job: Job, now: int) -> Commit:
     """Have a job that is allowed to start take its turn, now or when its StartTime has come."""
     if job.earliest_start > now:
@@ -178,19 +159,6 @@ def let_start(keys: Keys, job: Job, now: int) -> Commit:
             jobs.enter_queue(keys, job),
             runs.set_timer(keys, job.job_id, None),
             work.add(keys, job.scope, WorkKind.START_RECIPE, job.job_id),
-        )
-    )
-
-
-def end_without_run(terms: Terms, before: Job, job: Job, cause: Cause, now: int) -> Commit:
-    """Write the end of a job that never ran: aborted, with its response, removed when its time is over."""
-    status = JobStatus(JobState.ABORTED)
-    ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
-    return join(
-        (
-            jobs.save(terms.keys, before, ended, ((cause, status),), now),
-            responses.save(terms.keys, ended, job_response(ended, None)),
-            runs.set_timer(terms.keys, job.job_id, now + terms.keep_ended_ms),
         )
     )
 
