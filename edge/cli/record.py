@@ -39,9 +39,8 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
 
     from edge.cli.stopping import until_stopped
     from edge.cli.visit import quiet
-    from edge.config import load_settings
+    from edge.config import load_settings, main_file
     from edge.southbound.kinds import EQUIPMENT
-    from edge.upkeep.belongings import main_file
     from edge.upkeep.recording import recording
     from edge.upkeep.redaction import secrets_of
 

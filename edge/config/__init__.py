@@ -1,6 +1,6 @@
 """Frozen settings from TOML files and environment, all problems told at once."""
 
-from edge.config.load import load_settings
+from edge.config.load import load_settings, main_file
 from edge.config.sections import (
     SECTIONS,
     EquipmentSettings,
@@ -40,4 +40,5 @@ __all__ = [
     "VisionSettings",
     "broker_settings",
     "load_settings",
+    "main_file",
 ]

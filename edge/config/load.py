@@ -46,7 +46,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
-    draft.read_password_files(_main(path, environ).parent, environ)
+    draft.read_password_files(main_file(path, environ).parent, environ)
     settings = draft.build()
     problems = [*draft.problems, *_contradictions(settings)]
     if problems:
@@ -56,7 +56,7 @@ def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[
 
 def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
     """Names the files to read, the main one first; one that was asked for has to exist."""
-    main = _main(path, environ)
+    main = main_file(path, environ)
     try:
         if path and not path.exists():
             problems.append(f"{path}: there is no such file")
@@ -66,7 +66,8 @@ def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -
         return []
 
 
-def _main(path: Path | None, environ: Mapping[str, str]) -> Path:
+def main_file(path: Path | None, environ: Mapping[str, str]) -> Path:
+    """Names the main settings file, which need not be there: the given one, else that of the default directory."""
     return path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
 
 

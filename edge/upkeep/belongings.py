@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edge.config import Settings
-from edge.config.load import DEFAULT_DIRECTORY
-
-_TLS_KEYS = ("ca_file", "cert_file", "key_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +37,6 @@ ASIDE = ".before-restore"
 """Ends the name of a file that a restored one has replaced."""
 
 
-def main_file(given: Path | None, environ: Mapping[str, str]) -> Path:
-    """Give the settings file, which need not be there."""
-    return given or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
-
-
 def places(settings: Settings, main: Path) -> Places:
     """Find the places of these settings, whose main file is `main`."""
     pki = Path(settings.opcua.pki)
@@ -54,18 +46,25 @@ def places(settings: Settings, main: Path) -> Places:
         "opcua/own.der": pki / "own.der",
         "opcua/own.pem": pki / "own.pem",
     }
-    sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
-    sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
-    for name, section in sections.items():
-        for key in _TLS_KEYS:
-            if path := getattr(section, key, ""):
-                files[f"tls/{name}.{key}"] = Path(path)
+    files |= {f"tls/{name}": path for name, path in tls_files(settings).items()}
     folders = {
         "settings/conf.d": main.parent / "conf.d",
         "settings/passwords": main.parent / "passwords",
         "opcua/trusted": Path(settings.opcua.trusted),
     }
     return Places(files, folders)
+
+
+def tls_files(settings: Settings) -> dict[str, Path]:
+    """Give the certificates and keys that the settings name, by section and key, as in `mqtt.ca_file`."""
+    sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
+    sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
+    return {
+        f"{name}.{key}": Path(path)
+        for name, section in sections.items()
+        for key in ("ca_file", "cert_file", "key_file")
+        if (path := getattr(section, key, ""))
+    }
 
 
 def is_secret(name: str) -> bool:

@@ -15,6 +15,7 @@ from edge.links.x509 import entries, read_certificate
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.users import read_users
+from edge.upkeep.belongings import tls_files
 from edge.upkeep.finding import Finding, failing, ok, warning
 
 _ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - this is just what is replaced
@@ -93,8 +94,9 @@ def certificates_of(settings: Settings) -> Iterator[Finding]:
     now = datetime.now(UTC)
     if settings.opcua.endpoint:
         yield _own(settings, now)
-    for name, path in _files(settings):
-        yield _lifetime(name, Path(path), now)
+    for name, path in tls_files(settings).items():
+        if not name.endswith(".key_file"):
+            yield _lifetime(name, path, now)
 
 
 def _own(settings: Settings, now: datetime) -> Finding:
@@ -108,15 +110,6 @@ def _own(settings: Settings, now: datetime) -> Finding:
     if own.certificate.not_valid_after_utc < now:
         return failing(subject, told, advice)
     return warning(subject, told, advice) if told else ok(subject, until)
-
-
-def _files(settings: Settings) -> Iterator[tuple[str, str]]:
-    sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
-    sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
-    for name, section in sections.items():
-        for key in ("ca_file", "cert_file"):
-            if path := getattr(section, key, ""):
-                yield f"{name}.{key}", path
 
 
 def _lifetime(subject: str, path: Path, now: datetime) -> Finding:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from edge.config import Settings, load_settings
+from edge.config import Settings, load_settings, main_file
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.files import make_directory, write_whole
 from edge.southbound.kinds import EQUIPMENT
@@ -22,7 +22,7 @@ from edge.store.runs import active_jobs
 from edge.store.snapshot import Kept, Text, lay, present
 from edge.upkeep.archive import Member, read_archive
 from edge.upkeep.backup import STORE, Tell
-from edge.upkeep.belongings import ASIDE, Places, is_below, main_file, places, variable
+from edge.upkeep.belongings import ASIDE, Places, is_below, places, variable
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from edge.config import Settings, load_settings
+from edge.config import Settings, load_settings, main_file
 from edge.errors import EdgeError, SettingsError
 from edge.southbound.kinds import EQUIPMENT
 from edge.store import statistics
 from edge.store.opening import open_store
 from edge.store.snapshot import take
 from edge.upkeep.archive import write_archive
-from edge.upkeep.belongings import main_file
 from edge.upkeep.doctor import examine
 from edge.upkeep.host_check import versions
 from edge.upkeep.redaction import redactor, secrets_of, shown

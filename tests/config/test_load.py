@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import MqttEquipmentSettings, Settings, load_settings
+from edge.config import MqttEquipmentSettings, Settings, load_settings, main_file
 from edge.errors import SettingsError
 from edge.southbound.kinds import EQUIPMENT
 
@@ -24,6 +24,12 @@ def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     with pytest.raises(SettingsError) as refused:
         load_settings(path, environ, EQUIPMENT)
     return refused.value.problems
+
+
+def test_the_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
+    assert main_file(Path("x.toml"), {}) == Path("x.toml")
+    assert main_file(None, {"CONFIGURATION_DIRECTORY": "/some"}) == Path("/some/edge.toml")
+    assert main_file(None, {}) == Path("/etc/microdcs-edge/edge.toml")
 
 
 def test_without_files_the_defaults_hold(tmp_path: Path) -> None:

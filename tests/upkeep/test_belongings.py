@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import MqttSettings, OpcuaSettings, Settings
-from edge.upkeep.belongings import is_below, is_secret, main_file, places, variable
+from edge.upkeep.belongings import is_below, is_secret, places, variable
 
 
 def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None:
@@ -49,12 +49,6 @@ def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None
 )
 def test_keys_and_passwords_are_secret(name: str, *, secret: bool) -> None:
     assert is_secret(name) is secret
-
-
-def test_the_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
-    assert main_file(Path("x.toml"), {}) == Path("x.toml")
-    assert main_file(None, {"CONFIGURATION_DIRECTORY": "/some"}) == Path("/some/edge.toml")
-    assert main_file(None, {}) == Path("/etc/microdcs-edge/edge.toml")
 
 
 def test_links_and_dots_do_not_lead_out(tmp_path: Path) -> None:
