@@ -68,7 +68,7 @@ class SessionProcessor(UaProcessor):
         # asyncua assigns it when it has made one; from then on the session knows its channel.
         self._session = session
         if session is not None:
-            session.processor = self
+            session.connection = self
 
     @property
     def channel(self) -> Channel:
@@ -153,7 +153,7 @@ class SessionProcessor(UaProcessor):
 
     async def close(self) -> None:
         """Leave a session alone that has moved to another connection."""
-        if self._session is not None and self._session.processor is not self:
+        if self._session is not None and self._session.connection is not self:
             self._session = None
         await super().close()
 
@@ -167,7 +167,7 @@ class SessionProcessor(UaProcessor):
 
     def _check_length(self, header: ua.Header) -> None:
         session = self._session
-        is_known = session is not None and session.is_activated() and session.processor is self
+        is_known = session is not None and session.is_activated() and session.connection is self
         if header.ChunkType == ua.ChunkType.Intermediate and not is_known:
             # Nothing a stranger has to say takes more than one chunk.
             raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTooLarge)
@@ -176,7 +176,7 @@ class SessionProcessor(UaProcessor):
         session = self._session
         if session is None or session.auth_token != token or session.is_closed():
             raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
-        if session.processor is not self:
+        if session.connection is not self:
             raise ServiceError(ua.StatusCodes.BadSecureChannelIdInvalid)
 
     async def _create(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:

@@ -7,7 +7,7 @@ import asyncio
 import math
 import secrets
 from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
@@ -23,10 +23,19 @@ from edge.uaserver.index_range import part
 from edge.uaserver.monitored_items import MonitoredItems
 from edge.uaserver.roles import CALLER, Caller, may_call
 
-if TYPE_CHECKING:
-    from edge.uaserver.processor import SessionProcessor
-
 _NONCE_BYTES = 32
+
+
+class Connection(Protocol):
+    """What a session needs of the connection over which it is used."""
+
+    @property
+    def channel(self) -> Channel:
+        """The channel that is open there."""
+
+    @property
+    def get_publish_request(self) -> Callable[..., Any]:
+        """Where its subscriptions find the client's publish requests."""
 
 
 class Session(InternalSession):
@@ -41,7 +50,7 @@ class Session(InternalSession):
         self._timeout_task: asyncio.Task[None] | None = None
         self.auth_token = ua.NodeId(secrets.token_bytes(32), 0, ua.NodeIdType.ByteString)
         self.iserver.register_external_session(self)
-        self.processor: SessionProcessor | None = None
+        self.connection: Connection | None = None
         self.caller: Caller | None = None
         self.certificate = b""
 
@@ -225,11 +234,11 @@ class Session(InternalSession):
         owner = subscription and self.iserver.session_of(subscription.session_id)
         if subscription is None or not isinstance(owner, Session):
             return ua.TransferResult(StatusCode=_not_yours())
-        if self.processor is None or not owner.has_same_client(self):
+        if self.connection is None or not owner.has_same_client(self):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
         one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
         (result,) = await super().transfer_subscriptions(one, callback)
-        subscription.pub_request_callback = self.processor.get_publish_request  # asyncua leaves it with the old one
+        subscription.pub_request_callback = self.connection.get_publish_request  # asyncua leaves it with the old one
         return result
 
     def publish(self, acks: Sequence[ua.SubscriptionAcknowledgement] | None = None) -> tuple[int, list[ua.StatusCode]]:
@@ -294,9 +303,9 @@ class Session(InternalSession):
             raise ServiceError(ua.StatusCodes.BadSubscriptionIdInvalid)
 
     def _channel(self) -> Channel:
-        if self.processor is None:
+        if self.connection is None:
             raise ServiceError(ua.StatusCodes.BadInternalError)
-        return self.processor.channel
+        return self.connection.channel
 
 
 def _check_application(certificate: bytes, params: ua.CreateSessionParameters) -> None:
