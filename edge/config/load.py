@@ -11,25 +11,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, get_type_hints
-from urllib.parse import urlsplit
 
 import msgspec
 
 from edge.config import value
-from edge.config.sections import (
-    NAME,
-    NAME_EXPECTED,
-    SECTIONS,
-    MetricsSettings,
-    MqttEquipmentSettings,
-    MqttSettings,
-    OpcuaEquipmentSettings,
-    RpcSettings,
-    Settings,
-)
+from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
 from edge.errors import SettingsError
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
@@ -220,92 +208,19 @@ class _Draft:
 
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yields what is wrong only in the light of another key."""
-    mqtt = settings.mqtt
-    yield from _broker_contradictions("mqtt", mqtt)
+    southbound = {f"southbound.{name}": equipment for name, equipment in settings.southbound.items()}
+    found = {"mqtt": settings.mqtt.contradictions()}
+    found |= {name: equipment.contradictions(settings) for name, equipment in southbound.items()}
+    found |= {"rpc": settings.rpc.contradictions(), "metrics": settings.metrics.contradictions()}
+    for name, contradictions in found.items():
+        yield from (f"{name}.{each}" for each in contradictions)
     takers: dict[str, str] = {}
-    for name, equipment in settings.southbound.items():
-        if not re.match(NAME, name):
-            yield f"southbound.{name}: expected {NAME_EXPECTED}"
-        yield from (f"southbound.{name}.{each}" for each in equipment.contradictions(settings.gateway.scopes))
-        if isinstance(equipment, OpcuaEquipmentSettings):
-            yield from _opcua_equipment_contradictions(f"southbound.{name}", equipment)
-        elif isinstance(equipment, MqttEquipmentSettings):
-            yield from _mqtt_equipment_contradictions(f"southbound.{name}", equipment, mqtt)
+    for name, equipment in southbound.items():
+        if not re.match(NAME, name.removeprefix("southbound.")):
+            yield f"{name}: expected {NAME_EXPECTED}"
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
-                yield f"southbound.{name}.type_ids: {type_id} is taken by southbound.{other} already"
-    yield from _rpc_contradictions(settings.rpc)
-    yield from _metrics_contradictions(settings.metrics)
-
-
-def _mqtt_equipment_contradictions(name: str, equipment: MqttEquipmentSettings, mqtt: MqttSettings) -> Iterator[str]:
-    if not (equipment.url or mqtt.url):
-        yield f"{name}.url: needed, because mqtt.url is empty"
-        return
-    yield from _broker_contradictions(name, equipment)
-    given = equipment.username, equipment.password, equipment.ca_file, equipment.cert_file
-    if any(given) and not equipment.url:
-        yield f"{name}.url: needed, because a user or certificates are given for it"
-
-
-def _broker_contradictions(name: str, broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:
-    if bool(broker.cert_file) != bool(broker.key_file):
-        yield f"{name}.cert_file, {name}.key_file: the one needs the other"
-    if broker.url.startswith("mqtt:") and (broker.ca_file or broker.cert_file):
-        yield f"{name}.url: certificates are given, but mqtt: does not use them; expected mqtts:"
-
-
-def _opcua_equipment_contradictions(name: str, equipment: OpcuaEquipmentSettings) -> Iterator[str]:
-    files = {"cert_file": equipment.cert_file, "key_file": equipment.key_file, "trusted": equipment.trusted}
-    if equipment.security == "encrypted":
-        missing = [key for key, file in files.items() if not file]
-        yield from (f"{name}.{key}: needed, because {name}.security is encrypted" for key in missing)
-    elif any(files.values()):
-        yield f"{name}.security: certificates are given, but none does not use them; expected encrypted"
-
-
-def _rpc_contradictions(rpc: RpcSettings) -> Iterator[str]:
-    try:
-        parts = urlsplit(rpc.listen)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:  # it was told when the key was read
-        return
-    files = {"cert_file": rpc.cert_file, "key_file": rpc.key_file, "ca_file": rpc.ca_file}
-    match parts.scheme:
-        case "tls":
-            yield from (f"rpc.{key}: needed, because rpc.listen is tls:" for key, file in files.items() if not file)
-        case "tcp" if host and not _is_loopback(host):
-            yield (
-                "rpc.listen: with tcp: whoever reaches this host could start jobs, and everybody could listen; "
-                "expected a loopback address, or tls: with certificates"
-            )
-        case _:
-            pass
-    if parts.scheme != "tls" and any(files.values()):
-        yield "rpc.listen: certificates are given, but only tls: uses them"
-    if parts.scheme in {"tcp", "tls"} and host and not port:
-        yield f"rpc.listen: expected a port, as in {parts.scheme}://127.0.0.1:5005"
-
-
-def _metrics_contradictions(metrics: MetricsSettings) -> Iterator[str]:
-    try:
-        parts = urlsplit(f"//{metrics.listen}")
-        host, _ = parts.hostname or "", parts.port
-    except ValueError as error:
-        yield f"metrics.listen: {error}"
-        return
-    if metrics.listen and not _is_loopback(host):
-        yield (
-            "metrics.listen: whoever reaches this host could ask; expected a loopback address: "
-            "a collector or a proxy on this host can pass it on"
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+                yield f"{name}.type_ids: {type_id} is taken by {other} already"
 
 
 def _near(word: str, known: Iterable[str]) -> str:

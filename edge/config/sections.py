@@ -5,8 +5,10 @@ A key's annotation carries what people have to know of it: its meaning (`descrip
 `secret`.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -79,6 +81,10 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
 
+    def contradictions(self) -> Iterator[str]:
+        """Yield what is wrong only in the light of another key, as `key: what`."""
+        return _broker_contradictions(self)
+
 
 class NorthboundSettings(Struct, frozen=True, kw_only=True):
     """`[northbound]`: the job interface towards the MES."""
@@ -95,8 +101,8 @@ class EquipmentSettings(Struct, frozen=True, kw_only=True):
     kind: str
     type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
 
-    def contradictions(self, _scopes: Collection[str]) -> Iterator[str]:
-        """Yield what is wrong only in the light of another key, or of the scopes of the gateway, as `key: what`."""
+    def contradictions(self, _settings: "Settings") -> Iterator[str]:
+        """Yield what is wrong only in the light of another key, of this section or another, as `key: what`."""
         return iter(())
 
 
@@ -113,6 +119,21 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     ca_file: Annotated[_File, Meta(description="Certificates to trust there; empty trusts the system's.")] = ""
     cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+
+    def contradictions(self, settings: "Settings") -> Iterator[str]:
+        """Yield what keeps it from having a broker, or contradicts how that is reached."""
+        yield from _broker_contradictions(self)
+        if not (self.url or settings.mqtt.url):
+            yield "url: needed, because mqtt.url is empty"
+        elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
+            yield "url: needed, because a user or certificates are given for it"
+
+
+def _broker_contradictions(broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:
+    if bool(broker.cert_file) != bool(broker.key_file):
+        yield "cert_file, key_file: the one needs the other"
+    if broker.url.startswith("mqtt:") and (broker.ca_file or broker.cert_file):
+        yield "url: certificates are given, but mqtt: does not use them; expected mqtts:"
 
 
 def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttSettings:
@@ -146,6 +167,14 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     ] = ""
     username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+
+    def contradictions(self, _settings: "Settings") -> Iterator[str]:
+        """Yield which files encryption lacks, or which are there in vain without it."""
+        files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
+        if self.security == "encrypted":
+            yield from (f"{key}: needed, because security is encrypted" for key, file in files.items() if not file)
+        elif any(files.values()):
+            yield "security: certificates are given, but none does not use them; expected encrypted"
 
 
 class VisionSettings(OpcuaEquipmentSettings, frozen=True, kw_only=True):
@@ -237,6 +266,29 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
     ca_file: Annotated[_File, Meta(description="Certificates that vouch for clients.")] = ""
 
+    def contradictions(self) -> Iterator[str]:
+        """Yield what would let strangers call, and what does not go with the scheme of `listen`."""
+        try:
+            parts = urlsplit(self.listen)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:  # it was told when the key was read
+            return
+        files = {"cert_file": self.cert_file, "key_file": self.key_file, "ca_file": self.ca_file}
+        match parts.scheme:
+            case "tls":
+                yield from (f"{key}: needed, because listen is tls:" for key, file in files.items() if not file)
+            case "tcp" if host and not _is_loopback(host):
+                yield (
+                    "listen: with tcp: whoever reaches this host could start jobs, and everybody could listen; "
+                    "expected a loopback address, or tls: with certificates"
+                )
+            case _:
+                pass
+        if parts.scheme != "tls" and any(files.values()):
+            yield "listen: certificates are given, but only tls: uses them"
+        if parts.scheme in {"tcp", "tls"} and host and not port:
+            yield f"listen: expected a port, as in {parts.scheme}://127.0.0.1:5005"
+
 
 class RetentionSettings(Struct, frozen=True, kw_only=True):
     """`[retention]`: how long what has ended is kept, in seconds."""
@@ -266,6 +318,27 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
             extra={"expected": "a loopback address and a port, as in 127.0.0.1:9464"},
         ),
     ] = ""
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield what would let other hosts ask."""
+        try:
+            parts = urlsplit(f"//{self.listen}")
+            host, _ = parts.hostname or "", parts.port
+        except ValueError as error:
+            yield f"listen: {error}"
+            return
+        if self.listen and not _is_loopback(host):
+            yield (
+                "listen: whoever reaches this host could ask; expected a loopback address: "
+                "a collector or a proxy on this host can pass it on"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class LoggingSettings(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 from msgspec import Meta
 
-from edge.config import EquipmentSettings
+from edge.config import EquipmentSettings, Settings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
@@ -45,8 +45,9 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
         str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
     ] = ""
 
-    def contradictions(self, scopes: Collection[str]) -> Iterator[str]:
+    def contradictions(self, settings: Settings) -> Iterator[str]:
         """Yield which lines are given twice, and a scope whose jobs run elsewhere."""
+        scopes = settings.gateway.scopes
         for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
             if times > 1:
                 yield f"lamps, buttons: line {line} is given {times} times"

@@ -155,7 +155,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ),
         (
             "[southbound.eye]\ntype_ids = ['a']\nkind = 'vision'\nurl = 'opc.tcp://eye:4840'",
-            "southbound.eye.cert_file: needed, because southbound.eye.security is encrypted",
+            "southbound.eye.cert_file: needed, because security is encrypted",
         ),
         (
             "southbound.eye = {type_ids=['a'], kind='vision', url='opc.tcp://eye', security='none', trusted='/'}",
@@ -219,7 +219,7 @@ def test_a_problem_of_a_variable_is_told_with_its_name(tmp_path: Path, variable:
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        (("cert_file",), "mqtt.cert_file, mqtt.key_file: the one needs the other"),
+        (("cert_file",), "mqtt.cert_file, key_file: the one needs the other"),
         (("ca_file",), "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"),
     ],
 )
@@ -242,7 +242,7 @@ def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[st
         ("listen = 'unix://rpc.sock'", ["rpc.listen: expected the path of a socket"]),
         (
             "listen = 'tls://0.0.0.0:5005'\ncert_file = '{file}'",
-            ["rpc.key_file: needed, because rpc.listen is tls:", "rpc.ca_file: needed, because rpc.listen is tls:"],
+            ["rpc.key_file: needed, because listen is tls:", "rpc.ca_file: needed, because listen is tls:"],
         ),
         ("listen = 'tcp://[::1]:5005'\nca_file = '{file}'", ["rpc.listen: certificates are given, but only tls: uses"]),
         ("cert_file = '{file}'", ["rpc.listen: certificates are given, but only tls: uses them"]),
