@@ -2,7 +2,6 @@
 
 import dataclasses
 import uuid
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
@@ -42,8 +41,7 @@ async def open_equipment(
 class MqttEquipment:
     """One piece of equipment on `{topic prefix}/{name}/commands`, `answers`, `events`, `data` and `presence`.
 
-    `counts` tells how many messages were refused, by the kind of the refusal; `present` whether the equipment says that
-    it is there, None when it has not said anything.
+    `present` tells whether the equipment says that it is there, None when it has not said anything.
     """
 
     def __init__(
@@ -61,7 +59,6 @@ class MqttEquipment:
         self.event_topics = (f"{topic}/events", f"{topic}/data")
         self.presence_topic = f"{topic}/presence"
         self.present: bool | None = None
-        self.counts: Counter[str] = Counter()
         self._session = session
         self._station = station
         self._outstanding = outstanding
@@ -161,11 +158,10 @@ class MqttEquipment:
             await self._station.answer(EquipmentAnswer(command_id, error=error))
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
-        """Set a message aside, tell its sender, the log and the counters; it is acknowledged after that."""
+        """Set a message aside, where it is counted, tell its sender and the log; it is acknowledged after that."""
         request = message.user_properties
         told = request.get("type", ""), request.get("id", "")
         await self._station.set_aside(SetAside(message.topic, *told, refusal.kind, refusal.message, message.payload))
-        self.counts[refusal.kind] += 1
         _log.warning(
             "equipment message refused",
             equipment=self.name,
