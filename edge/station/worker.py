@@ -46,8 +46,8 @@ class Worker:
                 try:
                     await work.create_groups(self._store, self._scopes)
                     # Also after an outage: the reply that gave us work may have been lost with the connection.
-                    await self._take_on(tasks, await self._unfinished())
-                    async for batch in work.take(self._store, self._store.consumer, self._scopes):
+                    await self._take_on(tasks, await work.unfinished(self._store, self._scopes))
+                    async for batch in work.take(self._store, self._scopes):
                         await self._take_on(tasks, batch)
                 except Unavailable as error:
                     logger.warning("work waits for the store", reason=error.message)
@@ -62,14 +62,11 @@ class Worker:
             await self._claimed.wait()
             self._claimed.clear()
             try:
-                await self._take_on(tasks, await self._unfinished())
+                await self._take_on(tasks, await work.unfinished(self._store, self._scopes))
             except Unavailable as error:
                 logger.warning("claimed work waits for the store", reason=error.message)
                 self._claimed.set()
                 await asyncio.sleep(_STORE_RETRY_S)
-
-    async def _unfinished(self) -> list[Work | Unreadable]:
-        return await work.unfinished(self._store, self._store.consumer, self._scopes)
 
     async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work | Unreadable]) -> None:
         for asked in batch:

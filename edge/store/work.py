@@ -68,10 +68,12 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
             await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
 
 
-async def unfinished(store: Store, consumer: str, scopes: Sequence[str]) -> list[Work | Unreadable]:
-    """Give the work that an instance took and never acknowledged: what it was at when it died."""
+async def unfinished(store: Store, scopes: Sequence[str]) -> list[Work | Unreadable]:
+    """Give the work that was taken under our name and never acknowledged: what we were at when we died."""
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
-    reply = await store.execute("XREADGROUP", "GROUP", GROUP, consumer, "STREAMS", *streams, *("0" for _ in streams))
+    reply = await store.execute(
+        "XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", *streams, *("0" for _ in streams)
+    )
     return _read_reply(store.keys, scopes, reply)
 
 
@@ -105,13 +107,13 @@ async def is_any_with(store: Store, consumer: str, scopes: Sequence[str]) -> boo
     return any(await store.read(asked))
 
 
-async def take(store: Store, consumer: str, scopes: Sequence[str]) -> AsyncIterator[list[Work | Unreadable]]:
+async def take(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | Unreadable]]:
     """Take new work of the scopes, batch by batch, for ever.
 
     Raises Unavailable when the store is gone: take again.
     """
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
-    command = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS")
+    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS")
     while True:
         reply = await store.wait(*command, *streams, *(">" for _ in streams))
         if works := _read_reply(store.keys, scopes, reply):

@@ -135,11 +135,9 @@ class Plant:
 
     async def _taken(self) -> list[Work | Unreadable]:
         """Take all work there is, and give it."""
-        consumer = self.store.consumer
-        await self.store.execute(
-            "XREADGROUP", "GROUP", GROUP, consumer, "STREAMS", self.store.keys.sfc_work(SCOPE), ">"
-        )
-        return await work.unfinished(self.store, consumer, (SCOPE,))
+        stream = self.store.keys.sfc_work(SCOPE)
+        await self.store.execute("XREADGROUP", "GROUP", GROUP, self.store.consumer, "STREAMS", stream, ">")
+        return await work.unfinished(self.store, (SCOPE,))
 
     async def order(self, method: Cause, order: JobOrder, *, scope: str = SCOPE, event_id: str = "") -> CallAnswer:
         """Call Store, StoreAndStart or Update."""
@@ -222,7 +220,7 @@ async def until_true(condition: Callable[[], object]) -> None:
 async def next_work(plant: Plant) -> Work:
     """Take one entry off the work stream, as the worker of a process that dies then."""
     await work.create_groups(plant.store, (SCOPE,))
-    async for taken in work.take(plant.store, plant.store.consumer, (SCOPE,)):
+    async for taken in work.take(plant.store, (SCOPE,)):
         (entry,) = taken
         assert isinstance(entry, Work)
         return entry

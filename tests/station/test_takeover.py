@@ -104,7 +104,7 @@ async def test_work_of_another_scope_is_left_to_those_who_serve_it(
 
 async def taken_in(plant: Plant, scope: str) -> work.Work:
     await work.create_groups(plant.store, (scope,))
-    async for (entry,) in work.take(plant.store, plant.store.consumer, (scope,)):
+    async for (entry,) in work.take(plant.store, (scope,)):
         assert isinstance(entry, work.Work)
         return entry
     raise AssertionError

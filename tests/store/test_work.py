@@ -22,7 +22,7 @@ async def other(redis: RedisSettings) -> AsyncIterator[Store]:
 
 
 async def first_batch(store: Store) -> list[Work | Unreadable]:
-    async for batch in work.take(store, store.consumer, SCOPES):
+    async for batch in work.take(store, SCOPES):
         return batch
     raise AssertionError
 
@@ -48,7 +48,7 @@ async def test_work_that_cannot_be_read_is_given_as_such(store: Store) -> None:
     assert isinstance(readable, Work)
     assert [each.fields.get("job_id") for each in unreadable if isinstance(each, Unreadable)] == ["J9", "J9", None]
     await store.execute("XTRIM", key, "MAXLEN", 0)
-    left = await work.unfinished(store, store.consumer, SCOPES)
+    left = await work.unfinished(store, SCOPES)
     assert {each.reason for each in left if isinstance(each, Unreadable)} == {"somebody has removed it from the stream"}
 
 
@@ -60,11 +60,9 @@ async def test_work_of_another_is_claimed_with_all_it_took_and_nothing_else(stor
     assert len(taken) == 120
     await store.commit(work.add(store.keys, SCOPES[0], WorkKind.START_RECIPE, "new"))
     assert await work.claim(store, other.consumer, SCOPES[:1]) == 60
-    assert job_ids(await work.unfinished(store, store.consumer, SCOPES)) == [
-        f"J{number}" for number in range(0, 120, 2)
-    ]
+    assert job_ids(await work.unfinished(store, SCOPES)) == [f"J{number}" for number in range(0, 120, 2)]
     assert await work.claim(store, other.consumer, SCOPES) == 60
-    assert await work.unfinished(other, other.consumer, SCOPES) == []
+    assert await work.unfinished(other, SCOPES) == []
     assert job_ids(await first_batch(store)) == ["new"]
 
 
@@ -99,7 +97,7 @@ async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other:
     assert sorted((each.scope, each.job_id) for each in taken if isinstance(each, Work)) == [
         (scope, f"J{number}") for scope in SCOPES for number in range(3)
     ]
-    assert await work.unfinished(other, other.consumer, SCOPES) == []
+    assert await work.unfinished(other, SCOPES) == []
 
 
 async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, other: Store) -> None:
@@ -107,11 +105,11 @@ async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, o
     for number in range(3):
         await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, f"J{number}"))
     await first_batch(store)
-    left = await work.unfinished(store, store.consumer, SCOPES)
+    left = await work.unfinished(store, SCOPES)
     assert job_ids(left) == ["J0", "J1", "J2"]
     await store.commit(work.acknowledge(store.keys, "station-1", [left[1].entry_id]))
-    assert job_ids(await work.unfinished(store, store.consumer, SCOPES)) == ["J0", "J2"]
-    assert await work.unfinished(other, other.consumer, SCOPES) == []
+    assert job_ids(await work.unfinished(store, SCOPES)) == ["J0", "J2"]
+    assert await work.unfinished(other, SCOPES) == []
     assert await store.execute("XLEN", store.keys.sfc_work("station-1")) == 2
 
 
@@ -124,7 +122,7 @@ async def test_ten_thousand_entries_are_acknowledged_in_one_commit(store: Store)
     await store.execute("XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", key, ">")
     await store.commit(work.acknowledge(store.keys, "station-1", ids))
     assert await store.execute("XLEN", key) == 0
-    assert await work.unfinished(store, store.consumer, SCOPES) == []
+    assert await work.unfinished(store, SCOPES) == []
 
 
 def test_nothing_to_acknowledge_is_no_command(store: Store) -> None:
