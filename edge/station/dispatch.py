@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from edge.errors import SettingsError
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
 from edge.sfc.run import is_outstanding
@@ -89,14 +88,5 @@ def command_of(held: Held, phase: Phase, command_id: str, step: str) -> Command:
 
 
 def routes_of(equipment: Iterable[tuple[Equipment, Iterable[str]]]) -> dict[str, Equipment]:
-    """Map each command type to the equipment that takes it; SettingsError when two take the same."""
-    routes: dict[str, Equipment] = {}
-    problems = []
-    for device, type_ids in equipment:
-        for type_id in type_ids:
-            if other := routes.get(type_id):
-                problems.append(f"[southbound.{device.name}] type_ids: {type_id} belongs to {other.name} already")
-            routes[type_id] = device
-    if problems:
-        raise SettingsError(problems, "Name each type_id at one piece of equipment only.")
-    return routes
+    """Map each command type to the equipment that takes it; the settings allow no type at two."""
+    return {type_id: device for device, type_ids in equipment for type_id in type_ids}

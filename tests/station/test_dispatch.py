@@ -1,8 +1,5 @@
 """A request goes to the one piece of equipment that takes its type."""
 
-import pytest
-
-from edge.errors import SettingsError
 from edge.model.job_state import Cause, JobState
 from edge.sfc.net import Net, compile_recipe
 from edge.sfc.signal import Phase
@@ -13,15 +10,6 @@ from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, li
 def test_each_type_leads_to_the_equipment_that_takes_it() -> None:
     tool, camera = FakeEquipment("tool"), FakeEquipment("camera")
     assert routes_of([(tool, ["a", "b"]), (camera, ["c"])]) == {"a": tool, "b": tool, "c": camera}
-
-
-def test_a_type_that_two_take_is_a_fault_of_the_settings_that_names_both() -> None:
-    tool, camera = FakeEquipment("tool"), FakeEquipment("camera")
-    with pytest.raises(SettingsError) as caught:
-        routes_of([(tool, ["a", "b"]), (camera, ["a", "b"])])
-    assert len(caught.value.problems) == 2
-    assert "camera" in caught.value.problems[0]
-    assert "tool" in caught.value.problems[0]
 
 
 def test_the_command_types_that_nobody_takes_are_named_and_waits_are_not(plant: Plant) -> None:
