@@ -9,10 +9,10 @@ import structlog
 from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import Session
-from edge.station.equipment import Equipment
+from edge.station.active_runs import ActiveRuns
+from edge.station.equipment_watch import EquipmentWatch
 from edge.store.client import Store
 from edge.store.fitness import Memory, memory, writes
-from edge.store.runs import active_jobs
 from edge.upkeep.clock import Clock, read_clock
 from edge.upkeep.finding import Finding, Level
 
@@ -24,19 +24,26 @@ _CERTIFICATES_EVERY_S = 60.0
 
 
 class Health:
-    """What the gateway depends on; `sessions` are those with brokers, by who needs them, `equipment` is that by name.
+    """What the gateway depends on; `sessions` are those with brokers, by who needs them.
 
     `line` and `memory` are what the last look found. `refusals` give the topics that a broker refuses now.
     `certificates` examines those that are ours.
     """
 
-    def __init__(self, store: Store, certificates: Callable[[], Iterable[Finding]] = tuple) -> None:
+    def __init__(
+        self,
+        store: Store,
+        active: ActiveRuns,
+        watch: EquipmentWatch,
+        certificates: Callable[[], Iterable[Finding]] = tuple,
+    ) -> None:
         self.sessions: dict[str, Session] = {}
-        self.equipment: dict[str, Equipment] = {}
         self.line = "starting"
         self.memory = Memory(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self._store = store
+        self._active = active
+        self._watch = watch
         self._certificates = certificates
         self._filling_up = False
         self._told: frozenset[Finding] = frozenset()
@@ -60,13 +67,13 @@ class Health:
             self._certificates_due = now + _CERTIFICATES_EVERY_S
         troubles = [*self._troubles(), *self._unfit]
         try:
-            at_work = len(await active_jobs(self._store))
             taken = self.memory = await memory(self._store)
             if not await writes(self._store):
                 troubles.insert(0, "Redis cannot write to its disk: is it full?")
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
         self._warn_of(taken)
+        at_work = self._active.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *_clock()))
 
@@ -76,7 +83,8 @@ class Health:
         if away := [name for name, session in self.sessions.items() if not session.connected]:
             yield f"broker away: {', '.join(away)}"
         # Of what is behind a broker that is away, nobody knows.
-        if lost := [name for name, each in self.equipment.items() if each.connected is False and name not in away]:
+        equipment = [each.equipment for each in self._watch.watched]
+        if lost := [each.name for each in equipment if each.connected is False and each.name not in away]:
             yield f"equipment away: {', '.join(lost)}"
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"

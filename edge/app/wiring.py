@@ -23,6 +23,7 @@ from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
+from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, follow_wall_clock
@@ -69,14 +70,15 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         enter = stack.enter_async_context
         store = await enter(open_store(settings.redis, settings.gateway.name))
         store.heartbeat.expect((*_CRITICAL, *(publishing(scope) for scope in settings.gateway.scopes)))
-        health = Health(store, functools.partial(certificates_of, settings))
         # Before any session is opened: a broker would throw out that of another gateway of our name.
         instance = await enter(open_instance(store, settings.gateway.scopes))
         keep = settings.retention
         clock = SteadyClock()
         runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
         instance.regained.append(runs.doubt_all)
-        watch = EquipmentWatch(store, runs, settings.gateway.scopes)
+        active = ActiveRuns(runs, settings.gateway.scopes)
+        watch = EquipmentWatch(store, active, clock)
+        health = Health(store, active, watch, functools.partial(certificates_of, settings))
         overhearing = await _open_overhearing(stack, settings, store)
         await _open_equipment(stack, settings, runs, health, watch, overhearing)
         dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in watch.watched))
@@ -97,7 +99,10 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         )
         for name, work in works:
             await enter(beside(instance.present.while_on(work, name), f"{name} while present"))
-        server = await _open_opcua(stack, settings, runs, jobs, station_settings, health, watch)
+        # What runs already is shown from the first.
+        await active.look()
+        await enter(beside(active.follow(), "active runs"))
+        server = await _open_opcua(stack, settings, runs, active, jobs, station_settings, health, watch)
         if settings.mqtt.url:
             await _open_northbound(stack, settings, instance, store, runs, calls, health)
         sidecars = None
@@ -135,7 +140,7 @@ async def _open_equipment(
     for name, section in settings.southbound.items():
         answers = Answers(runs.store, runs, settings.retention.dedupe * 1000, section.type_ids)
         answers.watchers.append(overhearing.of(name))
-        equipment = health.equipment[name] = await _open_one(stack, settings, name, section, answers, health)
+        equipment = await _open_one(stack, settings, name, section, answers, health)
         watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
 
 
@@ -165,6 +170,7 @@ async def _open_opcua(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
     runs: Runs,
+    active: ActiveRuns,
     jobs: JobService,
     station_settings: StationSettings,
     health: Health,
@@ -198,7 +204,7 @@ async def _open_opcua(
     station_settings.watchers.append(refresh)
     watch.watchers.append(show_gateway)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
-    await stack.enter_async_context(beside(show_charts(store, runs, server.charts, scopes), "OPC UA charts"))
+    show_charts(active, server.charts, runs.clock)
     return server
 
 

@@ -9,13 +9,13 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.station.active_runs import ActiveRuns
 from edge.station.answers import unanswered
 from edge.station.contact import Contact
 from edge.station.equipment import Equipment
-from edge.station.runs import Runs
+from edge.station.runs import Clock
 from edge.store import health_reports
 from edge.store.client import Store
-from edge.store.runs import active_jobs
 
 logger = structlog.get_logger(__name__)
 
@@ -36,62 +36,40 @@ class Watched:
 
 
 class EquipmentWatch:
-    """How all equipment is, as of the last look, and what it owes jobs in `scopes`; `watchers` are told after each."""
+    """How all equipment is, as of the last look, and what it owes active runs; `watchers` are told after each."""
 
-    def __init__(self, store: Store, runs: Runs, scopes: Collection[str]) -> None:
+    def __init__(self, store: Store, active: ActiveRuns, clock: Clock) -> None:
         self.watched: list[Watched] = []
         self.health: tuple[EquipmentHealth, ...] = ()
         self.watchers: list[Callable[[], Awaitable[None]]] = []
         self._store = store
-        self._runs = runs
-        self._scopes = scopes
-        self._outstanding: Counter[str] = Counter()
-        self._unreadable: set[str] = set()
+        self._active = active
+        self._clock = clock
         self._written: EquipmentReport | None = None
 
     async def run(self) -> None:
         """Look, and tell, again and again until cancelled; a store that is away is told later."""
         while True:
+            self.health = self._look()
             try:
-                await self._count()
-                self.health = self._look()
                 await self._report()
             except Unavailable as error:
-                self.health = self._look()
                 logger.debug("the report on equipment waits for the store", reason=error.message)
             for tell in self.watchers:
                 await tell()
             await asyncio.sleep(LOOK_EVERY_S)
-
-    async def _count(self) -> None:
-        """Count the commands that wait for an answer, by their type."""
-        found: Counter[str] = Counter()
-        active = await active_jobs(self._store)
-        # A run that nobody can read is told once, not at each look.
-        self._unreadable.intersection_update(active)
-        for job_id in active:
-            if job_id in self._unreadable:
-                continue
-            # We hold none of the runs that an earlier process has begun, nor all of those whose equipment is away.
-            held = self._runs.known(job_id) or await self._runs.load_readable(job_id)
-            if held is None:
-                self._unreadable.add(job_id)
-            elif held.job.scope in self._scopes:
-                found.update(command.type_id for command in unanswered(held))
-        self._outstanding = found
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
         before = {each.name: each.connected for each in self.health}
         for each in self.watched:
             name, connected = each.equipment.name, each.equipment.connected
             if before.get(name) is not connected and (name in before or connected):
-                each.contact.seen(self._runs.clock())
-        return tuple(
-            _health(each, sum(self._outstanding[type_id] for type_id in each.type_ids)) for each in self.watched
-        )
+                each.contact.seen(self._clock())
+        waiting = Counter(each.type_id for held in self._active.held.values() for each in unanswered(held))
+        return tuple(_health(each, sum(waiting[type_id] for type_id in each.type_ids)) for each in self.watched)
 
     async def _report(self) -> None:
-        report = EquipmentReport(at=self._runs.clock(), equipment=self.health)
+        report = EquipmentReport(at=self._clock(), equipment=self.health)
         if self.watched and is_due(self._written, report):
             await self._store.commit(health_reports.save(self._store.keys, self._store.consumer, report))
             self._written = report

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,19 @@ from edge.app import health
 from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
 from edge.errors import SettingsError
+from edge.instant import now_ms
 from edge.links.mqtt import open_session
+from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
+from edge.station.active_runs import ActiveRuns
+from edge.station.equipment_watch import EquipmentWatch, Watched
 from edge.store import heartbeat
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.upkeep.clock import Clock
 from edge.upkeep.finding import Finding, failing, ok
 from tests.conftest import WaitUntil
-from tests.station.plant import FakeEquipment
+from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
 from tests.store.servers import own_server
 
 
@@ -28,14 +33,27 @@ def _clock_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "read_clock", lambda: Clock.SYNCHRONISED)
 
 
+def health_of(store: Store, *equipment: FakeEquipment, certificates: Callable[[], Iterable[Finding]] = tuple) -> Health:
+    plant = Plant(store, {}, now_ms)
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    watch = EquipmentWatch(store, active, now_ms)
+    watch.watched += [Watched(each, "fake", (), plant.answers.contact) for each in equipment]
+    return Health(store, active, watch, certificates)
+
+
 async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
-    assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await Health(store).look())
-    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
-    assert (await Health(store).look()).startswith("1 job at work; ")
+    plant = Plant(store, {TIGHTEN: FakeEquipment()}, now_ms)
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    looking = Health(store, active, EquipmentWatch(store, active, now_ms))
+    assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await looking.look())
+    await plant.teach("linear", LINEAR)
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    assert (await looking.look()).startswith("1 job at work; ")
 
 
 async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, unique: str, wait_until: WaitUntil) -> None:
-    looking = Health(store)
+    looking = health_of(store)
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         looking.sessions["wrench"] = session
         assert "broker" not in await looking.look()
@@ -47,9 +65,8 @@ async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, uniq
 async def test_equipment_that_is_away_is_named_unless_its_broker_is(
     store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
-    looking = Health(store)
     wrench, camera, scanner = FakeEquipment("wrench"), FakeEquipment("camera"), FakeEquipment("scanner")
-    looking.equipment = {each.name: each for each in (wrench, camera, scanner)}
+    looking = health_of(store, wrench, camera, scanner)
     assert "equipment" not in await looking.look()
     wrench.reachable = camera.reachable = False
     assert (await looking.look()).startswith("equipment away: wrench, camera; ")
@@ -61,7 +78,7 @@ async def test_equipment_that_is_away_is_named_unless_its_broker_is(
 
 
 async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:
-    looking = Health(store)
+    looking = health_of(store)
     looking.refusals += [list, lambda: ["app/jobs/station-1/events"]]
     assert (await looking.look()).startswith("broker refuses: app/jobs/station-1/events; ")
 
@@ -76,13 +93,13 @@ async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.Monk
 
     task = asyncio.create_task(hang(), name="timers")
     await asyncio.sleep(0.05)
-    assert (await Health(store).look()).startswith("no progress: timers; ")
+    assert (await health_of(store).look()).startswith("no progress: timers; ")
     task.cancel()
 
 
 async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
-        looking = Health(store)
+        looking = health_of(store)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
         await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
         with structlog.testing.capture_logs() as told:
@@ -98,12 +115,12 @@ async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monke
         return False
 
     monkeypatch.setattr(health, "writes", refuses)
-    assert (await Health(store).look()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
+    assert (await health_of(store).look()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
 
 
 async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(store: Store) -> None:
     found = [failing("certificate mqtt.ca_file", "ca.pem has expired", "renew it"), ok("certificate rpc.ca_file", "")]
-    looking = Health(store, lambda: found)
+    looking = health_of(store, certificates=lambda: found)
     with structlog.testing.capture_logs() as told:
         for _ in range(2):
             assert (await looking.look()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
@@ -118,7 +135,7 @@ async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
         examined.append(None)
         return []
 
-    looking = Health(store, examine)
+    looking = health_of(store, certificates=examine)
     for _ in range(3):
         await looking.look()
     assert len(examined) == 1
@@ -128,18 +145,19 @@ async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
     def unreadable() -> list[Finding]:
         raise SettingsError(["opcua.pki: the key is open to others"])
 
-    assert (await Health(store, unreadable).look()).startswith("opcua.pki: the key is open to others; 0 jobs")
+    looking = health_of(store, certificates=unreadable)
+    assert (await looking.look()).startswith("opcua.pki: the key is open to others; 0 jobs")
 
 
 async def test_a_clock_that_nobody_keeps_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "read_clock", lambda: Clock.UNSYNCHRONISED)
-    assert (await Health(store).look()).endswith("; clock not synchronised")
+    assert (await health_of(store).look()).endswith("; clock not synchronised")
 
 
 async def test_systemd_hears_it_again_and_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edge.app.health._LOOK_EVERY_S", 0.01)
     told: asyncio.Queue[str] = asyncio.Queue()
-    telling = asyncio.create_task(Health(store).tell(told.put_nowait, "scopes station-1"))
+    telling = asyncio.create_task(health_of(store).tell(told.put_nowait, "scopes station-1"))
     for _ in range(2):
         said = await asyncio.wait_for(told.get(), 5)
         assert said.startswith("STATUS=0 jobs at work; ")

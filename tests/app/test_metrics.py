@@ -16,6 +16,7 @@ from edge.config import MqttSettings, RedisSettings
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
+from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
 from edge.station.equipment_watch import EquipmentWatch, Watched
@@ -34,10 +35,11 @@ PREFIX = "microdcs_edge_"
 async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]:
     plant = Plant(store, {TIGHTEN: tool}, Clock())
     await plant.teach("linear", LINEAR)
-    watch, activity = EquipmentWatch(store, plant.runs, (SCOPE,)), Activity()
+    active, activity = ActiveRuns(plant.runs, (SCOPE,)), Activity()
+    watch = EquipmentWatch(store, active, plant.runs.clock)
     watch.watched.append(Watched(tool, "fake", (TIGHTEN,), plant.answers.contact))
     plant.runs.watchers.append(activity.watch)
-    return Sources("edge", (SCOPE,), store, Health(store), watch, activity, lambda: 3), plant
+    return Sources("edge", (SCOPE,), store, Health(store, active, watch), watch, activity, lambda: 3), plant
 
 
 @asynccontextmanager

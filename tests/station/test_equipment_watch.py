@@ -13,7 +13,8 @@ from edge.errors import Unavailable
 from edge.links.background import beside
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
-from edge.station import equipment_watch
+from edge.station import active_runs, equipment_watch
+from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import EquipmentWatch, Watched, is_due
 from edge.store import health_reports, leases
@@ -21,7 +22,21 @@ from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, Told
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
-from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
+from tests.station.plant import (
+    LINEAR,
+    NOW,
+    PHOTO,
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    order,
+    pull,
+)
 from tests.store.servers import own_server
 
 WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True)
@@ -30,6 +45,7 @@ WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True)
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equipment_watch, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(active_runs, "LOOK_EVERY_S", 0.01)
 
 
 async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
@@ -40,9 +56,11 @@ async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
 
 @asynccontextmanager
 async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[EquipmentWatch]:
-    watch = EquipmentWatch(plant.store, plant.runs, (SCOPE,))
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    await active.look()
+    watch = EquipmentWatch(plant.store, active, plant.runs.clock)
     watch.watched.append(Watched(tool, "fake", (TIGHTEN, PHOTO), plant.answers.contact))
-    async with beside(watch.run(), "equipment"):
+    async with beside(active.follow(), "active runs"), beside(watch.run(), "equipment"):
         yield watch
 
 
@@ -118,11 +136,30 @@ async def test_commands_are_counted_whether_their_equipment_has_them_or_is_away(
         await wait_until(lambda: watch.health[0].outstanding == 2)
 
 
+async def test_a_command_whose_answer_another_instance_has_taken_is_outstanding_no_more(
+    redis: RedisSettings, wait_until: WaitUntil
+) -> None:
+    tool = FakeEquipment("wrench")
+    async with (
+        instance(redis, {TIGHTEN: tool}, Clock(), consumer="edge") as plant,
+        instance(redis, {TIGHTEN: tool}, Clock(), consumer="other") as other,
+    ):
+        await plant.teach("linear", linear(action("a", "one"), pull("b", "two")))
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await plant.drive()
+        async with watching(plant, tool) as watch:
+            await wait_until(lambda: watch.health and watch.health[0].outstanding == 1)
+            await other.answer(tool.commands[0])
+            # The run goes on and waits for an event.
+            await wait_until(lambda: watch.health[0].outstanding == 0)
+
+
 async def test_a_run_that_nobody_can_read_hides_nothing(store: Store, wait_until: WaitUntil) -> None:
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
-    await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
-    await store.execute("SET", store.keys.sfc_execution("J1"), "no hash")
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await store.execute("HSET", store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
     async with watching(plant, tool) as watch:
         await wait_until(lambda: watch.health)
         assert watch.health[0].outstanding == 0
@@ -141,7 +178,7 @@ async def test_a_store_that_is_away_hides_nothing(tmp_path: Path, wait_until: Wa
 
 async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
     plant = await plant_at(store, FakeEquipment())
-    watch = EquipmentWatch(store, plant.runs, (SCOPE,))
+    watch = EquipmentWatch(store, ActiveRuns(plant.runs, (SCOPE,)), plant.runs.clock)
     looked = asyncio.Event()
 
     async def note() -> None:

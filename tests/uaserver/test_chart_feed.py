@@ -1,7 +1,7 @@
 """What OPC UA clients are shown of runs: those that run already, each move, and the end."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
@@ -9,12 +9,9 @@ import pytest
 from edge.config import RedisSettings
 from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
-from edge.station.decision import Held
-from edge.station.runs import Runs
-from edge.store.client import Store
-from edge.store.opening import open_store
-from edge.store.runs import revisions
-from edge.uaserver.chart_feed import RunCharts, picture, show_charts
+from edge.station import active_runs
+from edge.station.active_runs import ActiveRuns
+from edge.uaserver.chart_feed import picture, show_charts
 from edge.uaserver.charts import Charts
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from tests.conftest import WaitUntil
@@ -49,8 +46,18 @@ class Screen:
         self.hidden.append(job_order_id)
 
 
-def showing(plant: Plant, screen: Screen) -> AbstractAsyncContextManager[None]:
-    return beside(show_charts(plant.store, plant.runs, cast("Charts", screen), (SCOPE,), round_s=0.02), "charts")
+@asynccontextmanager
+async def showing(plant: Plant, screen: Screen) -> AsyncIterator[ActiveRuns]:
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    await active.look()
+    show_charts(active, cast("Charts", screen), plant.runs.clock)
+    async with beside(active.follow(), "active runs"):
+        yield active
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(active_runs, "WATCHED_EVERY_S", 0.02)
 
 
 @pytest.fixture
@@ -130,41 +137,6 @@ async def test_a_run_that_another_instance_moves_is_shown_as_it_stands_there(
         await wait_until(lambda: screen.shown == {})
 
 
-class Noting(Runs):
-    """Notes which runs were read."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        super().__init__(store, clock, keep_ended_ms=60_000)
-        self.read: list[str] = []
-
-    async def load(self, job_id: str) -> Held | None:
-        self.read.append(job_id)
-        return await super().load(job_id)
-
-
-@pytest.mark.parametrize(("scope", "readings"), [(SCOPE, ["J1", "J1"]), ("station-9", ["J1"])])
-async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_shown(
-    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil, scope: str, readings: list[str]
-) -> None:
-    screen = Screen()
-    async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
-        await other.teach("linear", LINEAR)
-        await other.order(Cause.STORE_AND_START, order("J1"))
-        await wait_until(lambda: tool.told() == ["a"])
-        async with open_store(redis, "edge-2") as store:
-            runs = Noting(store, clock)
-            charts = RunCharts(store, runs, cast("Charts", screen), (scope,))
-            await charts.catch_up(0)
-            before = await revisions(store)
-            await other.answer(tool.commands[0])
-            await wait_until(lambda: tool.told() == ["a", "b"])
-            assert await revisions(store) != before
-            for _ in range(3):
-                await charts.catch_up(0)
-            assert runs.read == readings
-    assert set(screen.shown) == {(SCOPE, "J1")} & {(scope, "J1")}
-
-
 async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
@@ -174,19 +146,20 @@ async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
         instance(redis, {}, clock, consumer="edge") as plant,
         other.at_work(),
     ):
-        charts = RunCharts(plant.store, plant.runs, cast("Charts", screen), (SCOPE,))
+        active = ActiveRuns(plant.runs, (SCOPE,))
+        show_charts(active, cast("Charts", screen), clock)
         await other.teach("linear", LINEAR)
         await other.teach("another", linear(action("c", "first"), action("d", "last")))
         await other.order(Cause.STORE_AND_START, order("J1", "linear"))
         await wait_until(lambda: "a" in tool.told())
-        await charts.catch_up(0)
+        await active.look()
         await other.ask(Cause.ABORT, "J1")
         await other.ask(Cause.CLEAR, "J1")
         await other.order(Cause.STORE_AND_START, order("J1", "another"))
         await wait_until(lambda: "c" in tool.told())
         await other.answer(tool.commands[-1])
         await wait_until(lambda: "d" in tool.told())
-        await charts.catch_up(0)
+        await active.look()
     assert screen.hidden == ["J1"]
     assert screen.shown[SCOPE, "J1"]().actions.keys() == {"c@first", "d@last"}
 

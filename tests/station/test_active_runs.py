@@ -1,0 +1,189 @@
+"""The runs that are active are known as they stand, whichever instance moves them, and read no more than needed."""
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.config import RedisSettings
+from edge.links.background import beside
+from edge.model.job_state import Cause, JobState
+from edge.station import active_runs
+from edge.station.active_runs import ActiveRuns
+from edge.station.decision import Held
+from edge.station.runs import Runs
+from edge.store.client import Store
+from edge.store.opening import open_store
+from edge.store.runs import revisions
+from tests.conftest import WaitUntil
+from tests.station.plant import (
+    LINEAR,
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    instance,
+    none_active,
+    obliging,
+    order,
+    until,
+)
+from tests.store.servers import own_server
+
+Told = list[tuple[int | None, int | None]]
+"""The revisions of a run as it was known and as it is, move by move."""
+
+
+def told_by(active: ActiveRuns) -> Told:
+    told: Told = []
+
+    def note(before: Held | None, now: Held | None) -> None:
+        told.append((before.stored.revision if before else None, now.stored.revision if now else None))
+
+    active.watchers.append(note)
+    return told
+
+
+@pytest.fixture
+def tool() -> FakeEquipment:
+    return FakeEquipment()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
+    store: Store, tool: FakeEquipment, clock: Clock
+) -> None:
+    plant = Plant(store, {TIGHTEN: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    told = told_by(active)
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    assert (list(active.held), active.count) == (["J1"], 1)
+    await plant.answer(tool.commands[0])
+    await plant.drive()
+    await plant.answer(tool.commands[1])
+    assert (active.held, active.count) == ({}, 0)
+    first = told[0][1]
+    assert first is not None
+    assert told == [(None, first), (first, first + 1), (first + 1, None)]
+
+
+async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
+    store: Store, tool: FakeEquipment, clock: Clock
+) -> None:
+    plant = Plant(store, {TIGHTEN: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    active = ActiveRuns(plant.runs, (SCOPE,))
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    tool.replies = obliging
+    await plant.ask(Cause.ABORT, "J1")
+    await active.look()
+    assert active.held["J1"].job.status.state is JobState.ABORTED
+    async with plant.at_work():
+        await until(lambda: none_active(plant))
+    await active.look()
+    assert (active.held, active.count) == ({}, 0)
+
+
+async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_look(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock
+) -> None:
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+        instance(redis, {}, clock, consumer="edge") as plant,
+    ):
+        await other.teach("linear", LINEAR)
+        active = ActiveRuns(plant.runs, (SCOPE,))
+        told = told_by(active)
+        await other.order(Cause.STORE_AND_START, order("J1"))
+        await other.drive()
+        await active.look()
+        assert [each.step for each in active.held["J1"].stored.run.associations.values()] == ["one"]
+        for command in range(2):
+            await other.answer(tool.commands[command])
+            await other.drive()
+            await active.look()
+        assert active.held == {}
+    assert [(before is None, now is None) for before, now in told] == [(True, False), (False, False), (False, True)]
+
+
+class Noting(Runs):
+    """Notes which runs were read."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        super().__init__(store, clock, keep_ended_ms=60_000)
+        self.read: list[str] = []
+
+    async def load(self, job_id: str) -> Held | None:
+        self.read.append(job_id)
+        return await super().load(job_id)
+
+
+@pytest.mark.parametrize(("scope", "readings"), [(SCOPE, ["J1", "J1"]), ("station-9", ["J1"])])
+async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil, scope: str, readings: list[str]
+) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
+        await other.teach("linear", LINEAR)
+        await other.order(Cause.STORE_AND_START, order("J1"))
+        await wait_until(lambda: tool.told() == ["a"])
+        async with open_store(redis, "edge-2") as store:
+            runs = Noting(store, clock)
+            active = ActiveRuns(runs, (scope,))
+            await active.look()
+            before = await revisions(store)
+            await other.answer(tool.commands[0])
+            await wait_until(lambda: tool.told() == ["a", "b"])
+            assert await revisions(store) != before
+            for _ in range(3):
+                await active.look()
+            assert runs.read == readings
+    assert active.count == 1
+    assert active.held.keys() == ({"J1"} if scope == SCOPE else set())
+
+
+async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock
+) -> None:
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
+        await other.teach("linear", LINEAR)
+        for job_id in ("J1", "J2"):
+            await other.order(Cause.STORE_AND_START, order(job_id))
+        await other.drive()
+        await other.store.execute("HSET", other.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
+        async with open_store(redis, "edge-2") as store:
+            runs = Noting(store, clock)
+            active = ActiveRuns(runs, (SCOPE,))
+            for _ in range(2):
+                await active.look()
+    assert (list(active.held), active.count, sorted(runs.read)) == (["J2"], 2, ["J1", "J2"])
+
+
+async def test_a_store_that_was_away_is_followed_when_it_is_back(
+    tmp_path: Path, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(active_runs, "LOOK_EVERY_S", 0.01)
+    async with own_server(tmp_path) as server:
+        redis = RedisSettings(url=server.url)
+        async with (
+            instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+            instance(redis, {}, clock, consumer="edge") as plant,
+        ):
+            await other.teach("linear", LINEAR)
+            active = ActiveRuns(plant.runs, (SCOPE,))
+            with capture_logs() as logs:
+                async with beside(active.follow(), "active runs"):
+                    await server.kill()
+                    await wait_until(lambda: logs)
+                    await server.start()
+                    await other.order(Cause.STORE_AND_START, order("J1"))
+                    await other.drive()
+                    await wait_until(lambda: "J1" in active.held)
+    assert "following the runs waits for the store" in {each["event"] for each in logs}
