@@ -20,7 +20,9 @@ Watcher = Callable[[Held | None, Held | None], None]
 """Takes a run as it was known, and as it is now: None before it was known, and once it is gone."""
 
 LOOK_EVERY_S = 5.0
+"""How late we know of what others do, as long as it is only counted."""
 WATCHED_EVERY_S = 1.0
+"""How late we know of it where somebody is told of each move."""
 _PAUSE_S = 0.02  # a thousand runs that others move cost us fifty readings a second, and are late
 
 
