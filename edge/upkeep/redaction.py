@@ -22,7 +22,13 @@ Redact = Callable[[str], str]
 _SHORT = 4
 """Shorter secrets are hidden where they stand alone only: they would turn up in every other word."""
 
-_NAMED = r"\b\w*(?:password|passwd|passphrase|secret|token|api_?key)[\"']?\s*[=:]\s*"
+_WORD = r"(?:_|-|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
+"""Where a word begins within a name: a pin is none in `spinning`, but in `user_pin` and `userPin`."""
+_NAMED = (
+    r"\b(?:\w*(?:password|passwd|pwd|passphrase|secret|token|(?:api|private)_?key|credentials?)"
+    rf"|(?:\w*{_WORD})?(?:pin|pin_?code|auth|authori[sz]ation))"
+    r"[\"']?\s*[=:]\s*(?:(?:basic|bearer)\s+)?"
+)
 _PATTERNS = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
     (re.compile(r"\$argon2\w*\$[^\s\"']+"), HIDDEN),
@@ -33,8 +39,9 @@ _PATTERNS = (
 )
 
 _TELLING = re.compile(
-    r"(?i)passw|passphrase|secret|token|api_?key|serial|instance_?uri|user|login|operator|personnel|employee|host"
-    r"|(?:ip|mac)_?addr|(?:^|_)(?:sn|vin|ip|mac)$"
+    r"(?i)passw|pwd|passphrase|secret|token|api_?key|private|credential|auth(?!or(?!i[sz]ation))|pin_?code"
+    r"|serial|instance_?uri|user|login|operator|personnel|employee|host"
+    rf"|(?:ip|mac)_?addr|(?:^|{_WORD})(?:pin|sn|vin|ip|mac)$"
 )
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (

@@ -66,6 +66,16 @@ def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
         "password=canary, user=u",
         "db_password: 'canary'",
         "API_KEY=canary",
+        "pwd=canary",
+        "userPwd: canary",
+        "PIN: canary",
+        "user_pin=canary",
+        "operatorPin = canary",
+        '{"pinCode": "canary"}',
+        "basic_auth=canary",
+        "Authorization: Bearer canary",
+        "private_key: canary",
+        "credentials=canary",
         "alice:operator:$argon2id$v=19$m=1$canary",
         "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----",
         "-----BEGIN RSA PRIVATE KEY-----\ncanary cut off",
@@ -78,6 +88,7 @@ def test_what_looks_like_a_secret_is_hidden_although_nobody_knows_it(text: str) 
 
 def test_what_is_none_stays() -> None:
     text = "password_file = /x; set the password; job J1 at opc.tcp://0.0.0.0:4840 user alice"
+    text += "; spin=3 pinned: 4 spinning: 5 shopping=6 author: 7 authority=8 pin_diameter=9 private: 10"
     assert redactor(("pw",))(text) == text
 
 
@@ -111,6 +122,15 @@ def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
         ),
         ("10.0.0.7, fe80::1:2:3 and 00:11:22:aa:bb:cc", "***, *** and ***"),
         ("line-4 says sesame at 10:20:30", "*** says *** at 10:20:30"),
+        (
+            {"pwd": "a", "userPwd": "b", "pin": 1, "user_pin": 2, "userPin": 3, "pinCode": 4, "PIN": 5, "ToolSN": 6},
+            dict.fromkeys(("pwd", "userPwd", "pin", "user_pin", "userPin", "pinCode", "PIN", "ToolSN"), "***"),
+        ),
+        (
+            {"auth": "a", "basicAuth": "b", "Authorization": "c", "credentials": {"x": 1}, "privateKey": "d"},
+            dict.fromkeys(("auth", "basicAuth", "Authorization", "credentials", "privateKey"), "***"),
+        ),
+        ({"pinned": 1, "spinning": 2, "author": "a", "authority": "b", "shopping": 3, "spin": 4, "PinDepth": 5}, ...),
         ({"version": "1.2.3", "torque": 85.2, "ok": True, "none": None}, ...),
         ("line-45, 2026-11-20T10:20:30.123456+00:00, urn:microdcs-edge:equipment:light", ...),
     ],
