@@ -1,1 +1,1 @@
-"""Open sessions with the world outside: one file per protocol, no knowledge of what is said over them."""
+"""Open sessions with the world outside: each over one protocol, without knowledge of what is said over them."""

@@ -1,1 +1,1 @@
-"""Equipment behind its protocol: one file per kind, each behind the port of `edge.station.equipment`."""
+"""Equipment behind its protocol: kinds that know none of the others, behind the port of `edge.station.equipment`."""

@@ -1,4 +1,8 @@
-"""The kinds of equipment, one line each: where its settings and what opens it are, both in its own file."""
+"""The kinds of equipment, one line each: where its settings and what opens it are.
+
+Both stand in the file of the kind, unless that imports the library of a protocol: every command reads the settings, and
+those that look into the store only should not wait half a second for asyncua. Such settings stand in `edge.config`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
