@@ -1,7 +1,6 @@
 """One OPC UA client session: find nodes, read values, call methods and take events, all in plain Python."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolic
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
+from edge.links.opcua_browse import MOST_NODES, Browser
 from edge.links.opcua_security import secure
 from edge.links.opcua_structure import Structures
+from edge.links.opcua_wire import BoundedClient
 from edge.model.traffic import Asked
 
 _REQUEST_SECONDS = 4.0
@@ -25,18 +26,10 @@ _SESSION_SECONDS = 60
 _KEEP_ALIVE_SECONDS = 10.0
 # A server that is gone, or busy with a method, cannot take our leave; that is no reason to wait, nor to fail.
 _GOODBYE_SECONDS = 1.0
+# How long a server may be looked through.
+_SEARCH_SECONDS = 300.0
 _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Tell whether asyncua says something new; of a lost connection, who works with it tells, without a traceback."""
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, ConnectionError) and not record.getMessage().endswith("but connection is closed")
-
-
-for _talker in ("ua_session.UaSession", "ua_client.UaClient"):
-    logging.getLogger(f"asyncua.client.{_talker}").addFilter(_is_news)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +58,10 @@ class EventField:
 
 @dataclass(frozen=True, slots=True)
 class _Method:
+    """A method: the data types of its arguments, and whether each is an array."""
+
     id: ua.NodeId
-    arguments: Sequence[ua.Argument]
+    arguments: Sequence[tuple[ua.NodeId, bool]]
 
 
 Overhear = Callable[[Asked], None]
@@ -116,7 +111,7 @@ async def open_client(
     No answer takes longer than `request_timeout` seconds. Raises Unavailable when the server is not there, does not
     take us or is not trusted, SettingsError when a certificate of ours cannot be read.
     """
-    client = Client(url, timeout=request_timeout, watchdog_intervall=_KEEP_ALIVE_SECONDS)
+    client = BoundedClient(url, timeout=request_timeout, watchdog_intervall=_KEEP_ALIVE_SECONDS)
     client.session_timeout = _SESSION_SECONDS * 1000
     with _sorted_errors(url):
         try:
@@ -146,7 +141,7 @@ class Session:
         self._structures = Structures(client)
         self._namespaces: list[str] = []
         self._methods: dict[tuple[str, str], _Method] = {}
-        self._bases: dict[ua.NodeId, tuple[ua.NodeId, ...]] = {}
+        self._browser = Browser(client)
 
     @_overheard
     async def find(self, *names: str) -> Node:
@@ -157,7 +152,7 @@ class Session:
         with _sorted_errors(self.url):
             node_id, path = ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects"
             for name in names:
-                children = await self._client.get_node(node_id).get_children_descriptions()
+                children = await self._browser.below(node_id)
                 # One node may be the target of several references: it is still one.
                 fitting = {child.NodeId: child.BrowseName for child in children if child.BrowseName.Name == name}
                 if len(fitting) != 1:
@@ -183,7 +178,7 @@ class Session:
 
     async def _below(self, node: Node) -> dict[str, Node]:
         with _sorted_errors(self.url):
-            found = await self._client.get_node(node.id).get_children_descriptions()
+            found = await self._browser.below(ua.NodeId.from_string(node.id))
             return {
                 each.BrowseName.Name: Node(each.NodeId.to_string(), f"{node.path}/{each.BrowseName.to_string()}")
                 for each in found
@@ -191,26 +186,32 @@ class Session:
 
     @_overheard
     async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
-        """Give the objects below Objects that are of a type or of one derived from it, at most so many levels down."""
+        """Give the objects below Objects that are of a type or of one derived from it, at most so many levels down.
+
+        Raises Refused(`unknown_node`) when there are so many objects that not all can be looked at.
+        """
         with _sorted_errors(self.url):
-            wanted = await self._type_id(of)
-            found: dict[str, Node] = {}
-            level = [(ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects")]
-            for _ in range(depth):
-                below = []
-                for node_id, path in level:
-                    for child in await self._client.get_node(node_id).get_children_descriptions(
-                        nodeclassmask=ua.NodeClass.Object
-                    ):
-                        if child.NodeId == ua.NodeId(ua.ObjectIds.Server):
+            async with asyncio.timeout(_SEARCH_SECONDS):
+                wanted = await self._type_id(of)
+                # The server itself is no device.
+                seen = {ua.NodeId(ua.ObjectIds.Server)}
+                found: list[Node] = []
+                level = {ua.NodeId(ua.ObjectIds.ObjectsFolder): "/0:Objects"}
+                for _ in range(depth):
+                    below = {}
+                    async for above, child in self._browser.objects_below(list(level)):
+                        if child.NodeId in seen:
                             continue
-                        there = f"{path}/{child.BrowseName.to_string()}"
-                        if wanted in await self._type_and_bases(child.TypeDefinition):
-                            found.setdefault(child.NodeId.to_string(), Node(child.NodeId.to_string(), there))
+                        seen.add(child.NodeId)
+                        if len(seen) > MOST_NODES:
+                            raise Refused("unknown_node", f"{self.url} has more than {MOST_NODES} objects to look at")
+                        there = f"{level[above]}/{child.BrowseName.to_string()}"
+                        if wanted in await self._browser.bases(child.TypeDefinition):
+                            found.append(Node(child.NodeId.to_string(), there))
                         else:
-                            below.append((child.NodeId, there))
-                level = below
-            return list(found.values())
+                            below[child.NodeId] = there
+                    level = below
+                return found
 
     @_overheard
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
@@ -222,13 +223,20 @@ class Session:
         with _sorted_errors(self.url):
             method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
             request = ua.CallMethodRequest(ObjectId=ua.NodeId.from_string(owner.id), MethodId=method.id)
+            if len(arguments) > len(method.arguments):
+                raise Refused("method_failed", f"{name} takes {len(method.arguments)} arguments, not {len(arguments)}")
             given = (*arguments, *(None for _ in method.arguments[len(arguments) :]))
             request.InputArguments = [
-                await self._structures.variant(each.DataType, value, is_array=each.ValueRank >= 1)
-                for each, value in zip(method.arguments, given, strict=True)
+                await self._structures.variant(data_type, value, is_array=is_array)
+                for (data_type, is_array), value in zip(method.arguments, given, strict=True)
             ]
-            (result,) = await self._client.uaclient.call([request])
+            results = await self._client.uaclient.call([request])
+            if len(results) != 1:
+                raise Refused("method_failed", f"{name}: {len(results)} results of one call")
+            (result,) = results
             if result.StatusCode.is_bad():
+                # It may have become another one.
+                self._methods.pop((owner.id, name), None)
                 raise Refused("method_failed", f"{name}: {result.StatusCode.name}")
             outputs: list[Any] = await self._structures.plain(result.OutputArguments or [])
             return outputs
@@ -238,8 +246,12 @@ class Session:
         if node is None:
             raise Refused("unknown_node", f"{owner.path} has no method {name}")
         inputs = (await self._below(node)).get("InputArguments")
-        arguments = await self._client.get_node(inputs.id).read_value() if inputs else []
-        found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), arguments or [])
+        arguments = (await self._client.get_node(inputs.id).read_value() if inputs else None) or []
+        try:
+            takes = [(each.DataType, each.ValueRank >= 1) for each in arguments]
+        except (AttributeError, TypeError):
+            raise Refused("unknown_node", f"{owner.path} does not say what {name} takes") from None
+        found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), takes)
         return found
 
     @asynccontextmanager
@@ -297,7 +309,7 @@ class Session:
     async def is_a(self, type_id: str, of: TypeName) -> bool:
         """Tell whether a type, by its NodeId in text form, is the named one or derived from it."""
         with _sorted_errors(self.url):
-            return await self._type_id(of) in await self._type_and_bases(ua.NodeId.from_string(type_id))
+            return await self._type_id(of) in await self._browser.bases(ua.NodeId.from_string(type_id))
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
         # asyncua makes clauses that name BaseEventType for every field, which strict servers refuse
@@ -314,15 +326,6 @@ class Session:
         if name.namespace_uri not in self._namespaces:
             raise Refused("unknown_node", f"{self.url} does not know the namespace {name.namespace_uri}")
         return ua.NodeId(name.number, self._namespaces.index(name.namespace_uri))
-
-    async def _type_and_bases(self, type_id: ua.NodeId) -> tuple[ua.NodeId, ...]:
-        type_id = ua.NodeId(type_id.Identifier, type_id.NamespaceIndex)
-        if type_id not in self._bases:
-            node = self._client.get_node(type_id)
-            parents = await node.get_references(ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
-            above = await self._type_and_bases(parents[0].NodeId) if parents else ()
-            self._bases[type_id] = (type_id, *above)
-        return self._bases[type_id]
 
 
 def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOperand:

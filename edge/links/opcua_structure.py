@@ -16,12 +16,17 @@ from typing import Any
 from uuid import UUID
 
 from asyncua import Client, Server, ua
-from asyncua.common.utils import Buffer
 from asyncua.ua.ua_binary import Primitives, pack_uatype, struct_from_binary, struct_to_binary, unpack_uatype
 
 from edge.errors import Refused
+from edge.links.opcua_browse import references
+from edge.links.opcua_wire import DEEPEST, Body
 
 _HIGHEST_BUILTIN = 25
+# A joining system has a hundred types of structures.
+_MOST_TYPES = 2000
+# What of a value is as it is: most of a large array.
+_PLAIN = frozenset({bool, int, float, bytes, type(None)})
 # Abstract types, and what a value of them is on the wire (OPC 10000-6, 5.1.2 and 5.2.4).
 _ON_THE_WIRE = {
     ua.ObjectIds.Number: ua.VariantType.Variant,
@@ -43,7 +48,7 @@ _BASE_STRUCTURES = {
 class _Codec:
     """How a value of one type is read, and how it is written; None is written as the type's default."""
 
-    read: Callable[[Buffer], Any]
+    read: Callable[[Body], Any]
     write: Callable[[Any], bytes]
 
 
@@ -61,15 +66,16 @@ class _Structure:
     has_mask: bool
     fields: list[_Field] = dataclasses.field(default_factory=list)
 
-    def read(self, data: Buffer) -> dict[str, Any]:
+    def read(self, data: Body) -> dict[str, Any]:
         """Read the mask of the optional fields, if it has one, then its fields (OPC 10000-6, 5.2.7)."""
-        present = Primitives.UInt32.unpack(data) if self.has_mask else 0
-        values: dict[str, Any] = {}
-        for field in self.fields:
-            if not field.optional or present & 1:
-                values[field.name] = field.codec.read(data)
-            present >>= field.optional
-        return values
+        with data.structure():
+            present = Primitives.UInt32.unpack(data) if self.has_mask else 0
+            values: dict[str, Any] = {}
+            for field in self.fields:
+                if not field.optional or present & 1:
+                    values[field.name] = field.codec.read(data)
+                present >>= field.optional
+            return values
 
     def write(self, value: Mapping[str, Any] | None) -> bytes:
         """Write a structure from its fields by name. Raises Refused(`unwritable`) for a field it does not have."""
@@ -99,22 +105,26 @@ class Structures:
         self._encoding_ids: dict[ua.NodeId, ua.NodeId] = {}
         self._learning = asyncio.Lock()
 
-    async def plain(self, value: Any) -> Any:
+    async def plain(self, value: Any, depth: int = 0) -> Any:
         """Give a value without the types of OPC UA.
 
         A structure is a dict without its absent fields, a LocalizedText or QualifiedName its text, a NodeId, Guid or
         StatusCode text, an enumeration its number, an instant has the time zone UTC. Raises Refused(`unreadable`) for
-        a structure that we cannot decode.
+        a structure that we cannot decode, and for what is nested too deep.
         """
+        if depth > DEEPEST:
+            raise Refused("unreadable", "a value is nested too deep")
         match value:
+            case list() | tuple() if _PLAIN.issuperset(map(type, value)):
+                return list(value)
             case list() | tuple():
-                return [await self.plain(each) for each in value]
+                return [await self.plain(each, depth + 1) for each in value]
             case dict():
-                return {name: await self.plain(each) for name, each in value.items()}
+                return {name: await self.plain(each, depth + 1) for name, each in value.items()}
             case ua.Variant() | ua.DataValue():
-                return await self.plain(value.Value)
+                return await self.plain(value.Value, depth + 1)
             case ua.ExtensionObject():
-                return await self._structure(value)
+                return await self._structure(value, depth + 1)
             case str():
                 return _utf8(value)
             case ua.LocalizedText():
@@ -136,7 +146,7 @@ class Structures:
                 # Another, where somebody in this process had asyncua load its types; its mask of fields is no field.
                 found = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
                 return {
-                    name: await self.plain(each)
+                    name: await self.plain(each, depth + 1)
                     for name, each in found.items()
                     if each is not None and name != "Encoding"
                 }
@@ -162,29 +172,34 @@ class Structures:
             encoding = await self._encoding_id(data_type)
         try:
             body = codec.write(value)
-        except (ua.UaError, ValueError, TypeError, AttributeError, struct.error) as error:
+        except (ua.UaError, ValueError, TypeError, AttributeError, RecursionError, struct.error) as error:
             raise Refused("unwritable", f"{value!r} is no {data_type.to_string()}: {error}") from error
         if encoding is not None:
             return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
-        return _variant_of(codec.read(Buffer(body)), await self._builtin(data_type))
+        return _variant_of(codec.read(Body(body)), await self._builtin(data_type))
 
-    async def _structure(self, value: ua.ExtensionObject) -> Any:
+    async def _structure(self, value: ua.ExtensionObject, depth: int) -> Any:
         if value.Body is None:
             return None
         codec = await self._encoding(value.TypeId)
         try:
-            decoded = codec.read(Buffer(value.Body))
-        except (ua.UaError, ValueError, struct.error) as error:
+            decoded = codec.read(Body(value.Body))
+        # What asyncua reads itself in there meets the bytes of strangers in its own ways.
+        except (ua.UaError, ValueError, TypeError, AttributeError, LookupError, OverflowError, struct.error) as error:
             message = f"a structure with encoding {value.TypeId.to_string()} is not as defined: {error}"
             raise Refused("unreadable", message) from error
-        return await self.plain(decoded)
+        except RecursionError:
+            raise Refused("unreadable", f"a structure with encoding {value.TypeId.to_string()} has no end") from None
+        return await self.plain(decoded, depth)
 
     async def _encoding(self, encoding: ua.NodeId) -> _Codec:
         """Give the codec of a structure of that encoding, learning its type from the server when it is new."""
         async with self._learning:
             if encoding not in self._encodings:
+                if len(self._encodings) > _MOST_TYPES:
+                    raise Refused("unreadable", "the server has too many encodings")
                 node = self._nodes.get_node(encoding)
-                types = await node.get_references(ua.ObjectIds.HasEncoding, ua.BrowseDirection.Inverse)
+                types = await references(node, ua.ObjectIds.HasEncoding, ua.BrowseDirection.Inverse)
                 if not types:
                     raise Refused("unreadable", f"the server does not say what {encoding.to_string()} encodes")
                 self._encodings[encoding] = await self._known(types[0].NodeId)
@@ -193,31 +208,33 @@ class Structures:
     async def _known(self, type_id: ua.NodeId) -> _Codec:
         known = dict(self._types)
         try:
-            return await self._type(type_id)
+            return await self._type(type_id, 0)
         except BaseException:
             # What was learned by half must not be taken for the whole next time.
             self._types = known
             raise
 
-    async def _type(self, type_id: ua.NodeId) -> _Codec:
+    async def _type(self, type_id: ua.NodeId, depth: int) -> _Codec:
         """Give the codec of a data type, learning it from the server when it is new."""
         if type_id not in self._types:
+            if depth > DEEPEST or len(self._types) > _MOST_TYPES:
+                raise Refused("unreadable", f"there is no end of the types that {type_id.to_string()} is made of")
             if (known := _base_type(type_id)) is not None:
                 self._types[type_id] = known
             else:
-                await self._learn(type_id)
+                await self._learn(type_id, depth)
         return self._types[type_id]
 
-    async def _learn(self, type_id: ua.NodeId) -> None:
+    async def _learn(self, type_id: ua.NodeId, depth: int) -> None:
         definition = await self._definition(type_id)
         if definition is None:
             # An enumeration, or another name for what it is derived from: on the wire it is that.
-            self._types[type_id] = await self._type(await self._parent(type_id))
+            self._types[type_id] = await self._type(await self._parent(type_id), depth + 1)
             return
         structure = _Structure(has_mask=False)
         self._types[type_id] = _Codec(structure.read, structure.write)
         for kind, field in await self._fields(type_id, definition):
-            codec = await self._type(field.DataType)
+            codec = await self._type(field.DataType, depth + 1)
             if field.ValueRank > 1:
                 raise Refused("unreadable", f"{type_id.to_string()}.{field.Name} has more than one dimension")
             if kind is ua.StructureType.StructureWithSubtypedValues and field.IsOptional:
@@ -229,7 +246,7 @@ class Structures:
             structure.fields.append(_Field(field.Name, codec, has_mask and field.IsOptional))
 
     async def _fields(
-        self, type_id: ua.NodeId, definition: ua.StructureDefinition
+        self, type_id: ua.NodeId, definition: ua.StructureDefinition, depth: int = 0
     ) -> list[tuple[ua.StructureType, ua.StructureField]]:
         """Give the fields of a structure, each with the kind of structure that defines it, the inherited ones first.
 
@@ -239,10 +256,12 @@ class Structures:
         if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
             what = f"{type_id.to_string()} is a {kind.name}"
             raise Refused("unreadable", f"{what}: only structures with fixed or optional fields can be read")
+        if depth > DEEPEST:
+            raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
         own = {field.Name for field in definition.Fields}
         base_id = await self._parent(type_id)
         base = await self._definition(base_id)
-        inherited = await self._fields(base_id, base) if base else []
+        inherited = await self._fields(base_id, base, depth + 1) if base else []
         return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
 
     async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
@@ -258,25 +277,24 @@ class Structures:
 
     async def _parent(self, type_id: ua.NodeId) -> ua.NodeId:
         node = self._nodes.get_node(type_id)
-        parents = await node.get_references(ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
+        parents = await references(node, ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
         if not parents:
             raise Refused("unreadable", f"the server does not say what {type_id.to_string()} is derived from")
         return parents[0].NodeId
 
     async def _builtin(self, type_id: ua.NodeId) -> ua.VariantType:
-        while (
-            type_id.NamespaceIndex != 0 or _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier) > _HIGHEST_BUILTIN
-        ):
+        for _ in range(DEEPEST):
+            kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
+            if type_id.NamespaceIndex == 0 and kind <= _HIGHEST_BUILTIN:
+                return ua.VariantType(kind)
             type_id = await self._parent(type_id)
-        return ua.VariantType(_ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier))
+        raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
 
     async def _encoding_id(self, type_id: ua.NodeId) -> ua.NodeId | None:
         """Give the binary encoding of a structure; None for what is none."""
         if type_id not in self._encoding_ids:
-            references = await self._nodes.get_node(type_id).get_references(
-                ua.ObjectIds.HasEncoding, ua.BrowseDirection.Forward
-            )
-            binary = [each.NodeId for each in references if each.BrowseName.Name == "Default Binary"]
+            found = await references(self._nodes.get_node(type_id), ua.ObjectIds.HasEncoding)
+            binary = [each.NodeId for each in found if each.BrowseName.Name == "Default Binary"]
             self._encoding_ids[type_id] = binary[0] if binary else None
         return self._encoding_ids[type_id]
 
@@ -353,8 +371,11 @@ def _subtyped(codec: _Codec, encoding: ua.NodeId | None) -> _Codec:
     return _Codec(partial(unpack_uatype, ua.VariantType.ExtensionObject), write)
 
 
-def _read_array(codec: _Codec, data: Buffer) -> list[Any]:
-    return [codec.read(data) for _ in range(max(Primitives.Int32.unpack(data), 0))]
+def _read_array(codec: _Codec, data: Body) -> list[Any]:
+    length = Primitives.Int32.unpack(data)
+    if length > len(data):
+        raise ValueError(f"it has {length} elements in {len(data)} bytes")
+    return [codec.read(data) for _ in range(max(length, 0))]
 
 
 def _write_array(codec: _Codec, values: Any) -> bytes:

@@ -12,8 +12,8 @@ import asyncua
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.binary_server_asyncio import BinaryServer
-from asyncua.ua import ua_binary
 
+from edge.links.opcua_wire import refuse_bombs
 from edge.uaserver.codec import Unreadable, read_length, read_node_id
 from edge.uaserver.framing import Framing
 from edge.uaserver.processor import SessionProcessor
@@ -21,7 +21,6 @@ from edge.uaserver.variant import read_variant
 
 _CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
 _MOST_CALLS = 100
-_asyncua_unpack_array = ua_binary.unpack_uatype_array
 
 
 class Processor(SessionProcessor):
@@ -69,7 +68,7 @@ class Server(asyncua.Server):
 
     async def start(self) -> None:
         """Listen. Raises OSError when that cannot be."""
-        refuse_arrays_of_nulls()
+        refuse_bombs()
         await self._setup_server_nodes()
         await self.iserver.start()
         host, port = self._get_bind_socket_info()
@@ -100,18 +99,3 @@ def _read_call(body: Buffer) -> ua.CallMethodRequest:
     object_id, method_id = read_node_id(body), read_node_id(body)
     arguments = [read_variant(body) for _ in range(read_length(body))]
     return ua.CallMethodRequest(ObjectId=object_id, MethodId=method_id, InputArguments=arguments)
-
-
-def refuse_arrays_of_nulls() -> None:
-    """Have asyncua refuse them in every request: it would make two thousand million nothings of six bytes.
-
-    This is the only place where we reach into its modules; its readers have no other way in.
-    """
-    ua_binary.unpack_uatype_array = _unpack_array
-
-
-def _unpack_array(vtype: ua.VariantType, data: Buffer) -> list[Any] | None:
-    if vtype is ua.VariantType.Null:
-        raise ua.UaError("there is no array of nulls")
-    unpacked: list[Any] | None = _asyncua_unpack_array(vtype, data)
-    return unpacked

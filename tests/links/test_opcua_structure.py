@@ -14,6 +14,7 @@ from asyncua.ua.ua_binary import Primitives, variant_to_binary
 
 from edge.errors import Refused
 from edge.links.opcua_structure import Structures
+from edge.links.opcua_wire import DEEPEST
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -282,3 +283,50 @@ async def test_simple_values_get_the_type_they_are_for(
     vendor: Vendor, kind: int, value: object, wire: ua.Variant
 ) -> None:
     assert await Structures(vendor.client).variant(ua.NodeId(kind), value) == wire
+
+
+async def test_an_array_of_structures_without_fields_is_as_long_as_its_bytes(vendor: Vendor) -> None:
+    empty, _ = await vendor.type([])
+    _, encoding = await vendor.type([new_struct_field("All", empty.nodeid, array=True)])
+    with pytest.raises(Refused, match="2147483647 elements in 0 bytes"):
+        await vendor.read(encoding, struct.pack("<i", 2**31 - 1))
+
+
+async def test_structures_that_double_at_each_level_are_not_unfolded(vendor: Vendor) -> None:
+    data_type, encoding = await vendor.type([])
+    for _ in range(30):
+        twice = [new_struct_field(name, data_type.nodeid) for name in ("Left", "Right")]
+        data_type, encoding = await vendor.type(twice)
+    with pytest.raises(Refused, match="it holds too many structures"):
+        await vendor.read(encoding, b"")
+
+
+async def test_a_structure_that_holds_itself_without_end_is_refused(vendor: Vendor) -> None:
+    own = ua.NodeId(ua.ObjectIds.Structure)
+    data_type, encoding = await vendor.type([new_struct_field("Next", own, optional=True)])
+    node = data_type
+    definition = await node.read_data_type_definition()
+    definition.Fields[0].DataType = data_type.nodeid
+    await node.write_data_type_definition(definition)
+    with pytest.raises(Refused, match="it holds too many structures"):
+        await vendor.read(encoding, struct.pack("<I", 1) * 10_000)
+
+
+async def test_data_types_that_are_derived_from_each_other_are_refused(vendor: Vendor) -> None:
+    base = vendor.server.get_node(ua.ObjectIds.BaseDataType)
+    one = await base.add_data_type(vendor.index, "CircleOne")
+    two = await one.add_data_type(vendor.index, "CircleTwo")
+    back = ua.ReferenceDescription(
+        ReferenceTypeId=ua.NodeId(ua.ObjectIds.HasSubtype), NodeId=two.nodeid, IsForward=False
+    )
+    vendor.server.iserver.aspace[one.nodeid].references = [back]
+    with pytest.raises(Refused, match="there is no end"):
+        await Structures(vendor.client).variant(one.nodeid, 1)
+
+
+async def test_a_value_nested_deeper_than_anybody_has_to_read_is_refused(vendor: Vendor) -> None:
+    value: Any = 1
+    for _ in range(2 * DEEPEST):
+        value = [value]
+    with pytest.raises(Refused, match="nested too deep"):
+        await Structures(vendor.server).plain(value)

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 from asyncua import Client, ua
-from asyncua.common.utils import Buffer, ServiceError
+from asyncua.common.utils import Buffer, NotEnoughData, ServiceError
 from asyncua.ua import ua_binary
-from asyncua.ua.ua_binary import struct_to_binary
+from asyncua.ua.ua_binary import struct_from_binary, struct_to_binary
 
 from edge.uaserver.connection import read_calls
 from edge.uaserver.server import UaServer
@@ -50,6 +50,17 @@ async def test_an_array_of_nulls_is_refused_by_every_service(client: Client, ser
 
 
 async def test_asyncua_would_make_as_many_nothings_as_it_is_told() -> None:
-    # Where this fails, `refuse_arrays_of_nulls` can go.
+    # Where this fails, `refuse_bombs` can go.
     read = ua_binary._create_uatype_array_deserializer(ua.VariantType.Null)  # noqa: SLF001 - beneath what we replace
     assert len(read(Buffer(struct.pack("<i", 1000)))) == 1000
+
+
+async def test_a_text_of_negative_length_ends_the_reading_of_a_request_instead_of_beginning_it_anew(
+    server: UaServer,
+) -> None:
+    # Of two thousand million locales, each text takes four bytes and gives four back.
+    bomb = struct.pack("<iii", -1, 2**31 - 1, -4) + bytes(8)
+    with pytest.raises(NotEnoughData, match="nothing of the length -4"):
+        struct_from_binary(ua.GetEndpointsParameters, Buffer(bomb))
+    async with Client(server.endpoint) as client:
+        assert await client.get_node(ua.ObjectIds.Server_ServiceLevel).read_value() is not None

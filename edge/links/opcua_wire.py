@@ -1,0 +1,167 @@
+"""What is taken of the bytes of an OPC UA peer: asyncua would wait for gigabytes, and make them of a few bytes."""
+
+import logging
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from asyncua import Client, ua
+from asyncua.client.ua_client import UaClient, UASocketProtocol
+from asyncua.common.shortcuts import Shortcuts
+from asyncua.common.utils import Buffer, NotEnoughData
+from asyncua.ua import ua_binary
+
+MESSAGE_BYTES = 4 << 20
+"""What one message of a server may be: what we make of it takes many times as much."""
+DEEPEST = 100
+"""So deep every decoder has to go (OPC 10000-6, 5.1.7), and no deeper."""
+_HEADER = struct.Struct("<3sci")
+_MORE = b"C"
+
+_LONGEST_TOLD = 500
+_TOLD_AGAIN_SECONDS = 600.0
+_MOST_TOLD = 100
+
+_asyncua_unpack_array = ua_binary.unpack_uatype_array
+_asyncua_read = Buffer.read
+
+
+def refuse_bombs() -> None:
+    """Have asyncua refuse what it would make gigabytes of, or read for ever, whoever sends it.
+
+    An array of nulls takes no bytes, however long it says it is. A text of negative length goes back, to be read again.
+    This is the only place where we reach into its modules; its readers have no other way in.
+    """
+    ua_binary.unpack_uatype_array = _unpack_array
+    Buffer.read = _read
+
+
+def _unpack_array(vtype: ua.VariantType, data: Buffer) -> list[Any] | None:
+    if vtype is ua.VariantType.Null:
+        raise ua.UaError("there is no array of nulls")
+    unpacked: list[Any] | None = _asyncua_unpack_array(vtype, data)
+    return unpacked
+
+
+def _read(data: Buffer, size: int) -> bytes:
+    if size < 0:
+        raise NotEnoughData(f"there is nothing of the length {size}")
+    taken: bytes = _asyncua_read(data, size)
+    return taken
+
+
+class Body(Buffer):
+    """The bytes of a structure; they bound how many structures it may hold, and how deep."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._left = len(data) + DEEPEST
+        self._depth = 0
+
+    @contextmanager
+    def structure(self) -> Iterator[None]:
+        """Read one more structure in this block, inside of those that are being read."""
+        self._left -= 1
+        self._depth += 1
+        if self._left < 0 or self._depth > DEEPEST:
+            raise ValueError("it holds too many structures")
+        yield
+        self._depth -= 1
+
+
+class _Framing(UASocketProtocol):
+    """Lets whole chunks through, as long as their message is not too large."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._received = bytearray()
+        self._message_bytes = 0
+        self._fault: ConnectionError | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        self._received += data
+        while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
+            _kind, final, size = _HEADER.unpack_from(self._received)
+            if size < _HEADER.size or self._message_bytes + size > MESSAGE_BYTES:
+                self._fault = ConnectionError(f"it sends a message of more than {MESSAGE_BYTES} bytes")
+                self.transport.abort()
+                return
+            if len(self._received) < size:
+                return
+            chunk = bytes(self._received[:size])
+            del self._received[:size]
+            self._message_bytes = self._message_bytes + size if final == _MORE else 0
+            super().data_received(chunk)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell who waits for an answer why there is none."""
+        super().connection_lost(self._fault or exc)
+
+
+class _UaClient(UaClient):
+    def _make_protocol(self) -> UASocketProtocol:
+        self.protocol = _Framing(self._timeout, security_policy=self.security_policy)
+        self.protocol.pre_request_hook = self._pre_request_hook
+        self.protocol.on_connection_lost = self._on_transport_lost
+        self.protocol.is_session_closing = self._is_session_closing
+        return self.protocol
+
+
+class BoundedClient(Client):
+    """asyncua's client, which takes no message of more than MESSAGE_BYTES; `timeout` is that of a request."""
+
+    def __init__(self, url: str, timeout: float, watchdog_intervall: float) -> None:
+        refuse_bombs()
+        super().__init__(url, timeout=timeout, watchdog_intervall=watchdog_intervall)
+        self.uaclient = _UaClient(timeout)
+        self.uaclient.pre_request_hook = self._wait_until_ready
+        self.nodes = Shortcuts(self.uaclient.session)
+        self.max_messagesize = MESSAGE_BYTES
+
+
+class _News(logging.Filter):
+    """Lets through what asyncua says the first time, in one short line: a device may have it said again and again.
+
+    Of a lost connection, who works with it tells.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record is news, and shorten it."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ConnectionError) or record.getMessage().endswith("but connection is closed"):
+            return False
+        text = record.getMessage()[:_LONGEST_TOLD]
+        if error is not None:
+            text = f"{text}: {type(error).__name__}: {error}"[:_LONGEST_TOLD]
+        record.msg, record.args, record.exc_info = text, (), None
+        return record.levelno < logging.WARNING or self._is_new(str(record.msg))
+
+    def _is_new(self, text: str) -> bool:
+        now = time.monotonic()
+        if now - self._told.get(text, -_TOLD_AGAIN_SECONDS) < _TOLD_AGAIN_SECONDS:
+            return False
+        # The texts of strangers are without number.
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[text] = now
+        return True
+
+
+for _talker in (
+    "client.client",
+    "client.ua_client.UaClient",
+    "client.ua_client.UASocketProtocol",
+    "client.ua_session",
+    "client.ua_session.UaSession",
+    "common.subscription",
+    "ua.ua_binary",
+    "uaprotocol",
+):
+    logging.getLogger(f"asyncua.{_talker}").addFilter(_News())

@@ -1,0 +1,165 @@
+"""Whatever a server shows of itself, a session finds its way, or says that there is none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asyncua import Node, Server, ua
+
+from edge.errors import Refused
+from edge.links import opcua
+from edge.links.opcua import Session, TypeName, open_client
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+URI = "urn:vendor"
+TOOL = TypeName(URI, 5000)
+
+
+class Vendor:
+    """A server in the hands of a test; each has a folder of its own there."""
+
+    def __init__(self, server: Server, index: int) -> None:
+        self.server = server
+        self.index = index
+        self.url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
+
+    async def refer(self, one: Node, kind: int, other: Node, *, forward: bool = True) -> None:
+        """Have one node refer to another, also where asyncua sees that it makes no sense."""
+        target = ua.ReferenceDescription(
+            ReferenceTypeId=ua.NodeId(kind),
+            IsForward=forward,
+            NodeId=other.nodeid,
+            BrowseName=await other.read_browse_name(),
+            NodeClass=await other.read_node_class(),
+            TypeDefinition=await other.read_type_definition() or ua.NodeId(),
+        )
+        self.server.iserver.aspace[one.nodeid].references.append(target)
+
+    @asynccontextmanager
+    async def folder(self) -> AsyncIterator[Any]:
+        folder = await self.server.nodes.objects.add_folder(self.index, "Plant")
+        try:
+            yield folder
+        finally:
+            # What leads in circles cannot be deleted; nobody finds it any more.
+            objects = self.server.iserver.aspace[ua.NodeId(ua.ObjectIds.ObjectsFolder)]
+            objects.references = [each for each in objects.references if each.NodeId != folder.nodeid]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def vendor() -> AsyncIterator[Vendor]:
+    server = Server()
+    await server.init()
+    server.set_endpoint("opc.tcp://127.0.0.1:0")
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    index = await server.register_namespace(URI)
+    await server.nodes.base_object_type.add_object_type(ua.NodeId(TOOL.number, index), f"{index}:ToolType")
+    async with server:
+        yield Vendor(server, index)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(vendor: Vendor) -> AsyncIterator[Session]:
+    async with open_client(vendor.url) as opened:
+        yield opened
+
+
+async def test_objects_that_lead_in_a_circle_are_looked_at_once(vendor: Vendor, session: Session) -> None:
+    async with vendor.folder() as folder:
+        below = await folder.add_folder(vendor.index, "Below")
+        await vendor.refer(below, ua.ObjectIds.Organizes, folder)
+        await vendor.refer(folder, ua.ObjectIds.Organizes, folder)
+        tool = await below.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
+        await vendor.refer(folder, ua.ObjectIds.HasComponent, tool)
+        found = await session.instances(TOOL)
+    assert [each.id for each in found] == [tool.nodeid.to_string()]
+
+
+async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vendor, session: Session) -> None:
+    one = await vendor.server.nodes.base_object_type.add_object_type(vendor.index, "One")
+    two = await one.add_object_type(vendor.index, "Two")
+    async with vendor.folder() as folder:
+        await folder.add_object(vendor.index, "Odd", objecttype=two.nodeid)
+        vendor.server.iserver.aspace[one.nodeid].references.clear()
+        await vendor.refer(one, ua.ObjectIds.HasSubtype, two, forward=False)
+        tool = await folder.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
+        assert [each.id for each in await session.instances(TOOL)] == [tool.nodeid.to_string()]
+    assert not await session.is_a(two.nodeid.to_string(), TOOL)
+
+
+async def test_so_many_objects_that_nobody_can_look_at_them_all_are_refused(
+    vendor: Vendor, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opcua, "MOST_NODES", 50)
+    async with vendor.folder() as folder:
+        for number in range(60):
+            await folder.add_object(vendor.index, f"Part{number}")
+        with pytest.raises(Refused, match="has more than 50 objects to look at"):
+            await session.instances(TOOL)
+
+
+async def test_a_server_that_takes_one_operation_at_a_time_is_asked_so(
+    vendor: Vendor, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browse = vendor.server.iserver.view_service.browse
+    asked: list[int] = []
+
+    def strict(parameters: ua.BrowseParameters) -> Any:
+        asked.append(len(parameters.NodesToBrowse))
+        if len(parameters.NodesToBrowse) > 1:
+            raise ua.uaerrors.BadTooManyOperations
+        return browse(parameters)
+
+    async with vendor.folder() as folder:
+        below = await folder.add_folder(vendor.index, "Cell")
+        await folder.add_folder(vendor.index, "Store")
+        tool = await below.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
+        monkeypatch.setattr(vendor.server.iserver.view_service, "browse", strict)
+        assert [each.id for each in await session.instances(TOOL)] == [tool.nodeid.to_string()]
+    assert max(asked) > 1
+
+
+async def test_a_node_with_no_end_of_nodes_below_it_is_refused(
+    vendor: Vendor, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = ua.ReferenceDescription(
+        NodeId=ua.ExpandedNodeId(1, vendor.index), BrowseName=ua.QualifiedName("Part", vendor.index)
+    )
+    endless = ua.BrowseResult(ContinuationPoint=b"more", References=[part] * 5000)
+    session_of_server = type(vendor.server.iserver.isession)
+
+    async def answer(*_: Any) -> list[ua.BrowseResult]:
+        return [endless]
+
+    monkeypatch.setattr(session_of_server, "browse", answer)
+    monkeypatch.setattr(session_of_server, "browse_next", answer, raising=False)
+    monkeypatch.setattr(type(session._client.uaclient.session), "browse_next", answer)  # noqa: SLF001 - asyncua's server has none
+    with pytest.raises(Refused, match="has more than 20000 others below it"):
+        await session.find("Plant")
+
+
+async def seven(*_: Any) -> list[ua.Variant]:
+    return [ua.Variant(7)]
+
+
+async def test_a_method_that_takes_less_than_it_should_is_refused(vendor: Vendor, session: Session) -> None:
+    async with vendor.folder() as folder:
+        await folder.add_method(vendor.index, "EnableAsset", seven, [ua.VariantType.String], [])
+        plant = await session.find("Plant")
+        with pytest.raises(Refused, match="EnableAsset takes 1 arguments, not 2"):
+            await session.call(plant, "EnableAsset", "", True)
+
+
+async def test_a_method_that_has_become_another_one_is_found_at_the_next_call(vendor: Vendor, session: Session) -> None:
+    async with vendor.folder() as folder:
+        before = await folder.add_method(vendor.index, "Answer", seven, [], [ua.VariantType.Int64])
+        plant = await session.find("Plant")
+        assert await session.call(plant, "Answer") == [7]
+        await vendor.server.delete_nodes([before], recursive=True)
+        await folder.add_method(ua.NodeId(4711, vendor.index), f"{vendor.index}:Answer", seven, [], [])
+        with pytest.raises(Refused, match="Answer: Bad"):
+            await session.call(plant, "Answer")
+        assert await session.call(plant, "Answer") == [7]
