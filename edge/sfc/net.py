@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from edge.model.recipe import UNREADABLE, Action, Interaction, Qualifier, Recipe, parse_recipe
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
 from edge.sfc.command_id import parse_command_id, quote
-from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition, wake_instants
+from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition
 from edge.sfc.grammar import ConditionSyntaxError
 from edge.sfc.qualifier import RULES, Rule
 from edge.sfc.signal import CommandRequest, Phase
 from edge.sfc.structure import Structure, TooManyWaysError
-from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -114,21 +113,6 @@ class Net:
     terminal: frozenset[str]
     """Steps without outgoing transition."""
     command_types: frozenset[str]
-
-    def wakes(self, run: Run) -> list[int]:
-        """Give the instants, after the last test, at which the passing of time may make a transition clear."""
-        watched = run.active & self.timed
-        if not watched:
-            return []
-        view = RunView(self, run, run.tested_at)
-        return [
-            instant
-            for step in watched
-            for transition in self.steps[step].outgoing
-            for condition in transition.conditions
-            for instant in wake_instants(condition, view)
-            if instant > run.tested_at
-        ]
 
 
 def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejected:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from edge.sfc.command_id import command_id, unquote
-
-if TYPE_CHECKING:
-    from edge.sfc.net import Net
 
 
 class Outcome(StrEnum):
@@ -155,17 +152,6 @@ def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any])
     return Run(job_id=job_id, scope=scope, run_id=run_id, parameters=dict(parameters))
 
 
-def results(net: Net, run: Run) -> dict[str, Any]:
-    """Give the latest result of each action that has one, in the order in which they ended, then of the recipe."""
-
-    def when(key: str) -> tuple[int, int]:
-        known = net.actions.get(key.partition("/")[0])
-        return run.associations[key].ended_at or 0, known.index if known else 0
-
-    ordered = [run.associations[key] for key in sorted(run.associations, key=when)]
-    return {each.action: each.result for each in ordered if each.result is not None}
-
-
 def is_outstanding(run: Run, command: str) -> bool:
     """Tell whether a command waits for its answer."""
     associations = run.associations
@@ -185,20 +171,6 @@ def waits(run: Run) -> dict[str, int]:
         if each.state is ActionState.WAITING and each.armed_at is not None:
             found[each.type_id] = min(each.armed_at, found.get(each.type_id, each.armed_at))
     return found
-
-
-def next_deadline(net: Net, run: Run) -> int | None:
-    """Give the earliest instant at which a Tick can change the run; None when time alone changes nothing."""
-    if run.ended or run.paused_at is not None or run.started_at is None:
-        return None
-    instants = net.wakes(run)
-    for key in run.open:
-        each = run.associations[key]
-        if each.due is not None:
-            instants.append(each.due)
-        if each.deadline is not None:
-            instants.append(each.deadline)
-    return min(instants, default=None)
 
 
 _json: Final = msgspec.json.Encoder()

@@ -1,10 +1,11 @@
-"""What conditions see of a run at an instant."""
+"""A run seen with its net: what conditions read at an instant, when time will change it, what it has found."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
+from edge.sfc.condition import wake_instants
 from edge.sfc.run import ActionState
 from edge.sfc.value import UNKNOWN
 
@@ -104,3 +105,44 @@ class RunView:
             return None
         # The tiny shift undoes the binary rounding of decimal seconds.
         return state.activated_at + state.held_ms + math.ceil(seconds * 1000 - 1e-6)
+
+
+def next_deadline(net: Net, run: Run) -> int | None:
+    """Give the earliest instant at which a Tick can change the run; None when time alone changes nothing."""
+    if run.ended or run.paused_at is not None or run.started_at is None:
+        return None
+    instants = _wakes(net, run)
+    for key in run.open:
+        each = run.associations[key]
+        if each.due is not None:
+            instants.append(each.due)
+        if each.deadline is not None:
+            instants.append(each.deadline)
+    return min(instants, default=None)
+
+
+def _wakes(net: Net, run: Run) -> list[int]:
+    """Give the instants, after the last test, at which the passing of time may make a transition clear."""
+    watched = run.active & net.timed
+    if not watched:
+        return []
+    view = RunView(net, run, run.tested_at)
+    return [
+        instant
+        for step in watched
+        for transition in net.steps[step].outgoing
+        for condition in transition.conditions
+        for instant in wake_instants(condition, view)
+        if instant > run.tested_at
+    ]
+
+
+def results(net: Net, run: Run) -> dict[str, Any]:
+    """Give the latest result of each action that has one, in the order in which they ended, then of the recipe."""
+
+    def when(key: str) -> tuple[int, int]:
+        known = net.actions.get(key.partition("/")[0])
+        return run.associations[key].ended_at or 0, known.index if known else 0
+
+    ordered = [run.associations[key] for key in sorted(run.associations, key=when)]
+    return {each.action: each.result for each in ordered if each.result is not None}

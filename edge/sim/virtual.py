@@ -16,7 +16,7 @@ from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.condition import REGISTERED
 from edge.sfc.net import Net, Rejected, compile_recipe
-from edge.sfc.run import Run, decode, encode, new_run, next_deadline, waits
+from edge.sfc.run import Run, decode, encode, new_run, waits
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -30,6 +30,7 @@ from edge.sfc.signal import (
     Start,
     Tick,
 )
+from edge.sfc.view import next_deadline
 from edge.sim.calendar import Calendar, Rank, milliseconds
 from edge.sim.trace import Record, Trace, rejected_at_load
 

@@ -10,8 +10,9 @@ from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
 from edge.sfc.net import Net
-from edge.sfc.run import Outcome, Run, next_deadline
+from edge.sfc.run import Outcome, Run
 from edge.sfc.signal import Advanced, CommandRequest, Ignored, Signal, Start, StepChange, Tick
+from edge.sfc.view import next_deadline
 from edge.station.response import job_response
 from edge.store import jobs, responses, runs, work
 from edge.store.commit import Commit, join

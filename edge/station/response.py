@@ -22,7 +22,8 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import state_entries
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Run, results
+from edge.sfc.run import ActionState, Run
+from edge.sfc.view import results
 from edge.store.jobs import Job
 
 ERROR_ID = "Error"

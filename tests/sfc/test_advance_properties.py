@@ -19,7 +19,6 @@ from edge.sfc.run import (
     encode,
     is_outstanding,
     new_run,
-    next_deadline,
     waits,
 )
 from edge.sfc.signal import (
@@ -36,6 +35,7 @@ from edge.sfc.signal import (
     Stop,
     Tick,
 )
+from edge.sfc.view import next_deadline
 from edge.sfc.why import why
 from tests.sfc.charts import DAY, recipes
 

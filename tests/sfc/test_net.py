@@ -5,8 +5,7 @@ import json
 import pytest
 
 from edge.sfc.net import Net, compile_recipe, request_of
-from edge.sfc.run import next_deadline
-from edge.sfc.signal import Event, Phase, Tick
+from edge.sfc.signal import Phase
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, faults_of, net_of, recipe, transition, wait
 
@@ -142,26 +141,6 @@ def test_faults_of_conditions_and_of_the_initial_step_make_no_others() -> None:
         "transitions[0] (A → B)",
         "transitions[1] (B → A)",
     ]
-
-
-def test_only_time_comparisons_of_active_steps_give_a_deadline() -> None:
-    driven = Driven(
-        net_of(recipe("A B C", [transition("A", "B", "steps.A.T >= 2s and ok"), transition("B", "C", "ok")]))
-    )
-    assert next_deadline(driven.net, driven.run) == 2000
-    driven.signal(Tick(), 2000)
-    assert next_deadline(driven.net, driven.run) == 2001
-    driven.signal(Tick(), 2001)
-    assert next_deadline(driven.net, driven.run) is None
-
-
-def test_an_event_that_is_only_kept_does_not_take_the_place_of_a_test() -> None:
-    data = recipe(
-        "A B C", [transition("A", "B", "steps.A.T >= 2s"), transition("B", "C")], [wait("w", "B", type_id="part")]
-    )
-    driven = Driven(net_of(data))
-    driven.signal(Event("part", None, "e1", named=True), 2500)
-    assert next_deadline(driven.net, driven.run) == 2000
 
 
 def test_requests_can_be_made_again_for_every_phase() -> None:

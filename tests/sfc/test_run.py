@@ -12,12 +12,9 @@ from edge.sfc.run import (
     decode,
     encode,
     is_outstanding,
-    new_run,
-    next_deadline,
-    results,
     waits,
 )
-from edge.sfc.signal import Abort, Answer, Event, Pause, Resume, Start, Tick
+from edge.sfc.signal import Abort, Event, Pause, Start
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
 
@@ -101,18 +98,6 @@ def test_fields_that_went_are_removed() -> None:
     assert changed_fields(kept, started.run)[1] == ("early:1",)
 
 
-def test_results_are_the_latest_of_each_action() -> None:
-    data = recipe(
-        "A B A2", [transition("A", "B"), transition("B", "A2")], [action("a", "A"), action("b", "B"), action("a", "A2")]
-    )
-    driven = Driven(net_of(data))
-    driven.answer("a", 1, {"n": 1})
-    driven.answer("b", 2)
-    assert results(driven.net, driven.run) == {"a": {"n": 1}}
-    driven.answer("a", 3, {"n": 2}, attempt=2)
-    assert results(driven.net, driven.run) == {"a": {"n": 2}}
-
-
 def test_a_command_is_outstanding_until_it_is_answered_or_stopped() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))))
     assert is_outstanding(driven.run, "J1/R1/a/1")
@@ -136,21 +121,6 @@ def test_waits_tell_since_when_each_type_is_awaited() -> None:
     assert waits(driven.run) == {"part": 0}
     driven.signal(Abort(), 5)
     assert waits(driven.run) == {}
-
-
-def test_a_pause_leaves_no_deadline_and_resume_gives_it_back_later() -> None:
-    driven = Driven(net_of(chain("A", action("a", "A"))))
-    assert next_deadline(driven.net, driven.run) == 10_000
-    driven.signal(Pause(), 4000)
-    assert next_deadline(driven.net, driven.run) is None
-    driven.signal(Resume(), 5000)
-    assert next_deadline(driven.net, driven.run) == 11_000
-    driven.signal(Tick(), 11_000)
-    assert next_deadline(driven.net, driven.run) is None
-
-
-def test_a_run_that_has_not_started_has_no_deadline() -> None:
-    assert next_deadline(net_of(TWO), new_run("J", "s", "r", {})) is None
 
 
 @pytest.mark.parametrize(
@@ -177,12 +147,3 @@ def test_states_bear_the_words_of_the_log() -> None:
         "timed_out",
         "stopped",
     ]
-
-
-def test_results_that_came_at_one_instant_are_told_in_the_order_of_the_recipe() -> None:
-    actions = [action("s", "B", "R"), action("b", "B"), action("s", "A", "S")]
-    driven = Driven(net_of(chain("A B", *actions)))
-    driven.answer("s", 1)
-    driven.answer("b", 2, data={"n": 1})
-    driven.signal(Answer("J1/R1/s/1/reset", ok=True, data={"n": 2}), 2)
-    assert list(results(driven.net, driven.run)) == ["s", "b"]

@@ -1,11 +1,11 @@
-"""What conditions see of a run."""
+"""What is seen of a run with its net."""
 
 from edge.sfc.run import new_run
-from edge.sfc.signal import Tick
+from edge.sfc.signal import Answer, Event, Pause, Resume, Tick
 from edge.sfc.value import UNKNOWN
-from edge.sfc.view import RunView
+from edge.sfc.view import RunView, next_deadline, results
 from tests.sfc.driving import Driven
-from tests.sfc.recipes import action, chain, net_of, recipe, transition
+from tests.sfc.recipes import action, chain, net_of, recipe, transition, wait
 
 
 def test_a_step_that_never_was_active_has_nothing() -> None:
@@ -67,3 +67,59 @@ def test_of_several_associations_the_newest_is_seen() -> None:
     view = RunView(driven.net, driven.run, 2)
     assert view.action(("s@A", "s@C"), "state") == "dispatched"
     assert view.action(("s@C",), "attempts") == 1
+
+
+def test_only_time_comparisons_of_active_steps_give_a_deadline() -> None:
+    driven = Driven(
+        net_of(recipe("A B C", [transition("A", "B", "steps.A.T >= 2s and ok"), transition("B", "C", "ok")]))
+    )
+    assert next_deadline(driven.net, driven.run) == 2000
+    driven.signal(Tick(), 2000)
+    assert next_deadline(driven.net, driven.run) == 2001
+    driven.signal(Tick(), 2001)
+    assert next_deadline(driven.net, driven.run) is None
+
+
+def test_an_event_that_is_only_kept_does_not_take_the_place_of_a_test() -> None:
+    data = recipe(
+        "A B C", [transition("A", "B", "steps.A.T >= 2s"), transition("B", "C")], [wait("w", "B", type_id="part")]
+    )
+    driven = Driven(net_of(data))
+    driven.signal(Event("part", None, "e1", named=True), 2500)
+    assert next_deadline(driven.net, driven.run) == 2000
+
+
+def test_a_pause_leaves_no_deadline_and_resume_gives_it_back_later() -> None:
+    driven = Driven(net_of(chain("A", action("a", "A"))))
+    assert next_deadline(driven.net, driven.run) == 10_000
+    driven.signal(Pause(), 4000)
+    assert next_deadline(driven.net, driven.run) is None
+    driven.signal(Resume(), 5000)
+    assert next_deadline(driven.net, driven.run) == 11_000
+    driven.signal(Tick(), 11_000)
+    assert next_deadline(driven.net, driven.run) is None
+
+
+def test_a_run_that_has_not_started_has_no_deadline() -> None:
+    assert next_deadline(net_of(chain("A B")), new_run("J", "s", "r", {})) is None
+
+
+def test_results_are_the_latest_of_each_action() -> None:
+    data = recipe(
+        "A B A2", [transition("A", "B"), transition("B", "A2")], [action("a", "A"), action("b", "B"), action("a", "A2")]
+    )
+    driven = Driven(net_of(data))
+    driven.answer("a", 1, {"n": 1})
+    driven.answer("b", 2)
+    assert results(driven.net, driven.run) == {"a": {"n": 1}}
+    driven.answer("a", 3, {"n": 2}, attempt=2)
+    assert results(driven.net, driven.run) == {"a": {"n": 2}}
+
+
+def test_results_that_came_at_one_instant_are_told_in_the_order_of_the_recipe() -> None:
+    actions = [action("s", "B", "R"), action("b", "B"), action("s", "A", "S")]
+    driven = Driven(net_of(chain("A B", *actions)))
+    driven.answer("s", 1)
+    driven.answer("b", 2, data={"n": 1})
+    driven.signal(Answer("J1/R1/s/1/reset", ok=True, data={"n": 2}), 2)
+    assert list(results(driven.net, driven.run)) == ["s", "b"]
