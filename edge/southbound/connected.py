@@ -1,7 +1,7 @@
 """Equipment that is there or away: commands one by one while there is a connection; each kind brings its device."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from edge.errors import Refused, SettingsError, Unavailable, told_by_name
+from edge.errors import EdgeError, Refused, SettingsError, Unavailable, told_by_name
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.model.traffic import Passing
@@ -20,6 +20,10 @@ from edge.store.refused import SetAside
 RETRY_SECONDS = (0.1, 5.0)
 # How many ended commands are remembered, to know one that is sent again.
 MEMORY = 10_000
+# What a device says is told and kept up to here.
+_LONGEST_TOLD = 500
+# So often in so many seconds the log tells that something is passed over; all of it is counted and kept.
+_MOST_TOLD, _TOLD_SECONDS = 10, 600.0
 
 _log = structlog.get_logger(__name__)
 
@@ -70,7 +74,7 @@ async def open_connected(
 
 async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting, station: Station) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
-    last, has_worked = "", False
+    last, defect, has_worked = "", "", False
     while True:
         try:
             async with connecting() as (device, happenings):
@@ -80,13 +84,16 @@ async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connectin
             # Settings that have worked are right: somebody may be renewing a file that they name.
             if isinstance(error, SettingsError) and not has_worked:
                 raise
-            if error.message != last:
-                _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=error.message)
-                station.overhears(Passing.LOST, error.message)
-            last = error.message
+            reason = _brief(error)
+            if reason != last:
+                _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=reason)
+                station.overhears(Passing.LOST, reason)
+            last = reason
         except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
-            _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
-            station.overhears(Passing.LOST, type(error).__name__)
+            if (kind := type(error).__name__) != defect:
+                _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
+            defect = kind
+            station.overhears(Passing.LOST, kind)
         await backoff.pause()
 
 
@@ -110,6 +117,7 @@ class ConnectedEquipment:
         self._at_work: tuple[Command, asyncio.Task[None]] | None = None
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
+        self._passed_over: deque[float] = deque(maxlen=_MOST_TOLD)
 
     @property
     def connected(self) -> bool:
@@ -135,7 +143,7 @@ class ConnectedEquipment:
             # A stop bears no parameters: of a command at work we know what it was.
             await device.stop(self._at_work[0] if self._at_work and self._is_at_work(command) else command)
         except Refused as refusal:
-            _log.warning("the device does not stop", equipment=self.name, reason=refusal.message)
+            _log.warning("the device does not stop", equipment=self.name, reason=_brief(refusal))
         if self._at_work and self._is_at_work(command):
             self._at_work[1].cancel()
 
@@ -169,17 +177,28 @@ class ConnectedEquipment:
                 raise
             except Exception as error:  # noqa: BLE001 - a device that repeats it would be lost for ever
                 await self._pass_over(error)
+            # A device that never pauses must not keep all else waiting.
+            await asyncio.sleep(0)
 
     async def _pass_over(self, error: Exception) -> None:
         """Set aside what happened and cannot be taken; who looks for the reason finds it at the equipment."""
         match error:
             case Refused():
                 refusal = error
-                _log.warning("what happened at the equipment is passed over", equipment=self.name, reason=error.message)
+                told: dict[str, Any] = {"reason": _brief(error)}
             case _:
                 refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
-                _log.error("what happened at the equipment is passed over", equipment=self.name, exc_info=error)
-        await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, refusal.message, b""))
+                told = {"exc_info": error}
+        if self._tells():
+            _log.warning("what happened at the equipment is passed over", equipment=self.name, **told)
+        await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, _brief(refusal), b""))
+
+    def _tells(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if len(self._passed_over) == _MOST_TOLD and now - self._passed_over[0] < _TOLD_SECONDS:
+            return False
+        self._passed_over.append(now)
+        return True
 
     def _connected(self) -> Device:
         if self._device is None:
@@ -208,13 +227,13 @@ class ConnectedEquipment:
         try:
             await device.settled(command)
         except Refused as refusal:
-            _log.warning("the device keeps what was answered", equipment=self.name, reason=refusal.message)
+            _log.warning("the device keeps what was answered", equipment=self.name, reason=_brief(refusal))
 
     async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer:
         try:
             return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
-            return EquipmentAnswer(command.command_id, error=refusal.message)
+            return EquipmentAnswer(command.command_id, error=_brief(refusal))
         except Unavailable:
             raise
         except Exception as error:
@@ -250,6 +269,11 @@ class ConnectedEquipment:
         self._defects.pop(command_id, None)
         if len(self._ended) > MEMORY:
             del self._ended[next(iter(self._ended))]
+
+
+def _brief(error: EdgeError) -> str:
+    """Give what a device made us say, not longer than anybody reads."""
+    return error.message if len(error.message) <= _LONGEST_TOLD else f"{error.message[:_LONGEST_TOLD]}…"
 
 
 def _told(happening: Happening | Refused) -> Any:

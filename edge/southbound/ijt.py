@@ -5,7 +5,7 @@ AssociatedEntities. By that a result is found again after a lost connection, als
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
@@ -86,8 +86,8 @@ class Controller:
         elif await self._session.is_a(event_type, _RESULT_READY):
             await self._results.take_live(happening["Result"])
         elif await self._session.is_a(event_type, _SYSTEM_EVENT):
-            condition = happening["ConditionClassId"]
-            severe = (happening["Severity"] or 0) >= _HIGH
+            condition, severity = happening["ConditionClassId"], happening["Severity"]
+            severe = isinstance(severity, int) and severity >= _HIGH
             if severe and condition and await self._session.is_a(condition, _ERROR_CLASS):
                 self._error = happening["Message"] or "it does not say which"
                 self._results.changed.set()
@@ -130,8 +130,8 @@ class Controller:
     async def _is_at(self, command: Command) -> bool:
         """Tell whether the controller has the command: its identifier waits there for the result."""
         if "SendIdentifiers" in self._methods and "GetIdentifiers" in self._methods:
-            (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID])
-            return command.command_id in {each["EntityId"] for each in found}
+            (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID], gives=1)
+            return any(each.get("EntityId") == command.command_id for each in found or () if isinstance(each, Mapping))
         # One that cannot tell is not trusted to have forgotten it: to tighten twice is worse than to wait.
         return command.command_id in self._memory.begun
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from edge.errors import Refused
+from edge.southbound.ijt_shape import Result
 from edge.station.equipment import Command
 
 COMMAND_ID = "CommandID"
@@ -32,9 +33,6 @@ _FAILURE_REASONS = MappingProxyType({1: "program", 2: "step", 3: "error"})
 _FINAL = 1
 # Physical quantities (OPC 40450-1, 9.1).
 _QUANTITIES = MappingProxyType({"torque": 2, "angle": 3})
-
-Result = Mapping[str, Any]
-"""A ResultDataType (OPC 40001-101) in plain Python."""
 
 
 def entities(command: Command) -> list[dict[str, Any]]:
@@ -67,7 +65,8 @@ def check(command: Command) -> None:
 
 def bears(result: Result, command: Command) -> bool:
     """Tell whether a result bears the id of a command."""
-    return command.command_id in {each["EntityId"] for each in result["ResultMetaData"].get("AssociatedEntities") or ()}
+    entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
+    return command.command_id in {each.get("EntityId") for each in entities_of_it}
 
 
 def is_result_of(result: Result, command: Command) -> bool:
@@ -91,9 +90,9 @@ def without_traces(result: Result) -> Result:
 def command_id_of(result: Result) -> str | None:
     """Give the id of the command that a result bears; None when it is none of ours."""
     found = [
-        str(each["EntityId"])
+        each["EntityId"]
         for each in result["ResultMetaData"].get("AssociatedEntities") or ()
-        if each.get("Name") == COMMAND_ID
+        if each.get("Name") == COMMAND_ID and each.get("EntityId")
     ]
     return found[-1] if found else None
 

@@ -19,19 +19,25 @@ class Methods:
         """Tell whether the controller has a method."""
         return name in self._owners
 
-    async def call(self, name: str, *arguments: Any) -> list[Any]:
-        """Call a method that tells Status and StatusMessage; give what it tells before them."""
-        *outputs, status, message = await self._session.call(self._owners[name], name, *arguments)
-        if status:
-            raise Refused("device", f"{name}: {message or f'the controller says status {status}'}")
-        return outputs
+    async def call(self, name: str, *arguments: Any, gives: int | None = None) -> list[Any]:
+        """Call a method that tells Status and StatusMessage; give what it tells before them, so many values."""
+        match await self._session.call(self._owners[name], name, *arguments):
+            case [*outputs, int(status), str() | None as message] if gives is None or len(outputs) == gives:
+                if status:
+                    raise Refused("device", f"{name}: {message or f'the controller says status {status}'}")
+                return outputs
+            case _:
+                raise Refused("device", f"{name}: what the controller answers is not what OPC 40450-1 says")
 
-    async def call_for_results(self, name: str, *arguments: Any) -> list[Any]:
-        """Call a method of OPC 40001-101, which tells an Error; give what it tells before it."""
-        *outputs, error = await self._session.call(self._owners[name], name, *arguments)
-        if error:
-            raise Refused("device", f"{name}: the controller says error {error}")
-        return outputs
+    async def call_for_results(self, name: str, *arguments: Any, gives: int | None = None) -> list[Any]:
+        """Call a method of OPC 40001-101, which tells an Error; give what it tells before it, so many values."""
+        match await self._session.call(self._owners[name], name, *arguments):
+            case [*outputs, int(error)] if gives is None or len(outputs) == gives:
+                if error:
+                    raise Refused("device", f"{name}: the controller says error {error}")
+                return outputs
+            case _:
+                raise Refused("device", f"{name}: what the controller answers is not what OPC 40001-101 says")
 
 
 async def find_methods(session: Session, system: Node) -> Methods:

@@ -3,17 +3,22 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.southbound.ijt_answer import Result, bears, command_id_of, is_result_of, without_traces
+from edge.southbound.ijt_answer import bears, command_id_of, is_result_of, without_traces
 from edge.southbound.ijt_methods import Methods
+from edge.southbound.ijt_shape import Result, as_result
 from edge.station.equipment import Command, Station
 
 MISSED_SECONDS = 5.0
 """How long results that were asked for may take to come."""
 _MOST_KEPT = 1000
+# As JSON; in memory it is ten times as much.
+_MOST_BYTES_KEPT = 8 << 20
 # What a server may do with the handle of a result: it is given back at once.
 _HANDLE_MS = 1000
 
@@ -45,10 +50,12 @@ class Results:
         self._station = station
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
         self._kept: dict[str, Result] = {}
+        self._sizes: dict[str, int] = {}
         self._came = 0
 
-    async def take_live(self, result: Result) -> None:
+    async def take_live(self, told: Any) -> None:
         """Take the result of what was just done. A gap before its SequenceNumber is asked for."""
+        result = as_result(told)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._memory.last
         if number is not None:
             if last is not None:
@@ -57,10 +64,10 @@ class Results:
             self._memory.last = number
         await self._keep(result)
 
-    async def take_requested(self, result: Result) -> None:
+    async def take_requested(self, told: Any) -> None:
         """Take a result that was asked for."""
         self._came += 1
-        await self._keep(result)
+        await self._keep(as_result(told))
 
     def of(self, command: Command) -> Result | None:
         """Give the result of a command, if it has come."""
@@ -103,7 +110,7 @@ class Results:
         self._memory.unsure.discard(command.command_id)
         ids = [result_id for result_id, each in self._kept.items() if bears(each, command)]
         for result_id in ids:
-            del self._kept[result_id]
+            self._let_go(result_id)
         await self._acknowledge(ids)
 
     async def _keep(self, result: Result) -> None:
@@ -116,10 +123,17 @@ class Results:
             except Refused as refusal:
                 _log.debug("a result that nobody waits for stays where it is", reason=refusal.message)
         else:
-            self._kept[meta["ResultId"]] = without_traces(result)
-            if len(self._kept) > _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._hold(meta["ResultId"], without_traces(result))
         self.changed.set()
+
+    def _hold(self, result_id: str, result: Result) -> None:
+        self._kept[result_id] = result
+        self._sizes[result_id] = len(msgspec.json.encode(result))
+        while len(self._kept) > _MOST_KEPT or sum(self._sizes.values()) > _MOST_BYTES_KEPT:
+            self._let_go(next(iter(self._kept)))
+
+    def _let_go(self, result_id: str) -> None:
+        del self._kept[result_id], self._sizes[result_id]
 
     async def _is_of_no_use(self, result: Result) -> bool:
         """Tell whether a result is that of a command that was answered, or stopped, before."""
@@ -139,14 +153,13 @@ class Results:
         if "GetLatestResult" not in self._methods:
             return None
         try:
-            handle, result = await self._methods.call_for_results("GetLatestResult", _HANDLE_MS)
+            handle, told = await self._methods.call_for_results("GetLatestResult", _HANDLE_MS, gives=2)
             if handle and "ReleaseResultHandle" in self._methods:
                 await self._methods.call_for_results("ReleaseResultHandle", handle)
+            return as_result(told)
         except Refused:
-            # There is none yet.
+            # There is none yet, or none that we could read.
             return None
-        found: Result | None = result
-        return found
 
     async def _ask_for(self, first: int, last: int) -> int:
         """Ask for the results from one SequenceNumber to another; give how many have come when they all have."""
@@ -167,8 +180,8 @@ class Results:
             return self._came
         came = self._came
         try:
-            _pace, count = await self._methods.call("RequestUnacknowledgedResults", _MOST_KEPT)
+            _pace, count = await self._methods.call("RequestUnacknowledgedResults", _MOST_KEPT, gives=2)
         except Refused as refusal:
             _log.warning("results that were not acknowledged are not told", reason=refusal.message)
             return self._came
-        return came + min(int(count), _MOST_KEPT)
+        return came + (min(count, _MOST_KEPT) if isinstance(count, int) else 0)

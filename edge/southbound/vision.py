@@ -5,9 +5,13 @@ lost connection, also by a gateway that was started anew.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
@@ -44,6 +48,29 @@ _MOST_KEPT = 1000
 _MIRROR_SECONDS = 0.05
 
 
+class _Identifier(Struct):
+    Id: str | None = None
+
+
+class _JobIdentifier(Struct):
+    Id: str
+
+
+class _Result(Struct):
+    """What is read of a result, be it told or asked for."""
+
+    JobId: _JobIdentifier
+    ResultId: _Identifier | None = None
+    MeasId: _Identifier | None = None
+    PartId: _Identifier | None = None
+    ExternalRecipeId: _Identifier | None = None
+    IsPartial: bool | None = None
+    IsSimulated: bool | None = None
+    ResultState: int | None = None
+    CreationTime: datetime | None = None
+    ResultContent: Sequence[Any] | None = None
+
+
 def open_vision(
     name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str]
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
@@ -54,9 +81,9 @@ def open_vision(
     async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
         (system,) = _only(await session.instances(_SYSTEM), session.url)
         parts = await session.children(system)
-        machine = await session.children(parts[_STATE])
-        automatic = await session.children(machine[_MODE])
-        values = {_STATE: machine["CurrentState"], _MODE: automatic["CurrentState"]}
+        machine = await session.children(_part(parts, _STATE))
+        automatic = await session.children(_part(machine, _MODE))
+        values = {_STATE: _part(machine, "CurrentState"), _MODE: _part(automatic, "CurrentState")}
         # The fields of a result are defined by the event type itself, as are those of its base by their own.
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
         async with session.watch(None, fields, values) as happenings:
@@ -89,9 +116,10 @@ class Camera:
     async def take(self, happening: Happening) -> None:
         """Mirror a state, or keep a result until its job asks for it."""
         if (event_type := happening.get("EventType")) is None:
-            self._states |= {name: text or "" for name, text in happening.items()}
+            self._states |= {name: str(text or "") for name, text in happening.items()}
         elif await self._session.is_a(event_type, _RESULT_READY) and not happening["IsPartial"]:
-            self._results[happening["JobId"]["Id"]] = happening
+            result = _as_result(happening)
+            self._results[result["JobId"]["Id"]] = result
             if len(self._results) > _MOST_KEPT:
                 del self._results[next(iter(self._results))]
         self._changed.set()
@@ -117,9 +145,7 @@ class Camera:
             is_at = await self._is_at(command)
         if is_at:
             methods = await self._session.children(self._automatic)
-            name = "Stop" if "Stop" in methods else "Abort"
-            (error,) = await self._session.call(self._automatic, name, *_CAUSE)
-            _check(name, error)
+            await self._call(self._automatic, "Stop" if "Stop" in methods else "Abort", *_CAUSE)
 
     async def settled(self, command: Command) -> None:
         """Forget the JobId of a command that is answered."""
@@ -133,15 +159,15 @@ class Camera:
         machine = self._parts[_STATE]
         await self._catch_up()
         if self._state in {"Error", "Halted"}:
-            _check("Reset", *await self._session.call(machine, "Reset", *_CAUSE))
+            await self._call(machine, "Reset", *_CAUSE)
             await self._until("leave its error", lambda: self._state not in {"Error", "Halted"})
         if self._state == "Preoperational":
-            _check("SelectModeAutomatic", *await self._session.call(machine, "SelectModeAutomatic"))
+            await self._call(machine, "SelectModeAutomatic")
         await self._until("become Operational", lambda: self._state == "Operational")
 
     async def _catch_up(self) -> None:
         """Wait until our mirror shows the present state: what a camera tells comes a moment after it is so."""
-        current = (await self._session.children(self._parts[_STATE]))["CurrentState"]
+        current = _part(await self._session.children(self._parts[_STATE]), "CurrentState")
         try:
             async with asyncio.timeout(READY_SECONDS):
                 # A change may be told late, or not at all when another follows at once: none says that it is the last.
@@ -153,17 +179,20 @@ class Camera:
     async def _prepare(self, command: Command) -> None:
         if recipe := _recipe(command):
             # A recipe that is prepared already is so at once; one that takes its time ends in Ready, too.
-            *_, error = await self._session.call(self._parts["RecipeManagement"], "PrepareRecipe", recipe)
-            _check("PrepareRecipe", error)
+            await self._call(_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe)
         await self._until("become Ready", lambda: self._states.get(_MODE) == "Ready")
 
     async def _start(self, command: Command) -> None:
         part = {"Id": str(command.parameters.get("part_id", ""))}
         arguments = ({"Id": _meas_id(command)}, part, _recipe(command))
-        job, error = await self._session.call(self._automatic, "StartSingleJob", *arguments)
-        _check("StartSingleJob", error)
-        self._jobs[command.command_id] = job["Id"]
-        self._started.add(job["Id"])
+        # A camera may give the id of a job before once more: that one's result is not ours.
+        self._results.clear()
+        match await self._call(self._automatic, "StartSingleJob", *arguments):
+            case [{"Id": str(job_id)}]:
+                self._jobs[command.command_id] = job_id
+                self._started.add(job_id)
+            case _:
+                raise Refused("device", "StartSingleJob: the camera does not say which job it began")
         if len(self._jobs) > _MOST_KEPT:
             self._forget(next(iter(self._jobs)))
 
@@ -173,16 +202,21 @@ class Camera:
         if job_id not in self._results:
             raise Refused("device", "the camera went into the state Error")
         result = self._results.pop(job_id)
-        return result if result["ResultContent"] is not None else await self._whole(result)
+        if (of := _id(result, "MeasId")) not in {None, "", _meas_id(command)}:
+            raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
+        return result if result.get("ResultContent") is not None else await self._whole(result)
 
     async def _whole(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
         """Get a result whose event did not bring its content."""
-        results = self._parts["ResultManagement"]
-        handle, result, error = await self._session.call(results, "GetResultById", told["ResultId"], 1000)
-        _check("GetResultById", error)
+        results = _part(self._parts, "ResultManagement")
+        match await self._call(results, "GetResultById", told["ResultId"], 1000):
+            case [handle, Mapping() as result]:
+                pass
+            case _:
+                raise Refused("device", "GetResultById: the camera does not give the result")
         if handle and "ReleaseResultHandle" in await self._session.children(results):
             await self._session.call(results, "ReleaseResultHandle", handle)
-        return {**told, **result}
+        return _as_result({**told, **result})
 
     async def _found(self, command: Command) -> Mapping[str, Any] | None:
         """Ask for the result of a command that was begun before; not every camera can tell."""
@@ -193,14 +227,16 @@ class Camera:
         nothing = (None,) * 7
         arguments = (0, {"Id": meas_id}, *nothing, 1, 0, 1000)
         try:
-            *_, handle, found, error = await self._session.call(results, "GetResultListFiltered", *arguments)
+            outputs = await self._call(results, "GetResultListFiltered", *arguments)
+            *_, handle, told = outputs if len(outputs) > 1 else (None, None)
+            found = [_as_result(each) for each in told or ()]
         except Refused:
             # A camera may show the method and not have it: then it cannot tell.
             return None
         if handle and "ReleaseResultHandle" in await self._session.children(results):
             await self._session.call(results, "ReleaseResultHandle", handle)
-        mine = [each for each in found if (each.get("MeasId") or {}).get("Id") == meas_id and not each["IsPartial"]]
-        return mine[0] if mine and not error else None
+        mine = (each for each in found if _id(each, "MeasId") == meas_id and not each.get("IsPartial"))
+        return next(mine, None)
 
     async def _is_at(self, command: Command) -> bool:
         job_id = self._jobs.get(command.command_id)
@@ -214,6 +250,16 @@ class Camera:
         await self._catch_up()
         await self._until("tell its state", lambda: _MODE in self._states)
         return self._states[_MODE] == _EXECUTING
+
+    async def _call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
+        """Call a method that tells an Error; give what it tells before it."""
+        match await self._session.call(owner, name, *arguments):
+            case [*outputs, int(error)]:
+                if error:
+                    raise Refused("device", f"{name}: the camera says error {error}")
+                return outputs
+            case _:
+                raise Refused("device", f"{name}: what the camera answers is not what OPC 40100-1 says")
 
     @property
     def _state(self) -> str:
@@ -239,22 +285,38 @@ def _meas_id(command: Command) -> str:
     return str(command.parameters.get("meas_id", command.command_id))
 
 
-def _check(method: str, error: int) -> None:
-    if error:
-        raise Refused("device", f"{method}: the camera says error {error}")
+def _part(nodes: Mapping[str, Node], name: str) -> Node:
+    if name not in nodes:
+        raise Refused("unknown_node", f"the camera has no {name}")
+    return nodes[name]
+
+
+def _as_result(told: Any) -> Mapping[str, Any]:
+    """Give what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    try:
+        msgspec.convert(told, _Result)
+    except msgspec.ValidationError as error:
+        raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
+    result: Mapping[str, Any] = told
+    return result
+
+
+def _id(result: Mapping[str, Any], field: str) -> str | None:
+    found: str | None = (result.get(field) or {}).get("Id")
+    return found
 
 
 def _data(result: Mapping[str, Any]) -> dict[str, Any]:
     """Give a result as plain JSON; raises Refused for one that did not come about."""
-    state = result["ResultState"]
+    state: int = result.get("ResultState") or 0
     if state != _COMPLETED:
         raise Refused("device", f"the result has the state {_RESULT_STATES.get(state, state)}")
     named = {"job_id": "JobId", "meas_id": "MeasId", "part_id": "PartId", "recipe_id": "ExternalRecipeId"}
     return {
         "result_state": _RESULT_STATES[state],
-        "result_id": result["ResultId"]["Id"],
-        **{name: (result.get(field) or {}).get("Id") for name, field in named.items()},
+        "result_id": _id(result, "ResultId"),
+        **{name: _id(result, field) for name, field in named.items()},
         "is_simulated": bool(result.get("IsSimulated")),
-        "created_at": result["CreationTime"],
+        "created_at": result.get("CreationTime"),
         "content": result.get("ResultContent") or [],
     }

@@ -257,3 +257,61 @@ async def test_a_device_is_stopped_with_what_it_was_told_although_a_stop_bears_n
         await wait_until(lambda: plug.begun)
         await equipment.stop(replace(WORK, phase=Phase.STOP, parameters={}))
     assert plug.stopped == [WORK]
+
+
+async def test_a_device_that_never_pauses_keeps_nobody_else_waiting(wait_until: WaitUntil) -> None:
+    class Restless(Plug):
+        async def _happen(self) -> Happenings:
+            while True:
+                yield {"pressed": True}
+
+        async def take(self, happening: Happening) -> None:
+            """Look away."""
+
+    station, plug = RecordingStation(), Restless()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: station.answers)
+
+
+async def test_what_is_passed_over_without_end_is_kept_each_time_and_told_a_few_times(wait_until: WaitUntil) -> None:
+    class Babbling(Plug):
+        async def _happen(self) -> Happenings:
+            for _ in range(100):
+                yield Refused("unreadable", "a structure is not as defined")
+            await asyncio.Event().wait()
+
+    station, plug = RecordingStation(), Babbling()
+    with capture_logs() as told:
+        async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+            await wait_until(lambda: len(station.refused) == 100)
+    assert len([each for each in told if "passed over" in each["event"]]) == 10
+
+
+async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_traceback_once(
+    wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Defective(Plug):
+        async def _happen(self) -> Happenings:
+            if self.attempts > 0:
+                raise ZeroDivisionError
+            yield {}
+
+    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.01, 0.01))
+    plug = Defective()
+    with capture_logs() as told:
+        async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
+            await wait_until(lambda: plug.attempts > 5)
+    assert len([each for each in told if "could not be worked with" in each["event"]]) == 1
+
+
+async def test_what_a_device_says_at_length_is_cut(wait_until: WaitUntil) -> None:
+    class Verbose(Plug):
+        async def perform(self, command: Command) -> Any:
+            raise Refused("device", "no " * 1_000_000)
+
+    station, plug = RecordingStation(), Verbose()
+    station.unanswered = [WORK]
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: station.answers)
+    assert len(station.answers[0].error or "") == 501

@@ -1,13 +1,14 @@
 """The methods of a joining system, wherever it has them."""
 
 from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 from asyncua import ua
 
 from edge.errors import Refused
-from edge.links.opcua import Session, open_client
+from edge.links.opcua import Node, Session, open_client
 from edge.sim.opcua_device import OpcuaDevice, open_device
 from edge.southbound.ijt_methods import Methods, find_methods
 
@@ -70,3 +71,27 @@ async def test_an_error_of_a_result_method_is_a_refusal(methods: Methods) -> Non
 async def test_a_system_without_any_has_none(device: OpcuaDevice, session: Session) -> None:
     await device.server.nodes.objects.add_object(device.index, "bare")
     assert "EnableAsset" not in await find_methods(session, await session.find("bare"))
+
+
+class Mouth:
+    """A session whose every method answers the same."""
+
+    def __init__(self, *outputs: Any) -> None:
+        self.outputs = list(outputs)
+
+    async def call(self, *_: Any) -> list[Any]:
+        return self.outputs
+
+
+@pytest.mark.parametrize("outputs", [(), (0,), ("R1", 0, ""), ("0", ""), (None, ""), (0, 7)])
+async def test_a_method_that_answers_too_little_or_too_much_is_refused(outputs: tuple[Any, ...]) -> None:
+    methods = Methods(cast("Session", Mouth(*outputs)), {"EnableAsset": Node("i=1", "/Tool")})
+    with pytest.raises(Refused, match="EnableAsset: what the controller answers is not what OPC 40450-1 says"):
+        await methods.call("EnableAsset", gives=0)
+
+
+@pytest.mark.parametrize("outputs", [(), ("handle", 0), ("handle", {}, None)])
+async def test_a_result_method_that_answers_too_little_is_refused(outputs: tuple[Any, ...]) -> None:
+    methods = Methods(cast("Session", Mouth(*outputs)), {"GetLatestResult": Node("i=1", "/Results")})
+    with pytest.raises(Refused, match="GetLatestResult: what the controller answers"):
+        await methods.call_for_results("GetLatestResult", gives=2)

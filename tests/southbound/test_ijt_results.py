@@ -1,15 +1,20 @@
 """Results are found again, asked for where some are missing, and acknowledged once they are stored."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
+from edge.errors import Refused
 from edge.sim.ijt import Fault, JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.southbound.ijt import open_ijt
+from edge.southbound.ijt_methods import Methods
+from edge.southbound.ijt_results import Memory, Results
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
 from tests.southbound.tightening import answered, begun, equipped, settings
@@ -130,3 +135,59 @@ async def test_all_results_of_a_batch_are_acknowledged_with_it(
         await controller.end_joining(classification=BATCH)
         await wait_until(lambda: len(controller.acknowledged) == before + 2)
     assert [each.command_id for each in bench.station.answers] == [WORK.command_id]
+
+
+class Mute:
+    """The methods of a controller that has none."""
+
+    def __contains__(self, name: object) -> bool:
+        return False
+
+
+def result_of(command_id: str, result_id: str, **content: Any) -> dict[str, Any]:
+    entity = {"Name": "CommandID", "EntityId": command_id}
+    return {"ResultMetaData": {"ResultId": result_id, "AssociatedEntities": [entity]}, "ResultContent": [content]}
+
+
+def results_of_nobody() -> Results:
+    return Results(cast("Methods", Mute()), Memory(), RecordingStation(), acknowledge=False)
+
+
+@pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
+async def test_a_result_of_odd_entities_hides_no_other(entities: Any) -> None:
+    results = results_of_nobody()
+    with suppress(Refused):
+        await results.take_live({"ResultMetaData": {"ResultId": "R0", "AssociatedEntities": entities}})
+    mine = result_of(WORK.command_id, "R1")
+    await results.take_live(mine)
+    assert results.of(WORK) == mine
+
+
+async def test_results_that_nobody_collects_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.southbound.ijt_results._MOST_BYTES_KEPT", 11_500)
+    results = results_of_nobody()
+    for number in range(20):
+        await results.take_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))
+    found = results.of(WORK)
+    assert found
+    assert found["ResultMetaData"]["ResultId"] == "R11"
+
+
+async def test_numbers_that_jump_by_thousands_of_millions_or_go_back_are_followed() -> None:
+    class Asked(Mute):
+        def __init__(self) -> None:
+            self.ranges: list[tuple[int, int]] = []
+
+        def __contains__(self, name: object) -> bool:
+            return name == "RequestResults"
+
+        async def call(self, _: str, first: int, last: int) -> list[Any]:
+            self.ranges.append((first, last))
+            return []
+
+    asked, memory = Asked(), Memory()
+    results = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False)
+    for number in (1, 4_000_000_000, 7, 8, -9):
+        await results.take_live({"ResultMetaData": {"ResultId": f"R{number}", "SequenceNumber": number}})
+    assert asked.ranges == [(3_999_999_000, 3_999_999_999)]
+    assert memory.last == -9

@@ -221,3 +221,44 @@ async def test_a_connection_that_lasts_for_many_jobs_keeps_none_of_them(wait_unt
         await work
         await camera.settled(command)
     assert camera._started == set()  # noqa: SLF001  what must not grow
+
+
+async def test_the_result_of_a_job_before_is_not_taken_for_that_of_one_with_the_same_id(wait_until: WaitUntil) -> None:
+    scripted = Scripted()
+    camera = await scripted.opened()
+    scripted.jobs = 1
+    await scripted.result(camera)
+    scripted.jobs = 0
+    working = asyncio.create_task(camera.perform(WORK))
+    await wait_until(lambda: scripted.jobs == 1)
+    assert not working.done()
+    await scripted.result(camera)
+    assert (await working)["job_id"] == "job-1"
+
+
+async def test_a_result_that_bears_the_id_of_another_is_not_taken(wait_until: WaitUntil) -> None:
+    scripted = Scripted()
+    camera = await scripted.opened()
+    working = asyncio.create_task(camera.perform(WORK))
+    await wait_until(lambda: scripted.jobs == 1)
+    await camera.take({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, "MeasId": {"Id": "J2"}})
+    with pytest.raises(Refused, match="the result of the job job-1 is one of another MeasId: J2"):
+        await working
+
+
+@pytest.mark.parametrize("told", [{"JobId": None}, {"JobId": "7"}, {"JobId": {"Id": 7}}, {"ResultState": []}])
+async def test_what_is_no_result_of_a_camera_is_refused(told: dict[str, Any]) -> None:
+    camera = await Scripted().opened()
+    with pytest.raises(Refused, match="a result is not as OPC 40100-1 has it"):
+        await camera.take({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **told})
+
+
+@pytest.mark.parametrize("outputs", [[], [0], [None, 0], [{"Id": 7}, 0], [{"Id": "job-1"}, "good"]])
+async def test_a_camera_that_does_not_say_which_job_it_began_fails_the_command(outputs: list[Any]) -> None:
+    class Odd(Scripted):
+        async def call(self, _: Node, method: str, *__: object) -> list[Any]:
+            return outputs if method == "StartSingleJob" else [0]
+
+    camera = await Odd().opened()
+    with pytest.raises(Refused, match="StartSingleJob: "):
+        await camera.perform(WORK)

@@ -1,0 +1,93 @@
+"""The shape of what a tightening controller tells, as far as we read it (OPC 40001-101, 40450-1)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from edge.errors import Refused
+
+Result = Mapping[str, Any]
+"""A ResultDataType (OPC 40001-101) in plain Python."""
+
+
+class _Entity(Struct):
+    EntityId: str | None = None
+    Name: str | None = None
+
+
+class _MetaData(Struct):
+    ResultId: str | None
+    SequenceNumber: int | None = None
+    Classification: int | None = None
+    ResultState: int | None = None
+    ResultEvaluation: int | None = None
+    ResultEvaluationDetails: str | None = None
+    Description: str | None = None
+    IsPartial: bool | None = None
+    IsSimulated: bool | None = None
+    CreationTime: datetime | None = None
+    AssociatedEntities: Sequence[_Entity] | None = None
+
+
+class _Unit(Struct):
+    DisplayName: str | None = None
+
+
+class _Value(Struct):
+    MeasuredValue: float | None
+    Name: str | None = None
+    PhysicalQuantity: int | None = None
+    ValueTag: int | None = None
+    ResultEvaluation: int | None = None
+    ViolationType: int | None = None
+    EngineeringUnits: _Unit | None = None
+    LowLimit: float | None = None
+    HighLimit: float | None = None
+    TargetValue: float | None = None
+
+
+class _Step(Struct):
+    StepResultId: str | None
+    Name: str | None = None
+    ProgramStep: str | None = None
+    ResultEvaluation: int | None = None
+    StepResultValues: Sequence[_Value] | None = None
+
+
+class _Error(Struct):
+    ErrorId: str | int | None = None
+    ErrorMessage: str | None = None
+
+
+class _Joining(Struct):
+    OverallResultValues: Sequence[_Value] | None = None
+    StepResults: Sequence[_Step] | None = None
+    FailureReason: int | None = None
+    Errors: Sequence[_Error] | None = None
+
+
+class _Result(Struct):
+    ResultMetaData: _MetaData
+    ResultContent: Sequence[Any] | None = None
+
+
+def as_result(told: Any) -> Result:
+    """Give what a controller told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    try:
+        _check(told)
+    except msgspec.ValidationError as error:
+        raise Refused("unreadable", f"a result is not as OPC 40001-101 has it: {error}") from error
+    result: Result = told
+    return result
+
+
+def _check(told: Any) -> None:
+    for each in msgspec.convert(told, _Result).ResultContent or ():
+        # What is neither a joining nor the result of one among many is not read.
+        if isinstance(each, Mapping):
+            msgspec.convert(each, _Joining)
+            if "ResultMetaData" in each:
+                _check(each)

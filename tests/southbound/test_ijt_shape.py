@@ -1,0 +1,41 @@
+"""What a controller tells is a result, or refused in a line that says where it is none."""
+
+from typing import Any
+
+import pytest
+
+from edge.errors import Refused
+from edge.southbound.ijt_shape import as_result
+
+META = {"ResultId": "R1"}
+
+
+def test_a_result_is_given_as_it_is() -> None:
+    part = {"ResultMetaData": META, "ResultContent": [{"OverallResultValues": [{"MeasuredValue": 85.2}]}]}
+    result = {"ResultMetaData": META, "ResultContent": [part, "a picture", {"Vendor": 1}], "Vendor": None}
+    assert as_result(result) is result
+
+
+@pytest.mark.parametrize(
+    ("told", "where"),
+    [
+        (None, "got `null`"),
+        ("T1", "got `str`"),
+        ({"ResultContent": []}, "missing required field `ResultMetaData`"),
+        ({"ResultMetaData": {}}, "missing required field `ResultId`"),
+        ({"ResultMetaData": META | {"AssociatedEntities": "J1/r/work/1"}}, r"\$.ResultMetaData.AssociatedEntities"),
+        (
+            {"ResultMetaData": META | {"AssociatedEntities": [{"EntityId": ["J1"]}]}},
+            r"AssociatedEntities\[0\].EntityId",
+        ),
+        ({"ResultMetaData": META | {"SequenceNumber": "7"}}, r"\$.ResultMetaData.SequenceNumber"),
+        ({"ResultMetaData": META | {"SequenceNumber": float("nan")}}, r"\$.ResultMetaData.SequenceNumber"),
+        ({"ResultMetaData": META, "ResultContent": [{"OverallResultValues": [{"Name": "Torque"}]}]}, "`MeasuredValue`"),
+        ({"ResultMetaData": META, "ResultContent": [{"StepResults": [None]}]}, "got `null`"),
+        ({"ResultMetaData": META, "ResultContent": [{"ResultMetaData": "R2"}]}, "got `str`"),
+    ],
+)
+def test_what_is_no_result_is_refused(told: Any, where: str) -> None:
+    with pytest.raises(Refused, match=f"a result is not as OPC 40001-101 has it: .*{where}") as refused:
+        as_result(told)
+    assert refused.value.kind == "unreadable"
