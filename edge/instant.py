@@ -1,6 +1,10 @@
 """The present instant of the wall clock, as it is stored and sent: in milliseconds since the epoch."""
 
 import time
+from collections.abc import Callable
+
+Clock = Callable[[], int]
+"""Gives the present instant, in milliseconds since the epoch."""
 
 
 def now_ms() -> int:

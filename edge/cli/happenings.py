@@ -10,12 +10,10 @@ import msgspec
 from edge.chart.marks import SYMBOLS
 from edge.cli.job_view import instant, state_text
 from edge.cli.terminal import printable
-from edge.model.job_state import Cause, has_ended
+from edge.model.job_state import has_ended
 from edge.sfc.run import ActionState, Association, Run, StepState
 from edge.store.changes import Change
 from edge.store.jobs import Job
-
-_REMOVALS = frozenset({Cause.CANCEL, Cause.CLEAR})
 
 
 class _Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -67,14 +65,14 @@ def told(change: Change) -> StateSeen:
         at=instant(change.at),
         job_order_id=change.job_order_id,
         scope=change.scope,
-        state="removed" if change.cause in _REMOVALS else state_text(change.status),
+        state="removed" if change.is_removal else state_text(change.status),
         cause=change.cause,
     )
 
 
 def is_last(change: Change) -> bool:
     """Tell whether a job comes to its end with this change."""
-    return change.cause in _REMOVALS or has_ended(change.status)
+    return change.is_removal or has_ended(change.status)
 
 
 def in_order(changes: Iterable[Change], before: Run | None, after: Run | None) -> list[Happening]:

@@ -9,13 +9,13 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
+from edge.instant import Clock
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, Payload, ResponseAnswer, ResponsesAnswer, StateCall
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.station.jobs import JobCall, JobService, refuse_expired
 from edge.station.responses import Responses
-from edge.station.runs import Clock
 from edge.station.settings import KINDS, Operation, StationSettings
 from edge.store.client import Store
 from edge.store.refused import SetAside, set_aside

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import structlog
 
 from edge.errors import Refused, Unavailable
+from edge.instant import Clock
 from edge.links.mqtt import Session, to_message
 from edge.links.mqtt_connection import ReadRefused
 from edge.model.isa95 import JobResponse
@@ -19,7 +20,7 @@ from edge.northbound.outlet import Outlet
 from edge.northbound.retained import NOTHING, Retained, read_index
 from edge.northbound.state_index import JobStates
 from edge.northbound.topics import Topics
-from edge.station.runs import Clock, Progress
+from edge.station.runs import Progress
 from edge.store import changes, jobs
 from edge.store.changes import BEGINNING, Change
 from edge.store.client import Store
@@ -103,7 +104,7 @@ class Publisher:
 
     def watch(self, progress: Progress) -> None:
         """Take the progress of a run; while the broker is away the newest are dropped, the store misses nothing."""
-        if progress.job.scope == self._scope and not self._progress.full():
+        if progress.held.job.scope == self._scope and not self._progress.full():
             self._progress.put_nowait(progress)
 
     async def run_progress(self) -> None:
@@ -114,7 +115,7 @@ class Publisher:
                 # It may be missed, so nobody waits for the broker to confirm it.
                 await self._session.send(to_message(progress_event(self._source, progress), self._topics.data), qos=0)
             except (Unavailable, Refused) as error:
-                logger.debug("progress dropped", job=progress.job.job_id, reason=error.message)
+                logger.debug("progress dropped", job=progress.held.job.job_id, reason=error.message)
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from edge.model.isa95 import State
-from edge.model.job_state import Cause, JobStatus, has_ended, state_entries
+from edge.model.job_state import JobStatus, has_ended, state_entries
 from edge.model.state_index import StateIndex, StateIndexEntry
 from edge.store.changes import Change, order_of
-
-_REMOVALS = frozenset({Cause.CANCEL, Cause.CLEAR})
 
 
 class JobStates:
@@ -26,7 +24,7 @@ class JobStates:
         """Take in a change; one that came before the reading is in it already."""
         if order_of(change.position) <= self._read_at:
             return
-        if change.cause in _REMOVALS:
+        if change.is_removal:
             self._statuses.pop(change.job_order_id, None)
         else:
             self._statuses[change.job_order_id] = change.status

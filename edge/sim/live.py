@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from edge.config import RedisSettings
-from edge.instant import now_ms
+from edge.instant import Clock, now_ms
 from edge.links.background import beside
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -33,7 +33,7 @@ from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent
 from edge.station.jobs import CallAnswer, JobCall, JobService
-from edge.station.runs import Clock, Progress, Runs
+from edge.station.runs import Progress, Runs
 from edge.station.sender import Sender
 from edge.station.start import Starter
 from edge.station.timers import Timers
@@ -251,7 +251,7 @@ class _World:
             self.runs[job_id] = msgspec.structs.replace(run, **aborted)
 
     def _watch(self, progress: Progress) -> None:
-        job_id, run = progress.job.job_id, progress.held.stored.run
+        job_id, run = progress.held.job.job_id, progress.held.stored.run
         self.runs[job_id] = run
         self.due[job_id] = None if run.ended else progress.due
         self.record.changes(job_id, progress.steps)

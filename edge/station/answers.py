@@ -14,8 +14,8 @@ from edge.model.station import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, f
 from edge.model.traffic import Passing
 from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import ActionState, KeptEvent, is_outstanding
-from edge.sfc.signal import Answer, Event, Ignored, Phase
+from edge.sfc.run import KeptEvent, is_outstanding
+from edge.sfc.signal import Answer, Event, Ignored
 from edge.station.contact import Contact
 from edge.station.decision import Decision, Held, NotAllowed
 from edge.station.dispatch import command_of
@@ -136,7 +136,11 @@ class Answers:
         for job_id in await runs.active_jobs(self._store):
             held = await self._runs.load_readable(job_id)
             if held and held.job.scope in scopes:
-                found += (each for each in unanswered(held) if each.type_id in type_ids)
+                found += (
+                    command_of(held, each.phase, each.command_id, each.step)
+                    for each in held.unanswered()
+                    if each.type_id in type_ids
+                )
         return found
 
     async def is_outstanding(self, command_id: str) -> bool:
@@ -191,16 +195,6 @@ class Answers:
 def _identity(event: EquipmentEvent) -> str:
     """Name an event apart from those of other sources; a source is a URI and has no blanks."""
     return f"{event.source} {event.event_id}"
-
-
-def unanswered(held: Held) -> list[Command]:
-    """Give the commands of a run that wait for an answer, each as it was first sent."""
-    run = held.stored.run
-    return [
-        command_of(held, Phase.RESET if each.reset else Phase.START, each.command_id, each.step)
-        for each in map(run.associations.__getitem__, sorted(run.open))
-        if each.state is ActionState.DISPATCHED
-    ]
 
 
 def _sent_at(held: Held | None, command_id: str) -> int | None:

@@ -4,9 +4,9 @@ import uuid
 from typing import assert_never
 
 from edge.errors import Refused
+from edge.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
-from edge.station.runs import Clock
 from edge.station.start import let_start
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.client import Store

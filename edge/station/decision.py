@@ -10,8 +10,8 @@ from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
 from edge.sfc.net import Net
-from edge.sfc.run import Outcome, Run
-from edge.sfc.signal import Advanced, CommandRequest, Ignored, Signal, Start, StepChange, Tick
+from edge.sfc.run import ActionState, Outcome, Run
+from edge.sfc.signal import Advanced, CommandRequest, Ignored, Phase, Signal, Start, StepChange, Tick
 from edge.sfc.view import next_deadline
 from edge.station.response import job_response
 from edge.store import jobs, responses, runs, work
@@ -37,6 +37,20 @@ class Held:
         if self.job.ended_at is not None:
             return self.job.ended_at + keep_ended_ms
         return next_deadline(self.net, self.stored.run)
+
+    def unanswered(self) -> Outbox:
+        """Give the commands of the run that wait for an answer."""
+        run, actions = self.stored.run, self.net.actions
+        return tuple(
+            Outgoing(
+                Phase.RESET if each.reset else Phase.START,
+                each.command_id,
+                each.step,
+                actions[key.partition("/")[0]].type_id,
+            )
+            for key in sorted(run.open)
+            if (each := run.associations[key]).state is ActionState.DISPATCHED
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import structlog
 
 from edge.errors import Unavailable
+from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.station.active_runs import ActiveRuns
-from edge.station.answers import unanswered
 from edge.station.contact import Contact
 from edge.station.equipment import Equipment
-from edge.station.runs import Clock
 from edge.store import health_reports
 from edge.store.client import Store
 
@@ -65,7 +64,7 @@ class EquipmentWatch:
             name, connected = each.equipment.name, each.equipment.connected
             if before.get(name) is not connected and (name in before or connected):
                 each.contact.seen(self._clock())
-        waiting = Counter(each.type_id for held in self._active.held.values() for each in unanswered(held))
+        waiting = Counter(each.type_id for held in self._active.held.values() for each in held.unanswered())
         return tuple(_health(each, sum(waiting[type_id] for type_id in each.type_ids)) for each in self.watched)
 
     async def _report(self) -> None:

@@ -9,12 +9,13 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
+from edge.instant import Clock
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Asked, Decision, NotAllowed, end_without_run
-from edge.station.runs import Clock, NoRun, Runs
+from edge.station.runs import NoRun, Runs
 from edge.station.start import let_start
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store

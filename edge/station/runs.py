@@ -9,20 +9,16 @@ import msgspec
 import structlog
 
 from edge.errors import Defect, Unavailable
+from edge.instant import Clock
 from edge.sfc.net import Net, Rejected, compile_recipe
-from edge.sfc.run import ActionState
 from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
 from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
-from edge.store.jobs import Job
 from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
 
 logger = structlog.get_logger(__name__)
-
-Clock = Callable[[], int]
-"""Gives the present instant, in milliseconds since the epoch."""
 
 Compiler = Callable[[str], Net | Rejected]
 """Compiles the JSON text of a recipe."""
@@ -43,7 +39,6 @@ class Progress:
     since the epoch.
     """
 
-    job: Job
     held: Held
     at: int
     steps: tuple[StepChange, ...]
@@ -149,7 +144,7 @@ class Runs:
         if isinstance(result, Stale):
             return result
         self._hold(held)
-        progress = Progress(held.job, held, self.clock(), decision.steps, decision.requests, decision.due)
+        progress = Progress(held, self.clock(), decision.steps, decision.requests, decision.due)
         self._tell(progress)
         return result
 
@@ -159,7 +154,7 @@ class Runs:
                 watch(progress)
             except Exception:
                 # What is committed stands: a defect in who watches concerns neither the others nor who decided.
-                logger.exception("watcher failed", job=progress.job.job_id)
+                logger.exception("watcher failed", job=progress.held.job.job_id)
 
     async def load(self, job_id: str) -> Held | None:
         """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""
@@ -295,7 +290,7 @@ class Runs:
             lost=known.revision,
         )
         known.commands = {each: False for each, was_sent in known.commands.items() if not was_sent}
-        outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *_unanswered(held))))
+        outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *held.unanswered())))
         keys, consumer = self.terms.keys, self.terms.consumer
         # Stale when somebody has moved it meanwhile: either way the next reading tells.
         await self.store.commit(runs.go_on_beyond(keys, known.revision, stored, outbox, consumer))
@@ -315,21 +310,6 @@ class Runs:
 
     def _own_keys(self, job_id: str) -> tuple[str, str]:
         return self.terms.keys.joborder(job_id), self.terms.keys.sfc_execution(job_id)
-
-
-def _unanswered(held: Held) -> Outbox:
-    """Give the commands of a run that wait for an answer."""
-    run, actions = held.stored.run, held.net.actions
-    return tuple(
-        Outgoing(
-            Phase.RESET if each.reset else Phase.START,
-            each.command_id,
-            each.step,
-            actions[key.partition("/")[0]].type_id,
-        )
-        for key in sorted(run.open)
-        if (each := run.associations[key]).state is ActionState.DISPATCHED
-    )
 
 
 def net_of(recipe: str, compiler: Compiler = compiled) -> Net:

@@ -39,6 +39,11 @@ class Change:
     status: JobStatus
     at: int
 
+    @property
+    def is_removal(self) -> bool:
+        """Whether the job is gone since."""
+        return self.cause in {Cause.CANCEL, Cause.CLEAR}
+
 
 def note(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a change to the stream of its scope and to that of all scopes."""

@@ -1,12 +1,12 @@
 """Shows the charts of active runs to OPC UA clients, each as it moves on."""
 
+from edge.instant import Clock
 from edge.model.job_state import has_ended
 from edge.sfc.run import ActionState, Association
 from edge.sfc.view import next_deadline
 from edge.sfc.why import why
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import Held
-from edge.station.runs import Clock
 from edge.uaserver.charts import Charts
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 

@@ -169,9 +169,9 @@ async def _do(runs: Runs, service: JobService, job_ids: list[str]) -> None:
     ended = asyncio.Event()
 
     def watch(progress: Progress) -> None:
-        if progress.job.ended_at is not None:
-            assert progress.job.error is None, progress.job.error
-            left.discard(progress.job.job_id)
+        if progress.held.job.ended_at is not None:
+            assert progress.held.job.error is None, progress.held.job.error
+            left.discard(progress.held.job.job_id)
             if not left:
                 ended.set()
 

@@ -3,7 +3,6 @@
 import pytest
 
 from edge.model.job_state import Cause
-from edge.station.answers import unanswered
 from edge.station.contact import Contact
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent
 from edge.store.client import Store
@@ -26,7 +25,7 @@ async def waiting(plant: Plant) -> str:
     """Name the command that waits."""
     held = await plant.runs.held("J1")
     assert held
-    (command,) = unanswered(held)
+    (command,) = held.unanswered()
     return command.command_id
 
 

@@ -199,11 +199,11 @@ async def test_a_defect_in_one_who_watches_is_told_and_concerns_neither_the_othe
     seen: list[str] = []
 
     def fail(progress: Progress) -> None:
-        seen.append(f"failing {progress.job.status.state.name}")
+        seen.append(f"failing {progress.held.job.status.state.name}")
         raise ZeroDivisionError
 
     plant.runs.watchers.append(fail)
-    plant.runs.watchers.append(lambda progress: seen.append(progress.job.status.state.name))
+    plant.runs.watchers.append(lambda progress: seen.append(progress.held.job.status.state.name))
     first = await started(plant, tool)
     seen.clear()
     with capture_logs() as logs:
