@@ -52,6 +52,11 @@ def places(settings: Settings, main: Path) -> Places:
         "settings/passwords": main.parent / "passwords",
         "opcua/trusted": Path(settings.opcua.trusted),
     }
+    folders |= {
+        f"tls/southbound.{name}.trusted": Path(directory)
+        for name, section in settings.southbound.items()
+        if (directory := getattr(section, "trusted", ""))
+    }
     return Places(files, folders)
 
 
@@ -73,7 +78,7 @@ def is_secret(name: str) -> bool:
 
 
 def variable(name: str) -> str:
-    """Give the variable of the environment that names the file of a member `tls/<section>.<key>`."""
+    """Give the variable of the environment that names the file, or folder, `tls/<section>.<key>`."""
     section, _, key = name.removeprefix("tls/").rpartition(".")
     return f"EDGE_{section.replace('.', '__', 1).replace('-', '_')}__{key}".upper()
 

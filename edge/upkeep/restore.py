@@ -120,7 +120,8 @@ def _plan(
     at = places(settings, main)
     # The settings were read with copies of these.
     stood = {name: Path(members[name].path) for name in contents if name.startswith("tls/")}
-    at = Places({**at.files, **stood}, at.folders)
+    folders = {folder: path.parent for name, path in stood.items() if (folder := name.rpartition("/")[0]) != "tls"}
+    at = Places({**at.files, **stood}, {**at.folders, **folders})
     allowed = tuple(_allowed(main, environ))
     files = {}
     for name, content in contents.items():
@@ -159,7 +160,8 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             if name.startswith("tls/"):
-                staged[variable(name)] = str(path)
+                named = "/".join(name.split("/")[:2])
+                staged[variable(named)] = str(Path(directory, named))
         try:
             return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, EQUIPMENT)
         except SettingsError as error:
@@ -174,7 +176,7 @@ def _replaced(at: Places, files: Mapping[Path, tuple[bytes, Member]]) -> Iterato
         if path in files:
             if path.read_bytes() != files[path][0]:
                 yield path
-        elif name.rpartition("/")[0] in _WHOLE_FOLDERS:
+        elif (folder := name.rpartition("/")[0]) in _WHOLE_FOLDERS or folder.endswith(".trusted"):
             yield path
 
 

@@ -112,6 +112,26 @@ async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_pa
     assert load_settings(settings, {}, EQUIPMENT).opcua.manufacturer == "Example"
 
 
+async def test_the_servers_that_equipment_is_trusted_by_come_back_to_a_new_gateway(
+    settings: Path, tmp_path: Path
+) -> None:
+    trusted, pki = settings.parent / "wrench" / "trusted", settings.parent / "pki"
+    trusted.mkdir(parents=True)
+    (trusted / "controller.der").write_bytes(b"one certificate")
+    (settings.parent / "conf.d" / "20-wrench.toml").write_text(
+        f'[southbound.wrench]\nkind = "ijt"\ntype_ids = ["t.v1"]\nurl = "opc.tcp://w:4840"\n'
+        f'cert_file = "{pki}/own.der"\nkey_file = "{pki}/own.pem"\ntrusted = "{trusted}"\n'
+    )
+    file = tmp_path / "backup.tar.gz"
+    await back_up(file, settings, {}, EVERYTHING, NOW, nobody)
+    (trusted / "intruder.der").write_bytes(b"another")
+    await restore(file, settings, {}, NOW, nobody, force=False)
+    assert {path.name for path in trusted.iterdir()} == {"controller.der", "intruder.der.before-restore"}
+    shutil.rmtree(settings.parent)
+    await restore(file, settings, {}, NOW, nobody, force=False)
+    assert (trusted / "controller.der").read_bytes() == b"one certificate"
+
+
 async def test_passwords_that_a_backup_leaves_out_are_those_that_are_here(settings: Path, tmp_path: Path) -> None:
     password = settings.parent / "passwords" / "redis"
     password.parent.mkdir()
