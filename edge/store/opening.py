@@ -74,6 +74,12 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
         yield store
 
 
+async def runs_beside(settings: RedisSettings) -> bool:
+    """Tell whether the server is another's; an embedded one comes and goes with the process that works on it."""
+    directory = settings.url.removeprefix("embedded:")
+    return directory == settings.url or (bool(directory) and await _running_server(directory) is not None)
+
+
 def _shown(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url)
 

@@ -7,8 +7,9 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,17 +17,18 @@ from msgspec import Struct
 
 from edge import __version__
 from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, Settings, broker_settings
-from edge.errors import EdgeError, Refused, SettingsError, Unavailable, told_by_name
+from edge.errors import Refused, SettingsError, Unavailable, told_by_name
 from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.traffic import Passed, Passing
-from edge.store.opening import open_store
+from edge.store.opening import open_store, runs_beside
 from edge.store.overheard import listening
 from edge.upkeep.redaction import Redact, redact_data, redactor, shown
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps what we miss while the connection is lost."""
+_NO_ROOM = "Make room, or name a file elsewhere; what is recorded before stays."
 _CONNECT_SECONDS = 3.0
 """How long a person waits to hear that the broker is away."""
 BEGIN_SECONDS = 5.0
@@ -98,7 +100,7 @@ async def recording(
 
 
 class _Recorder:
-    def __init__(self, output: BinaryIO, redact: Redact, tell: Callable[[Line], None]) -> None:
+    def __init__(self, output: FileIO, redact: Redact, tell: Callable[[Line], None]) -> None:
         self.redact = redact
         self._output = output
         self._tell = tell
@@ -127,9 +129,14 @@ class _Recorder:
         self._tell(line)
 
     def _write(self, line: Struct) -> None:
-        # At once: who is interrupted has all that came.
-        self._output.write(msgspec.json.encode(line) + b"\n")
-        self._output.flush()
+        # Unbuffered: who is interrupted has all that came.
+        written = msgspec.json.encode(line) + b"\n"
+        try:
+            is_full = self._output.write(written) < len(written)
+        except OSError as error:
+            raise Unavailable(f"the recording ends: {error.strerror}", _NO_ROOM) from error
+        if is_full:
+            raise Unavailable("the recording ends: its last line does not fit on the disk any more", _NO_ROOM)
 
 
 @contextmanager
@@ -138,7 +145,7 @@ def _recorder(file: Path, redact: Redact, tell: Callable[[Line], None]) -> Itera
         recorder = _Recorder(output, redact, tell)
         try:
             yield recorder
-        except EdgeError:
+        except BaseException:
             if recorder.is_empty:
                 file.unlink()
             raise
@@ -151,28 +158,44 @@ async def _at_broker(
     broker = broker_settings(section, settings.mqtt)
     topic = f"{section.topic_prefix}/{name}"
 
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
     async def take(message: Message) -> None:
-        recorder.take(_recorded(message, recorder.after(message.received_at or 0), f"{topic}/", recorder.redact))
+        try:
+            recorder.take(_recorded(message, recorder.after(message.received_at or 0), f"{topic}/", recorder.redact))
+        except Exception as error:  # noqa: BLE001 - the session would go on; a recording has no gaps, whatever ends it
+            if not ended.done():
+                ended.set_exception(error)
 
     client_id = f"edge-record-{uuid.uuid4().hex[:12]}"
     opening = open_session(broker, client_id, session_expiry=SESSION_EXPIRY_SECONDS, connect_timeout=_CONNECT_SECONDS)
     async with opening as session:
         await session.subscribe(f"{topic}/+", take)
-        yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
+        with told_by_name():
+            async with beside(_wait_for(ended), f"record {name}"):
+                yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
+
+
+async def _wait_for(ended: asyncio.Future[None]) -> None:
+    await ended
 
 
 @asynccontextmanager
 async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
-    begun: dict[str, str] = {}
+    if not await runs_beside(settings.redis):
+        # Ours would keep the gateway from starting: a directory has one server.
+        advice = "Start the gateway first: its embedded store comes and goes with it."
+        raise Unavailable(f"no gateway runs the store {settings.redis.url}", advice)
+    begun: dict[str, Any] = {}
     is_begun = asyncio.Event()
 
     async def take_all(told: AsyncIterator[Passed]) -> None:
         async for passed in told:
             if passed.what is Passing.BEGUN:
                 # Said again for another who records, it is no news.
-                if begun.get(passed.gateway) == passed.data["process"]:
+                if begun.get(passed.gateway) == passed.data:
                     continue
-                begun[passed.gateway] = passed.data["process"]
+                begun[passed.gateway] = passed.data
                 is_begun.set()
             recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
 
@@ -192,7 +215,10 @@ async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> As
 
 
 def _overheard(passed: Passed, after: float, redact: Redact) -> Overheard:
-    gateway, data = redact_data([passed.gateway, passed.data], redact)
+    try:
+        gateway, data = redact_data([passed.gateway, passed.data], redact)
+    except RecursionError as error:
+        raise Unavailable(f"{passed.gateway} tells what is nested without end") from error
     return Overheard(after=after, gateway=gateway, what=passed.what, data=data)
 
 
@@ -234,9 +260,9 @@ def _redact(secrets: set[str], section: EquipmentSettings, settings: Settings) -
     return redactor(secrets, names - {"", "localhost"})
 
 
-def _new(file: Path) -> BinaryIO:
+def _new(file: Path) -> FileIO:
     try:
-        return file.open("xb")
+        return file.open("xb", buffering=0)
     except FileExistsError:
         raise Unavailable(f"{file} is there already", "Name a new file, or remove that one.") from None
     except OSError as error:

@@ -193,6 +193,20 @@ async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
 
 
 @pytest.mark.usefixtures("watchful")
+async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway_from_starting(
+    drill: Settings, tmp_path: Path
+) -> None:
+    settings = msgspec.structs.replace(drill, redis=RedisSettings(url=f"embedded:{tmp_path}"))
+    with pytest.raises(Unavailable, match="no gateway runs the store") as refused:
+        async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):
+            pytest.fail("it listens to nobody")
+    assert refused.value.advice.startswith("Start the gateway first")
+    async with open_store(settings.redis, "edge") as store, beside(Overhearing(store, ("drill",)).run(), "gateway"):
+        async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source:
+            assert source == "what edge tells of drill"
+
+
+@pytest.mark.usefixtures("watchful")
 async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, tmp_path: Path) -> None:
     file = tmp_path / "drill.jsonl"
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
