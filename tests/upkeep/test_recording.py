@@ -201,9 +201,12 @@ async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway
         async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):
             pytest.fail("it listens to nobody")
     assert refused.value.advice.startswith("Start the gateway first")
-    async with open_store(settings.redis, "edge") as store, beside(Overhearing(store, ("drill",)).run(), "gateway"):
-        async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source:
-            assert source == "what edge tells of drill"
+    async with (
+        open_store(settings.redis, "edge") as store,
+        beside(Overhearing(store, ("drill",)).run(), "gateway"),
+        recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
+    ):
+        assert source == "what edge tells of drill"
 
 
 @pytest.mark.usefixtures("watchful")
