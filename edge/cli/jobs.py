@@ -101,6 +101,8 @@ def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_
     """
     from edge.cli.job_watch import watch_all, watch_job
 
+    if job and scope:
+        raise click.UsageError("--scope is for all jobs of a scope: leave it out, or JOB.")
     try:
         if job is None:
             asyncio.run(watch_all(settings_file, scope, as_json=as_json))

@@ -163,3 +163,9 @@ async def test_all_changes_of_all_jobs_go_down_a_pipe(plant: Plant, settings_fil
             if first.done():
                 break
         assert json.loads((await first)[0])["cause"] == "Store"
+
+
+async def test_a_job_and_a_scope_are_not_both_watched(edge: Edge) -> None:
+    answer = await edge("jobs", "watch", "J1", "--scope", "station-2")
+    assert answer.exit_code == 2
+    assert "--scope is for all jobs of a scope" in answer.output
