@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal import say
+from edge.cli.terminal import printable, say
 from edge.cli.visit import settings_option
 
 if TYPE_CHECKING:
     from edge.upkeep.recording import Line, Overheard, Recorded
+
+_LONGEST_SHOWN = 200
 
 
 @click.command(epilog="Example: edge record wrench wrench.jsonl --seconds 60")
@@ -68,8 +70,16 @@ def shown(line: "Line") -> str:
     """Give what passed as one line for people."""
     from edge.upkeep.recording import Overheard
 
-    what, words = (line.what, _words(line)) if isinstance(line, Overheard) else (line.topic, _words_of_message(line))
-    return f"{line.after:9.3f} s  {what:<9} {words}"
+    if isinstance(line, Overheard):
+        try:
+            what, words = str(line.what), _words(line)
+        except (LookupError, TypeError, AttributeError):
+            # A gateway of another version tells it in its own way.
+            what, words = str(line.what), str(line.data)
+    else:
+        what, words = line.topic, _words_of_message(line)
+    cut = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
+    return printable(f"{line.after:9.3f} s  {what:<9} {cut}")
 
 
 def _words_of_message(message: "Recorded") -> str:

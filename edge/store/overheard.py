@@ -39,7 +39,7 @@ async def listening(store: Store, name: str) -> AsyncIterator[AsyncIterator[Pass
 def _read(message: str) -> Passed:
     try:
         return msgspec.json.decode(message, type=Passed)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         problem = f"a gateway of another version tells what we cannot read: {error}"
         raise Unavailable(problem, "Use the `edge` of that gateway.") from error
 

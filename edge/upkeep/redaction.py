@@ -32,8 +32,8 @@ _NAMED = (
 _PATTERNS = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
     (re.compile(r"\$argon2\w*\$[^\s\"']+"), HIDDEN),
-    # Greedy: a password may hold an @ itself.
-    (re.compile(r"(\b[\w+.-]+://)[^\s\"'<>]*@"), rf"\1{HIDDEN}@"),
+    # Greedy: a password may hold an @ itself. Bounded, here and below: who writes a text must not keep us reading it.
+    (re.compile(r"((?<![\w+.-])[\w+.-]+://)[^\s\"'<>]{0,1000}@"), rf"\1{HIDDEN}@"),
     (re.compile(rf"(?i)({_NAMED}\")((?:[^\"\\]|\\.)+)"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
 )
@@ -46,8 +46,10 @@ _TELLING = re.compile(
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (
     # The namespaces of the OPC Foundation are nobody's address.
-    (re.compile(r"(\b[\w+.-]+://)(?!opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
+    (re.compile(r"((?<![\w+.-])[\w+.-]+://)(?!opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"), HIDDEN),
+    # A VIN (ISO 3779), which may stand among arguments that have no names.
+    (re.compile(r"(?<![\w-])(?=\w*\d)[A-HJ-NPR-Z0-9]{17}(?![\w-])"), HIDDEN),
     # IPv6 and MAC; a time of day has less colons.
     (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{0,4}(?![\w:])"), HIDDEN),
 )

@@ -1,6 +1,8 @@
 """What equipment says and hears is written down without what others must not know."""
 
 import asyncio
+import errno
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +226,71 @@ async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, 
             with pytest.raises(Unavailable, match="Redis does not answer"):
                 await lose_the_store()
     assert [line.get("what") for line in lines_of(file)] == [None, "begun"]
+
+
+class Disk(FileIO):
+    """A file on a disk with room for its first line only."""
+
+    def write(self, data: Any) -> int:
+        if self.tell():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+@pytest.mark.parametrize("name", ["wrench", "drill"])
+@pytest.mark.usefixtures("watchful")
+async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
+    name: str,
+    mqtt: MqttSettings,
+    store: Store,
+    drill: Settings,
+    unique: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("edge.upkeep.recording._new", lambda file: Disk(file, "x"))
+    both = {**settings_of(mqtt, unique).southbound, **drill.southbound}
+    settings = msgspec.structs.replace(settings_of(mqtt, unique), redis=drill.redis, southbound=both)
+
+    async def record() -> None:
+        async with recording(name, settings, set(), tmp_path / "full.jsonl", print), asyncio.timeout(5):
+            await session.publish(f"{unique}/wrench/presence", b"online")
+            await asyncio.Event().wait()
+
+    async with open_session(mqtt, unique) as session, beside(Overhearing(store, ("drill",)).run(), "gateway"):
+        with pytest.raises(Unavailable, match="the recording ends: No space left on device") as refused:
+            await record()
+    assert "Make room" in refused.value.advice
+
+
+async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "drill.jsonl"
+
+    async def record() -> None:
+        async with recording("drill", drill, set(), file, print):
+            pytest.fail("there is no gateway")
+
+    recorder = asyncio.create_task(record())
+    while not file.exists():  # noqa: ASYNC110 - a file tells nobody that it is there
+        await asyncio.sleep(0)
+    recorder.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await recorder
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("watchful")
+@pytest.mark.parametrize("garbage", ["hello", "[" * 100_000, '{"at":1,"gateway":"e","what":"lost","data":%s1%s}'])
+async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
+    garbage: str, store: Store, drill: Settings, tmp_path: Path
+) -> None:
+    told = garbage.replace("%s", "[" * 900, 1).replace("%s", "]" * 900)
+
+    async def record() -> None:
+        async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(5):
+            await store.execute("PUBLISH", f"{store.keys.prefix}:overheard:drill", told)
+            await asyncio.Event().wait()
+
+    async with beside(Overhearing(store, ("drill",)).run(), "gateway"):
+        with pytest.raises(Unavailable, match=r"cannot read|nested without end"):
+            await record()
