@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.app.lifecycle import serve
-from edge.config import MqttSettings, RedisSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
 from edge.errors import SettingsError, Unavailable
-from tests.app.running import NO_OPCUA, settings_of
+from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 
 
@@ -46,14 +46,13 @@ async def test_a_signal_during_the_start_is_heeded(redis: RedisSettings, wait_un
     assert logs[-1]["event"] == "stopped"
 
 
-async def test_what_is_missing_comes_out_by_its_name(redis: RedisSettings, mqtt: MqttSettings, unique: str) -> None:
+async def test_what_is_missing_comes_out_by_its_name(redis: RedisSettings) -> None:
     settings = msgspec.structs.replace(least(redis), redis=RedisSettings(url="unix:///nowhere/redis.sock"))
     with pytest.raises(Unavailable, match=r"/nowhere/redis\.sock"):
         await serve(settings)
-    settings = settings_of(redis, mqtt, unique, NO_OPCUA)
-    twice = {"other": settings.southbound["wrench"], **settings.southbound}
-    with pytest.raises(SettingsError, match=r"\[southbound.wrench\] type_ids"):
-        await serve(msgspec.structs.replace(settings, southbound=twice))
+    wrench = MqttEquipmentSettings(type_ids=("tighten.v1",))
+    with pytest.raises(SettingsError, match=r"southbound\.wrench: has no broker"):
+        await serve(msgspec.structs.replace(least(redis), southbound={"wrench": wrench}))
 
 
 async def test_who_is_cancelled_is_cancelled(redis: RedisSettings) -> None:
