@@ -5,6 +5,7 @@ import contextlib
 import functools
 import pkgutil
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from edge.app.health import Health
@@ -30,7 +31,7 @@ from edge.station.clock import SteadyClock, follow_wall_clock
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
 from edge.station.equipment_watch import EquipmentWatch, Watched
-from edge.station.instance import Instance, Work, open_instance
+from edge.station.instance import Duty, Instance, open_instance
 from edge.station.jobs import JobService
 from edge.station.overhearing import Overhearing
 from edge.station.responses import Responses
@@ -59,6 +60,30 @@ _CRITICAL = ("worker", "timers", "OPC UA lists")
 """With the publishers the tasks without which the gateway is none: systemd restarts one in which they hang."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """What decides, and tells how it is: every adapter is given some of it."""
+
+    settings: Settings
+    store: Store
+    instance: Instance
+    runs: Runs
+    active: ActiveRuns
+    watch: EquipmentWatch
+    health: Health
+    clock: SteadyClock
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that it works for."""
+        return self.settings.gateway.scopes
+
+    @property
+    def source(self) -> str:
+        """The CloudEvents source of what it sends."""
+        return f"urn:microdcs-edge:{self.settings.gateway.name}"
+
+
 @contextlib.asynccontextmanager
 async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> AsyncIterator[str]:
     """Open every part and have them work; gives one line that says what is served.
@@ -68,114 +93,98 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
     """
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        store = await enter(open_store(settings.redis, settings.gateway.name))
-        store.heartbeat.expect((*_CRITICAL, *(publishing(scope) for scope in settings.gateway.scopes)))
-        # Before any session is opened: a broker would throw out that of another gateway of our name.
-        instance = await enter(open_instance(store, settings.gateway.scopes))
-        keep = settings.retention
-        clock = SteadyClock()
-        runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
-        instance.regained.append(runs.doubt_all)
-        active = ActiveRuns(runs, settings.gateway.scopes)
-        watch = EquipmentWatch(store, active, clock)
-        health = Health(store, active, watch, functools.partial(certificates_of, settings))
-        overhearing = await _open_overhearing(stack, settings, store)
-        await _open_equipment(stack, settings, runs, health, watch, overhearing)
-        dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in watch.watched))
-        station_settings = StationSettings(store)
+        core = await _open_core(stack, settings)
+        await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
-        jobs = JobService(store, runs, most, settings.retention.dedupe * 1000, now_ms)
-        calls = Calls(_source(settings), settings.gateway.scopes, store, jobs, station_settings, now_ms)
-        timers = Timers(store, runs)
-        jobs.watchers.append(timers.expect)
-        worker = Worker(store, settings.gateway.scopes, runs, Starter(store, runs, dispatch))
-        take_over = TakeOver(store, settings.gateway.scopes, instance, runs, worker)
-        works: tuple[tuple[str, Work], ...] = (
-            ("sender", Sender(runs, dispatch).run),
-            ("worker", worker.run),
-            ("timers", timers.run),
-            ("take-over", take_over.run),
-            ("clock", functools.partial(follow_wall_clock, clock, store)),
-        )
-        for name, work in works:
-            await enter(beside(instance.present.while_on(work, name), f"{name} while present"))
-        # What runs already is shown from the first.
-        await active.look()
-        await enter(beside(active.follow(), "active runs"))
-        server = await _open_opcua(stack, settings, runs, active, jobs, station_settings, health, watch)
+        jobs = JobService(core.store, core.runs, most, settings.retention.dedupe * 1000, now_ms)
+        await _open_works(stack, core, jobs)
+        station_settings = StationSettings(core.store)
+        calls = Calls(core.source, core.scopes, core.store, jobs, station_settings, now_ms)
+        server = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
-            await _open_northbound(stack, settings, instance, store, runs, calls, health)
+            await _open_northbound(stack, core, calls)
         sidecars = None
         if settings.rpc.listen:
-            sidecars = await enter(
-                open_rpc(settings.rpc, store, runs, calls, _source(settings), settings.gateway.scopes)
-            )
-        measured = await _open_metrics(stack, settings, runs, health, watch, server)
+            sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
+        measured = await _open_metrics(stack, core, server)
         serving = _summary(settings, server, sidecars, measured)
-        await enter(beside(keep_watchdog(notify, store.heartbeat.silent), "watchdog"))
-        await enter(beside(watch.run(), "equipment watch"))
-        await enter(beside(health.tell(notify, serving), "health"))
+        await enter(beside(keep_watchdog(notify, core.store.heartbeat.silent), "watchdog"))
+        await enter(beside(core.watch.run(), "equipment watch"))
+        await enter(beside(core.health.tell(notify, serving), "health"))
         yield serving
 
 
-async def _open_overhearing(stack: contextlib.AsyncExitStack, settings: Settings, store: Store) -> Overhearing:
-    """Have what passes at equipment told to who records it; what goes over a broker can be listened to there."""
-    told = [name for name, each in settings.southbound.items() if not isinstance(each, MqttEquipmentSettings)]
-    overhearing = Overhearing(store, told)
-    if told:
-        # Who records already hears of the first connection.
-        await overhearing.look()
-        await stack.enter_async_context(beside(overhearing.run(), "overhearing"))
-    return overhearing
+async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _Core:
+    store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name))
+    scopes, keep = settings.gateway.scopes, settings.retention
+    store.heartbeat.expect((*_CRITICAL, *map(publishing, scopes)))
+    # Before any session is opened: a broker would throw out that of another gateway of our name.
+    instance = await stack.enter_async_context(open_instance(store, scopes))
+    clock = SteadyClock()
+    runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
+    instance.regained.append(runs.doubt_all)
+    active = ActiveRuns(runs, scopes)
+    watch = EquipmentWatch(store, active, clock)
+    health = Health(store, active, watch, functools.partial(certificates_of, settings))
+    return _Core(settings, store, instance, runs, active, watch, health, clock)
 
 
-async def _open_equipment(
-    stack: contextlib.AsyncExitStack,
-    settings: Settings,
-    runs: Runs,
-    health: Health,
-    watch: EquipmentWatch,
-    overhearing: Overhearing,
-) -> None:
-    for name, section in settings.southbound.items():
-        answers = Answers(runs.store, runs, settings.retention.dedupe * 1000, section.type_ids)
+async def _open_equipment(stack: contextlib.AsyncExitStack, core: _Core) -> None:
+    southbound, runs = core.settings.southbound, core.runs
+    # What goes over a broker can be listened to there.
+    overhearing = Overhearing(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
+    await stack.enter_async_context(overhearing.telling())
+    for name, section in southbound.items():
+        answers = Answers(core.store, runs, core.settings.retention.dedupe * 1000, section.type_ids)
         answers.watchers.append(overhearing.of(name))
-        equipment = await _open_one(stack, settings, name, section, answers, health)
-        watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
+        equipment = await _open_one(stack, core, name, section, answers)
+        core.watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
+
+
+def _is_at_broker(section: EquipmentSettings) -> bool:
+    return isinstance(section, MqttEquipmentSettings)
 
 
 async def _open_one(
-    stack: contextlib.AsyncExitStack,
-    settings: Settings,
-    name: str,
-    section: EquipmentSettings,
-    answers: Answers,
-    health: Health,
+    stack: contextlib.AsyncExitStack, core: _Core, name: str, section: EquipmentSettings, answers: Answers
 ) -> Equipment:
-    scopes = settings.gateway.scopes
     if not isinstance(section, MqttEquipmentSettings):
         # As for the server: asyncua is imported only where it is used.
         opening = pkgutil.resolve_name(KINDS[section.kind].opening)
-        opened: Equipment = await stack.enter_async_context(opening(name, section, answers, scopes))
+        opened: Equipment = await stack.enter_async_context(opening(name, section, answers, core.scopes))
         return opened
-    if not (section.url or settings.mqtt.url):
+    broker = broker_settings(section, core.settings.mqtt)
+    if not broker.url:
         raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
-    session = health.sessions[name] = await _open_session(
-        stack, settings, name, broker_settings(section, settings.mqtt), _LARGEST_OF_EQUIPMENT
+    session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
+    return await open_equipment(name, section, session, answers, core.scopes, core.source)
+
+
+async def _open_works(stack: contextlib.AsyncExitStack, core: _Core, jobs: JobService) -> None:
+    """Have what decides by itself work, for as long as this instance holds its name."""
+    store, runs, scopes = core.store, core.runs, core.scopes
+    dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
+    timers = Timers(store, runs)
+    jobs.watchers.append(timers.expect)
+    worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
+    works: tuple[tuple[str, Duty], ...] = (
+        ("sender", Sender(runs, dispatch).run),
+        ("worker", worker.run),
+        ("timers", timers.run),
+        ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
+        ("clock", functools.partial(follow_wall_clock, core.clock, store)),
     )
-    return await open_equipment(name, section, session, answers, scopes, _source(settings))
+    for name, work in works:
+        await stack.enter_async_context(beside(core.instance.present.while_on(work, name), f"{name} while present"))
+    # What runs already is shown from the first.
+    await core.active.look()
+    await stack.enter_async_context(beside(core.active.follow(), "active runs"))
 
 
 async def _open_opcua(
-    stack: contextlib.AsyncExitStack,
-    settings: Settings,
-    runs: Runs,
-    active: ActiveRuns,
-    jobs: JobService,
-    station_settings: StationSettings,
-    health: Health,
-    watch: EquipmentWatch,
+    stack: contextlib.AsyncExitStack, core: _Core, jobs: JobService, station_settings: StationSettings
 ) -> "UaServer | None":
+    settings, store, scopes = core.settings, core.store, core.scopes
     if not settings.opcua.endpoint:
         return None
     # asyncua takes half a second to import: who switched the server off does not pay for it.
@@ -185,7 +194,6 @@ async def _open_opcua(
     from edge.uaserver.server import open_server  # noqa: PLC0415
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415
 
-    store, scopes = runs.store, settings.gateway.scopes
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     services = Services(jobs, Responses(store))
@@ -197,73 +205,57 @@ async def _open_opcua(
         await show_work_masters(store, server, scope)
 
     async def show_gateway() -> None:
-        taken = health.memory
-        found = {each.name: each for each in watch.health}
-        await server.gateway.show(GatewayPicture(health.line, taken.used, taken.limit, taken.is_nearly_full, found))
+        taken = core.health.memory
+        found = {each.name: each for each in core.watch.health}
+        await server.gateway.show(
+            GatewayPicture(core.health.line, taken.used, taken.limit, taken.is_nearly_full, found)
+        )
 
     station_settings.watchers.append(refresh)
-    watch.watchers.append(show_gateway)
+    core.watch.watchers.append(show_gateway)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
-    show_charts(active, server.charts, runs.clock)
+    show_charts(core.active, server.charts, core.clock)
     return server
 
 
-async def _open_metrics(
-    stack: contextlib.AsyncExitStack,
-    settings: Settings,
-    runs: Runs,
-    health: Health,
-    watch: EquipmentWatch,
-    server: "UaServer | None",
-) -> str | None:
-    if not settings.metrics.listen:
+async def _open_metrics(stack: contextlib.AsyncExitStack, core: _Core, server: "UaServer | None") -> str | None:
+    if not core.settings.metrics.listen:
         return None
     # As for the OPC UA server: who is not asked does not pay for it.
     from edge.app.metrics import PATH, Sources, page  # noqa: PLC0415
 
     activity = Activity()
-    runs.watchers.append(activity.watch)
+    core.runs.watchers.append(activity.watch)
     sessions = None if server is None else lambda: server.sessions
-    gateway = settings.gateway
-    sources = Sources(gateway.name, gateway.scopes, runs.store, health, watch, activity, sessions)
-    opened = http_page.serving(settings.metrics.listen, PATH, functools.partial(page, sources))
+    name = core.settings.gateway.name
+    sources = Sources(name, core.scopes, core.store, core.health, core.watch, activity, sessions)
+    opened = http_page.serving(core.settings.metrics.listen, PATH, functools.partial(page, sources))
     return await stack.enter_async_context(opened)
 
 
-async def _open_northbound(
-    stack: contextlib.AsyncExitStack,
-    settings: Settings,
-    instance: Instance,
-    store: Store,
-    runs: Runs,
-    calls: Calls,
-    health: Health,
-) -> None:
-    session = health.sessions["MES"] = await _open_session(stack, settings, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
-    topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in settings.gateway.scopes}
-    for scope, publishes in instance.publishes.items():
+async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls: Calls) -> None:
+    settings, enter = core.settings, stack.enter_async_context
+    session = core.health.sessions["MES"] = await _open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
+    topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
+    for scope, publishes in core.instance.publishes.items():
         lifetime_s = settings.retention.retained_topics
-        publisher = Publisher(store, session, _source(settings), topics[scope], lifetime_s, now_ms)
-        runs.watchers.append(publisher.watch)
-        health.refusals.append(publisher.refused)
-        await stack.enter_async_context(beside(publisher.run_progress(), f"publish progress of {scope}"))
+        publisher = Publisher(core.store, session, core.source, topics[scope], lifetime_s, now_ms)
+        core.runs.watchers.append(publisher.watch)
+        core.health.refusals.append(publisher.refused)
+        await enter(beside(publisher.run_progress(), f"publish progress of {scope}"))
         while_ours = publishes.while_on(publisher.run, f"publisher of {scope}")
-        await stack.enter_async_context(beside(while_ours, f"publisher of {scope} while it is ours"))
+        await enter(beside(while_ours, f"publisher of {scope} while it is ours"))
     await Inbox(session, calls).open(topics)
 
 
 async def _open_session(
-    stack: contextlib.AsyncExitStack, settings: Settings, name: str, mqtt: MqttSettings, largest_packet: int
+    stack: contextlib.AsyncExitStack, core: _Core, name: str, mqtt: MqttSettings, largest_packet: int
 ) -> Session:
     """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
-    base = settings.mqtt.client_id or settings.gateway.name
+    base = core.settings.mqtt.client_id or core.settings.gateway.name
     client_id = f"{base}-{name}" if name else base
     opening = open_session(mqtt, client_id, connect_timeout=_CONNECT_WITHIN_S, largest_packet=largest_packet)
     return await stack.enter_async_context(opening)
-
-
-def _source(settings: Settings) -> str:
-    return f"urn:microdcs-edge:{settings.gateway.name}"
 
 
 def _summary(settings: Settings, server: "UaServer | None", sidecars: str | None, measured: str | None) -> str:

@@ -23,7 +23,7 @@ _WAIT_FOR_NAME_S = _LIFETIME_S + 1.0
 _ASK_AGAIN_S = 0.2
 
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Duty = Callable[[], Coroutine[Any, Any, None]]
 """Something that is done until it is cancelled."""
 
 
@@ -45,7 +45,7 @@ class Switch:
         now.set()
         no_more.clear()
 
-    async def while_on(self, work: Work, name: str) -> None:
+    async def while_on(self, work: Duty, name: str) -> None:
         """Have work done, by a task of that name, whenever the condition holds; for ever."""
         while True:
             await self._on.wait()

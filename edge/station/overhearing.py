@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.instant import now_ms
+from edge.links.background import beside
 from edge.model.cloudevent import new_id
 from edge.model.traffic import Passed, Passing
 from edge.store import overheard
@@ -47,6 +49,16 @@ class Overhearing:
         new, self._listening = found - self._listening, found
         for name in new:
             self._take(name, Passing.BEGUN, {"process": self._process})
+
+    @asynccontextmanager
+    async def telling(self) -> AsyncIterator[None]:
+        """Look and tell for the length of the block; who records already hears of it from the first."""
+        if not self._names:
+            yield
+            return
+        await self.look()
+        async with beside(self.run(), "overhearing"):
+            yield
 
     async def run(self) -> None:
         """Look again and again, and tell, until cancelled."""
