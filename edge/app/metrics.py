@@ -19,6 +19,7 @@ from edge.station.activity import Activity
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store import gauges
 from edge.store.client import Store
+from edge.store.fitness import NEARLY_FULL
 from edge.store.gauges import Gauges
 
 PATH = "/metrics"
@@ -142,7 +143,7 @@ def _of_store(found: Gauges) -> Iterator[Metric]:
     memory = found.memory
     yield _gauge("store_memory_bytes", "Memory that the store takes.", (), [((), memory.used)])
     yield _gauge("store_memory_limit_bytes", "Memory it may take; 0: no limit.", (), [((), memory.limit)])
-    nearly = "Whether 85 % of its memory are taken: 1 or 0."
+    nearly = f"Whether {NEARLY_FULL:.0%} of its memory are taken: 1 or 0."
     yield _gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
     yield _gauge("dead_letters", "Work that was given up and is kept.", (), [((), found.dead_letters)])
     yield _counter("messages_refused", "Messages refused since the store began.", (), [((), found.refused)])

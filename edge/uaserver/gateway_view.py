@@ -14,6 +14,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
+from edge.store.fitness import NEARLY_FULL
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import (
     HAS_COMPONENT,
@@ -58,7 +59,12 @@ GATEWAY = (
     Shown("Status", base(T.String), "How it is: what does not work first.", lambda p: text(p.status)),
     Shown("StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used)),
     Shown("StoreMemoryLimit", base(T.UInt64), "Bytes it may take; 0: no limit.", lambda p: _bytes(p.memory_limit)),
-    Shown("StoreNearlyFull", base(T.Boolean), "Whether 85 % of them are taken.", lambda p: _flag(p.is_nearly_full)),
+    Shown(
+        "StoreNearlyFull",
+        base(T.Boolean),
+        f"Whether {NEARLY_FULL:.0%} of them are taken.",
+        lambda p: _flag(p.is_nearly_full),
+    ),
 )
 EQUIPMENT = (
     Shown("Kind", base(T.String), "How it is spoken to.", lambda p: text(p.kind)),
