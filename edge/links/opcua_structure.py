@@ -68,14 +68,15 @@ class _Structure:
 
     def read(self, data: Body) -> dict[str, Any]:
         """Read the mask of the optional fields, if it has one, then its fields (OPC 10000-6, 5.2.7)."""
-        with data.structure():
-            present = Primitives.UInt32.unpack(data) if self.has_mask else 0
-            values: dict[str, Any] = {}
-            for field in self.fields:
-                if not field.optional or present & 1:
-                    values[field.name] = field.codec.read(data)
-                present >>= field.optional
-            return values
+        data.enter()
+        present = Primitives.UInt32.unpack(data) if self.has_mask else 0
+        values: dict[str, Any] = {}
+        for field in self.fields:
+            if not field.optional or present & 1:
+                values[field.name] = field.codec.read(data)
+            present >>= field.optional
+        data.leave()
+        return values
 
     def write(self, value: Mapping[str, Any] | None) -> bytes:
         """Write a structure from its fields by name. Raises Refused(`unwritable`) for a field it does not have."""

@@ -1,10 +1,9 @@
 """What is taken of the bytes of an OPC UA peer: asyncua would wait for gigabytes, and make them of a few bytes."""
 
 import logging
+import re
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from asyncua import Client, ua
@@ -23,6 +22,8 @@ _MORE = b"C"
 _LONGEST_TOLD = 500
 _TOLD_AGAIN_SECONDS = 600.0
 _MOST_TOLD = 100
+_COMPARED = 200
+_NUMBER = re.compile(r"-?[0-9]+")
 
 _asyncua_unpack_array = ua_binary.unpack_uatype_array
 _asyncua_read = Buffer.read
@@ -60,14 +61,15 @@ class Body(Buffer):
         self._left = len(data) + DEEPEST
         self._depth = 0
 
-    @contextmanager
-    def structure(self) -> Iterator[None]:
-        """Read one more structure in this block, inside of those that are being read."""
+    def enter(self) -> None:
+        """Begin one more structure, inside of those that are being read. Raises ValueError for one too many."""
         self._left -= 1
         self._depth += 1
         if self._left < 0 or self._depth > DEEPEST:
             raise ValueError("it holds too many structures")
-        yield
+
+    def leave(self) -> None:
+        """End the structure that was begun last."""
         self._depth -= 1
 
 
@@ -86,7 +88,9 @@ class _Framing(UASocketProtocol):
         while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
             _kind, final, size = _HEADER.unpack_from(self._received)
             if size < _HEADER.size or self._message_bytes + size > MESSAGE_BYTES:
-                self._fault = ConnectionError(f"it sends a message of more than {MESSAGE_BYTES} bytes")
+                self._fault = ConnectionError(f"an OPC UA server sends a message of more than {MESSAGE_BYTES} bytes")
+                # Of one that was not asked for, nobody hears the reason.
+                self.logger.warning("%s", self._fault)
                 self.transport.abort()
                 return
             if len(self._received) < size:
@@ -141,13 +145,13 @@ class _News(logging.Filter):
         if error is not None:
             text = f"{text}: {type(error).__name__}: {error}"[:_LONGEST_TOLD]
         record.msg, record.args, record.exc_info = text, (), None
-        return record.levelno < logging.WARNING or self._is_new(str(record.msg))
+        # Numbers make no news: those of strangers never end.
+        return record.levelno < logging.WARNING or self._is_new(_NUMBER.sub("#", text)[:_COMPARED])
 
     def _is_new(self, text: str) -> bool:
         now = time.monotonic()
         if now - self._told.get(text, -_TOLD_AGAIN_SECONDS) < _TOLD_AGAIN_SECONDS:
             return False
-        # The texts of strangers are without number.
         if len(self._told) >= _MOST_TOLD:
             self._told.clear()
         self._told[text] = now
