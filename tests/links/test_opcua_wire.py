@@ -43,6 +43,7 @@ async def test_of_a_chunk_that_is_too_large_or_too_small_nothing_is_awaited(size
 async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(opcua_wire, "_TOLD_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(opcua_wire, "MESSAGE_BYTES", 300_000)
     # A server that does not keep to what it was told.
     monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
