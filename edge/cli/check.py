@@ -51,7 +51,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
     """
     from edge.errors import Refused
     from edge.model.json_text import read_json_text
-    from edge.sfc.net import Rejected, compile_recipe
+    from edge.sfc.compiler import Rejected, compile_recipe
 
     try:
         data = read_json_text(read_bytes(file))

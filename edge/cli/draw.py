@@ -48,7 +48,7 @@ def draw(
 
 
 def _compile(data: object) -> "Net":
-    from edge.sfc.net import Rejected, compile_recipe
+    from edge.sfc.compiler import Rejected, compile_recipe
 
     net = compile_recipe(data)
     if isinstance(net, Rejected):

@@ -151,7 +151,7 @@ def _with_recipe(what: Sequence[str], master_id: str) -> object:
 def _look_through(masters: object) -> None:
     """Tell every fault of every recipe, a line each, and what is suspicious; the station would refuse it too."""
     from edge.model.recipe import RECIPE_DATASCHEMA
-    from edge.sfc.net import Rejected, compile_recipe
+    from edge.sfc.compiler import Rejected, compile_recipe
 
     faults: list[str] = []
     for each in masters if isinstance(masters, list) else ():

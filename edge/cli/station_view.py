@@ -7,7 +7,8 @@ from rich.text import Text
 from edge.cli.terminal import printable
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.model.station import ResourceKind
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.store import jobs, resources
 from edge.store.client import Store
 

@@ -22,8 +22,9 @@ from edge.links.background import beside
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.compiler import Rejected, compile_recipe
 from edge.sfc.condition import REGISTERED, View
-from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import Phase, Tick
 from edge.sim.calendar import Calendar, Rank, milliseconds

@@ -11,7 +11,7 @@ from edge.sfc.signal import Phase
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from edge.sfc.net import Rejected
+    from edge.sfc.compiler import Rejected
     from edge.sfc.run import Run
     from edge.sfc.signal import StepChange
     from edge.sim.script import Script

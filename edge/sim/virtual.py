@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
+from edge.sfc.compiler import Rejected, compile_recipe
 from edge.sfc.condition import REGISTERED
-from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import Run, decode, encode, new_run, waits
 from edge.sfc.signal import (
     Abort,

@@ -10,7 +10,8 @@ import structlog
 
 from edge.errors import Defect, Unavailable
 from edge.instant import Clock
-from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.compiler import Rejected, compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
 from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
 from edge.store import jobs, runs

@@ -11,7 +11,7 @@ from edge.errors import Refused
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.model.station import MAX_ID_LENGTH, JobAcceptance, ResourceKind, faults_of_id, faults_of_size
-from edge.sfc.net import Rejected, compile_recipe
+from edge.sfc.compiler import Rejected, compile_recipe
 from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join

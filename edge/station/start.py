@@ -12,7 +12,8 @@ from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.advance import advance
-from edge.sfc.net import Net, Rejected
+from edge.sfc.compiler import Rejected
+from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event
 from edge.station.decision import begin, end_without_run

@@ -6,7 +6,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from edge.model.recipe import Recipe, parse_recipe
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from tests.sfc.charts import recipes
 
 Json = dict[str, Any]

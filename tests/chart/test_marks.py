@@ -6,7 +6,8 @@ import pytest
 
 from edge.chart.marks import SYMBOLS, Marks, duration, marks_of
 from edge.sfc.advance import advance
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Run, new_run
 from edge.sfc.signal import Abort, Advanced, Answer, Pause, Signal, Start
 

@@ -13,7 +13,8 @@ from edge.chart.marks import SYMBOLS
 from edge.cli import main
 from edge.config import RedisSettings
 from edge.sfc.advance import advance
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Answer, Start
 from edge.store import runs

@@ -10,7 +10,8 @@ from edge.chart.page import draw_within
 from edge.chart.reading import read_chart
 from edge.chart.shapes import Drawing
 from edge.cli.job_picture import visible
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import Run, StepState, new_run
 
 STEPS = 30

@@ -3,8 +3,9 @@
 import itertools
 from typing import Any
 
+from edge.sfc.compiler import Rejected, compile_recipe
 from edge.sfc.condition import REGISTERED, Registry
-from edge.sfc.net import Net, Rejected, compile_recipe
+from edge.sfc.net import Net
 
 Json = dict[str, Any]
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from edge.model.recipe import Qualifier
 from edge.sfc.advance import advance
-from edge.sfc.net import Net, compile_recipe, request_of
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net, request_of
 from edge.sfc.qualifier import RULES
 from edge.sfc.run import (
     ActionState,

@@ -4,7 +4,8 @@ import pytest
 
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import NEW, Cause, JobState, JobStatus, SubState
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Abort, Answer, Ignored, Pause, Phase, Resume, Signal, Stop, Tick
 from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, begin, decide

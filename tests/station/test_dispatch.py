@@ -1,7 +1,8 @@
 """A request goes to the one piece of equipment that takes its type."""
 
 from edge.model.job_state import Cause, JobState
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.signal import Phase
 from edge.station.dispatch import routes_of
 from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, linear, order, pull, until_true

@@ -3,7 +3,8 @@
 import pytest
 
 from edge.sfc.advance import advance
-from edge.sfc.net import Net, compile_recipe
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import Run, new_run
 from edge.sfc.signal import Advanced, Answer, Event, Phase, Signal, Start
 from edge.store import runs

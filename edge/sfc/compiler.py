@@ -1,0 +1,199 @@
+"""Compiles a checked recipe into a net with its indexes."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from edge.model.recipe import UNREADABLE, Action, Interaction, Recipe, parse_recipe
+from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
+from edge.sfc.command_id import quote
+from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition
+from edge.sfc.grammar import ConditionSyntaxError
+from edge.sfc.net import Net, NetAction, NetStep, NetTransition
+from edge.sfc.qualifier import RULES
+from edge.sfc.structure import Structure, TooManyWaysError
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A recipe that is not sound, and all its faults."""
+
+    faults: tuple[str, ...]
+
+
+def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejected:
+    """Compile decoded JSON to a net, or tell every fault of it."""
+    recipe, form = parse_recipe(data)
+    if recipe is None:
+        return Rejected(form)
+    shape = shape_faults(recipe)
+    actions = _actions(recipe)
+    conditions = _condition_faults(recipe, actions)
+    faults = [*form, *shape, *part_faults(recipe), *conditions.values()]
+    if shape:
+        return Rejected(tuple(faults))
+    structure = Structure(_with_stand_ins(recipe, conditions))
+    faults += safety_faults(structure)
+    try:
+        transitions = _transitions(structure, actions, registry)
+    except TooManyWaysError as error:
+        faults.append(f"{error}: its selections multiply to more ways than can be followed")
+        return Rejected(tuple(faults))
+    faults += evolution_faults(structure, transitions)
+    if faults:
+        return Rejected(tuple(faults))
+    return _net(structure, actions, transitions)
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _actions(recipe: Recipe) -> tuple[NetAction, ...]:
+    seen: dict[str, int] = {}
+    found = []
+    for index, action in enumerate(recipe.actions):
+        key = f"{quote(action.name)}@{quote(action.step)}"
+        seen[key] = seen.get(key, 0) + 1
+        found.append(_action(index, action, key if seen[key] == 1 else f"{key}#{seen[key]}"))
+    return tuple(found)
+
+
+def _action(index: int, action: Action, key: str) -> NetAction:
+    rule = RULES[action.qualifier]
+    return NetAction(
+        key=key,
+        index=index,
+        name=action.name,
+        step=action.step,
+        qualifier=action.qualifier,
+        rule=rule,
+        type_id=action.type_id,
+        pull=action.interaction is Interaction.PULL_EVENT,
+        timeout_ms=_milliseconds(action.timeout_seconds),
+        duration_ms=max(1, _milliseconds(action.duration_seconds)) if rule.timed else 0,
+        parameters=action.parameters,
+    )
+
+
+def _keys_by_name(actions: Iterable[NetAction]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for action in actions:
+        found.setdefault(action.name, []).append(action.key)
+    return {name: tuple(keys) for name, keys in found.items()}
+
+
+def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[int, str]:
+    """Give the fault of each transition whose condition is refused."""
+    names = Names(frozenset(step.name for step in recipe.steps), _keys_by_name(actions), {})
+    found = {}
+    for number, transition in enumerate(recipe.transitions):
+        try:
+            compile_condition(transition.condition, names)
+        except ConditionSyntaxError as error:
+            found[number] = (
+                f"transitions[{number}] ({transition.source} → {transition.target}): "
+                f"condition {transition.condition[:80]!r}: {error}"
+            )
+    return found
+
+
+def _with_stand_ins(recipe: Recipe, faulty: Container[int]) -> Recipe:
+    """Put a name of which nobody knows the value in place of faulty conditions, to search for further faults."""
+    transitions = tuple(
+        replace(transition, condition=UNREADABLE) if number in faulty else transition
+        for number, transition in enumerate(recipe.transitions)
+    )
+    return replace(recipe, transitions=transitions)
+
+
+def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry: Registry) -> tuple[NetTransition, ...]:
+    steps = frozenset(step.name for step in structure.recipe.steps)
+    every = _keys_by_name(actions)
+    in_step: dict[str, list[NetAction]] = {}
+    for action in actions:
+        in_step.setdefault(action.step, []).append(action)
+    states = {step: {action.name for action in mine} for step, mine in in_step.items()}
+    owners = {action.step for action in actions if len(every[action.name]) > 1}
+    compiled: dict[tuple[str, tuple[str, ...]], Condition] = {}
+    names: dict[tuple[str, ...], Names] = {}
+    found = []
+    for index, arc in enumerate(structure.arcs):
+        own = tuple(source for source in arc.sources if source in owners)
+        if own not in names:
+            # An action of a source step means that association, whatever other steps it stands in.
+            near = sorted((action for step in own for action in in_step[step]), key=lambda action: action.index)
+            names[own] = Names(steps, ChainMap(_keys_by_name(near), every), registry)
+        for text in arc.conditions:
+            if (text, own) not in compiled:
+                compiled[text, own] = compile_condition(text, names[own])
+        conditions = tuple(
+            condition for text in arc.conditions if (condition := compiled[text, own]).constant is not True
+        )
+        live = {
+            source
+            for source in arc.sources
+            for condition in conditions
+            if source in condition.timed_steps or condition.state_actions & states.get(source, set())
+        }
+        needs_done = tuple(source for source in arc.sources if source not in live)
+        found.append(NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place))
+    return tuple(found)
+
+
+def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tuple[NetTransition, ...]) -> Net:
+    recipe = structure.recipe
+    in_step: dict[str, list[NetAction]] = {step.name: [] for step in recipe.steps}
+    starting: dict[str, list[NetAction]] = {}
+    resetting: dict[str, list[NetAction]] = {}
+    pulling: dict[str, list[NetAction]] = {}
+    for action in actions:
+        in_step[action.step].append(action)
+        (resetting if action.rule.resets else starting).setdefault(action.name, []).append(action)
+        if action.pull:
+            pulling.setdefault(action.type_id, []).append(action)
+    outgoing: dict[str, list[NetTransition]] = {step.name: [] for step in recipe.steps}
+    for transition in transitions:
+        for source in transition.sources:
+            outgoing[source].append(transition)
+    conditional = [transition for transition in transitions if transition.conditions]
+    return Net(
+        recipe=recipe,
+        source=msgspec.json.encode(recipe).decode(),
+        warnings=tuple(warnings_of(structure, transitions)),
+        initial=next(step.name for step in recipe.steps if step.initial),
+        steps={name: _step(name, tuple(mine), tuple(outgoing[name])) for name, mine in in_step.items()},
+        transitions=transitions,
+        actions={action.key: action for action in actions},
+        starting={name: tuple(mine) for name, mine in starting.items()},
+        resetting={name: tuple(mine) for name, mine in resetting.items()},
+        pulling={type_id: tuple(mine) for type_id, mine in pulling.items()},
+        sensitive=frozenset(source for transition in conditional for source in transition.sources),
+        timed=frozenset(
+            source
+            for transition in conditional
+            if any(condition.wakes for condition in transition.conditions)
+            for source in transition.sources
+        ),
+        terminal=frozenset(name for name, mine in outgoing.items() if not mine),
+        command_types=frozenset(action.type_id for action in actions if not action.pull),
+    )
+
+
+def _step(name: str, actions: tuple[NetAction, ...], outgoing: tuple[NetTransition, ...]) -> NetStep:
+    return NetStep(
+        name=name,
+        actions=actions,
+        # A reset dominates: it has the last word over a set in the same step (IEC 61131-3, 6.7.4.5).
+        entering=tuple(sorted(actions, key=lambda action: action.rule.resets)),
+        holding=tuple(action.key for action in actions if action.rule.holds),
+        outgoing=outgoing,
+    )
