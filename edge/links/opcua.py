@@ -340,5 +340,5 @@ def _sorted_errors(url: str) -> Iterator[None]:
         # That of asyncua may bear the answer that it met (wait_for2): a TaskGroup takes it for an error.
         raise asyncio.CancelledError from None
     except (OSError, ua.UaError) as error:
-        reason = str(error) or type(error).__name__
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         raise Unavailable(f"the OPC UA server {url} does not serve us: {reason}", "Is it running?") from error
