@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from asyncua import Client, ua
+from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
 
 from edge.config import OpcuaEquipmentSettings
@@ -134,7 +134,7 @@ async def open_client(
 class Session:
     """What can be asked of a server. Every call raises Unavailable when it does not answer or declines."""
 
-    def __init__(self, client: Client, url: str, overhear: Overhear) -> None:
+    def __init__(self, client: BoundedClient, url: str, overhear: Overhear) -> None:
         self.url = url
         self.overhear = overhear
         self._client = client
@@ -269,6 +269,7 @@ class Session:
             subscription = await self._client.create_subscription(
                 _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
             )
+            self._client.bound(subscription)
             try:
                 names = {}
                 for name, node in values.items():

@@ -4,16 +4,20 @@ import logging
 import re
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 from asyncua import Client, ua
 from asyncua.client.ua_client import UaClient, UASocketProtocol
 from asyncua.common.shortcuts import Shortcuts
+from asyncua.common.subscription import Subscription
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua import ua_binary
 
 MESSAGE_BYTES = 4 << 20
 """What one message of a server may be: what we make of it takes many times as much."""
+WAITING_BYTES = 64 << 20
+"""What may come while news wait to be taken: a thousand results that were missed, with their traces."""
 DEEPEST = 100
 """So deep every decoder has to go (OPC 10000-6, 5.1.7), and no deeper."""
 _HEADER = struct.Struct("<3sci")
@@ -81,17 +85,21 @@ class _Framing(UASocketProtocol):
         self._received = bytearray()
         self._message_bytes = 0
         self._fault: ConnectionError | None = None
+        self.count_waiting: Callable[[], int] = int
+        """Tells how many news wait."""
+        self._waiting_bytes = 0
 
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        self._waiting_bytes = self._waiting_bytes + len(data) if self.count_waiting() else 0
+        if self._waiting_bytes > WAITING_BYTES:
+            self._end(f"an OPC UA server tells more than is taken: {WAITING_BYTES} bytes wait")
+            return
         self._received += data
         while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
             _kind, final, size = _HEADER.unpack_from(self._received)
             if size < _HEADER.size or self._message_bytes + size > MESSAGE_BYTES:
-                self._fault = ConnectionError(f"an OPC UA server sends a message of more than {MESSAGE_BYTES} bytes")
-                # Of one that was not asked for, nobody hears the reason.
-                self.logger.warning("%s", self._fault)
-                self.transport.abort()
+                self._end(f"an OPC UA server sends a message of more than {MESSAGE_BYTES} bytes")
                 return
             if len(self._received) < size:
                 return
@@ -99,6 +107,12 @@ class _Framing(UASocketProtocol):
             del self._received[:size]
             self._message_bytes = self._message_bytes + size if final == _MORE else 0
             super().data_received(chunk)
+
+    def _end(self, why: str) -> None:
+        self._fault = ConnectionError(why)
+        # Of what was not asked for, nobody else hears the reason.
+        self.logger.warning("%s", why)
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell who waits for an answer why there is none."""
@@ -124,6 +138,10 @@ class BoundedClient(Client):
         self.uaclient.pre_request_hook = self._wait_until_ready
         self.nodes = Shortcuts(self.uaclient.session)
         self.max_messagesize = MESSAGE_BYTES
+
+    def bound(self, subscription: Subscription) -> None:
+        """End the connection when the news of a subscription that wait to be taken become too many bytes."""
+        self.uaclient.protocol.count_waiting = subscription._event_queue.qsize  # noqa: SLF001 - it tells nobody
 
 
 class _News(logging.Filter):

@@ -3,16 +3,19 @@
 import asyncio
 import logging
 import struct
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from asyncua import Server, ua
 from asyncua.common.connection import TransportLimits
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua.ua_binary import variant_from_binary
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links import opcua_wire
-from edge.links.opcua import open_client
+from edge.links.opcua import EventField, TypeName, open_client
 from edge.links.opcua_wire import refuse_bombs
 
 
@@ -40,26 +43,56 @@ async def test_of_a_chunk_that_is_too_large_or_too_small_nothing_is_awaited(size
                 pytest.fail("it let itself be poured full")
 
 
+@pytest_asyncio.fixture
+async def server(unused_tcp_port: int) -> AsyncIterator[Server]:
+    server = Server()
+    await server.init()
+    server.set_endpoint(f"opc.tcp://127.0.0.1:{unused_tcp_port}")
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    async with server:
+        yield server
+
+
 async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(opcua_wire, "_TOLD_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(opcua_wire, "MESSAGE_BYTES", 300_000)
     # A server that does not keep to what it was told.
     monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
-    server = Server()
-    await server.init()
-    server.set_endpoint("opc.tcp://127.0.0.1:0")
-    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
-    index = await server.register_namespace("urn:vendor")
     for name, size in (("Small", 200_000), ("Large", 400_000)):
-        await server.nodes.objects.add_variable(index, name, bytes(size))
-    async with server, open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session:
+        await server.nodes.objects.add_variable(1, name, bytes(size))
+    async with open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session:
         assert len(await session.read(await session.find("Small"))) == 200_000
         large = await session.find("Large")
         with pytest.raises(Unavailable):
             await session.read(large)
     assert "an OPC UA server sends a message of more than 300000 bytes" in caplog.messages
+
+
+async def test_news_that_nobody_takes_fill_no_memory(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(opcua_wire, "_TOLD_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(opcua_wire, "WAITING_BYTES", 100_000)
+    fields = [EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")]
+    events = await server.get_event_generator()
+    too_much = "an OPC UA server tells more than is taken: 100000 bytes wait"
+
+    async def take_all(news: AsyncIterator[Mapping[str, Any] | Refused]) -> None:
+        async for each in news:
+            assert not isinstance(each, Refused)
+
+    async with (
+        open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session,
+        session.watch(None, fields, {}) as news,
+    ):
+        async with asyncio.timeout(5):
+            while too_much not in caplog.messages:
+                await events.trigger(message="x" * 10_000)
+                await asyncio.sleep(0.01)
+        with pytest.raises(Unavailable, match="is lost"):
+            await take_all(news)
 
 
 async def test_what_asyncua_says_again_and_again_is_told_once_and_in_one_short_line(
