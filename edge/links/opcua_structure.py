@@ -135,7 +135,7 @@ class Structures:
             case ua.StatusCode():
                 return value.name
             case ua.NodeId():
-                return value.to_string()
+                return _utf8(value.to_string())
             case UUID():
                 return str(value)
             case Enum():

@@ -272,8 +272,9 @@ class ConnectedEquipment:
 
 
 def _brief(error: EdgeError) -> str:
-    """Give what a device made us say, not longer than anybody reads."""
-    return error.message if len(error.message) <= _LONGEST_TOLD else f"{error.message[:_LONGEST_TOLD]}…"
+    """Give what a device made us say, not longer than anybody reads, and so that it can be written."""
+    message = error.message if len(error.message) <= _LONGEST_TOLD else f"{error.message[:_LONGEST_TOLD]}…"
+    return message.encode(errors="replace").decode()
 
 
 def _told(happening: Happening | Refused) -> Any:

@@ -5,7 +5,7 @@ lost connection, also by a gateway that was started anew.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -68,7 +68,7 @@ class _Result(Struct):
     IsSimulated: bool | None = None
     ResultState: int | None = None
     CreationTime: datetime | None = None
-    ResultContent: Sequence[Any] | None = None
+    ResultContent: Any = None
 
 
 def open_vision(

@@ -305,13 +305,13 @@ async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_tracebac
     assert len([each for each in told if "could not be worked with" in each["event"]]) == 1
 
 
-async def test_what_a_device_says_at_length_is_cut(wait_until: WaitUntil) -> None:
+async def test_what_a_device_says_at_length_is_cut_and_what_nobody_can_write_is_replaced(wait_until: WaitUntil) -> None:
     class Verbose(Plug):
         async def perform(self, command: Command) -> Any:
-            raise Refused("device", "no " * 1_000_000)
+            raise Refused("device", "\udcff" + "no " * 1_000_000)
 
     station, plug = RecordingStation(), Verbose()
     station.unanswered = [WORK]
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: station.answers)
-    assert len(station.answers[0].error or "") == 501
+    assert station.answers[0].error == f"?{'no ' * 1000}"[:500] + "…"
