@@ -20,7 +20,7 @@ from edge.store.client import Store
 logger = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 2.0
-_MOST_WAITING = 200
+_MOST_WAITING, _MOST_BYTES = 200, 8 << 20
 """What passes faster than it can be told is told as missed."""
 
 
@@ -32,7 +32,8 @@ class Overhearing:
         self._names = tuple(names)
         self._process = new_id()
         self._listening: Counter[str] = Counter()
-        self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(_MOST_WAITING)
+        self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+        self._bytes = 0
         self._missed: Counter[str] = Counter()
 
     def of(self, name: str) -> Callable[[Passing, Any], None]:
@@ -74,6 +75,7 @@ class Overhearing:
     async def _keep_telling(self) -> None:
         while True:
             name, passed = await self._waiting.get()
+            self._bytes -= len(passed)
             try:
                 if not await overheard.tell(self._store, name, passed):
                     del self._listening[name]
@@ -86,8 +88,9 @@ class Overhearing:
     def _take(self, name: str, what: Passing, data: Any) -> None:
         if not self._listening[name]:
             return
-        passed = Passed(at=now_ms(), gateway=self._store.consumer, what=what, data=data)
-        try:
-            self._waiting.put_nowait((name, overheard.written(passed)))
-        except asyncio.QueueFull:
+        if self._waiting.qsize() >= _MOST_WAITING or self._bytes >= _MOST_BYTES:
             self._missed[name] += 1
+            return
+        passed = overheard.written(Passed(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
+        self._bytes += len(passed)
+        self._waiting.put_nowait((name, passed))

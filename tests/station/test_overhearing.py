@@ -47,6 +47,17 @@ async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: S
     assert (whats[200].what, whats[200].data) == (Passing.MISSED, 101)
 
 
+async def test_of_what_is_large_less_waits(store: Store) -> None:
+    overhearing = Overhearing(store, ("wrench",))
+    async with overheard.listening(store, "wrench") as told:
+        await overhearing.look()
+        for _ in range(20):
+            overhearing.of("wrench")(Passing.HAPPENING, "x" * (1 << 20))
+        async with beside(overhearing.run(), "overhearing"):
+            whats = [(await anext(told)).what for _ in range(10)]
+    assert whats == [Passing.BEGUN, *[Passing.HAPPENING] * 8, Passing.MISSED]
+
+
 async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         overhearing = Overhearing(store, ("wrench",))
