@@ -1,7 +1,7 @@
 """Equipment that is there or away: commands one by one while there is a connection; each kind brings its device."""
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -12,6 +12,7 @@ import structlog
 from edge.errors import EdgeError, Refused, SettingsError, Unavailable, told_by_name
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
+from edge.links.quota import Quota
 from edge.model.traffic import Passing
 from edge.station.equipment import Command, EquipmentAnswer, Station
 from edge.station.retry import MOST_TRIES
@@ -22,7 +23,7 @@ RETRY_SECONDS = (0.1, 5.0)
 MEMORY = 10_000
 # What a device says is told and kept up to here.
 _LONGEST_TOLD = 500
-# So often in so many seconds the log tells that something is passed over; all of it is counted and kept.
+# So often in so many seconds the log tells of what is passed over, all of which is counted and kept, and of defects.
 _MOST_TOLD, _TOLD_SECONDS = 10, 600.0
 
 _log = structlog.get_logger(__name__)
@@ -74,7 +75,8 @@ async def open_connected(
 
 async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting, station: Station) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
-    last, defect, has_worked = "", "", False
+    defects = Quota(_MOST_TOLD, _TOLD_SECONDS)
+    last, has_worked = "", False
     while True:
         try:
             async with connecting() as (device, happenings):
@@ -90,10 +92,10 @@ async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connectin
                 station.overhears(Passing.LOST, reason)
             last = reason
         except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
-            if (kind := type(error).__name__) != defect:
-                _log.exception("equipment could not be worked with, trying on", equipment=equipment.name)
-            defect = kind
-            station.overhears(Passing.LOST, kind)
+            defect = _unwrapped(error)
+            if defects.spend():
+                _log.error("equipment could not be worked with, trying on", equipment=equipment.name, exc_info=defect)
+            station.overhears(Passing.LOST, type(defect).__name__)
         await backoff.pause()
 
 
@@ -117,7 +119,7 @@ class ConnectedEquipment:
         self._at_work: tuple[Command, asyncio.Task[None]] | None = None
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
-        self._passed_over: deque[float] = deque(maxlen=_MOST_TOLD)
+        self._passed_over = Quota(_MOST_TOLD, _TOLD_SECONDS)
 
     @property
     def connected(self) -> bool:
@@ -189,16 +191,9 @@ class ConnectedEquipment:
             case _:
                 refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
                 told = {"exc_info": error}
-        if self._tells():
+        if self._passed_over.spend():
             _log.warning("what happened at the equipment is passed over", equipment=self.name, **told)
         await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, _brief(refusal), b""))
-
-    def _tells(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        if len(self._passed_over) == _MOST_TOLD and now - self._passed_over[0] < _TOLD_SECONDS:
-            return False
-        self._passed_over.append(now)
-        return True
 
     def _connected(self) -> Device:
         if self._device is None:
@@ -269,6 +264,15 @@ class ConnectedEquipment:
         self._defects.pop(command_id, None)
         if len(self._ended) > MEMORY:
             del self._ended[next(iter(self._ended))]
+
+
+def _unwrapped(error: Exception) -> Exception:
+    """Give the defect itself, without the groups of the tasks that it ended."""
+    while isinstance(error, ExceptionGroup):
+        # In the same moment the connection may have been lost, too.
+        _expected, unexpected = error.split(EdgeError)
+        error = (unexpected or error).exceptions[0]
+    return error
 
 
 def _brief(error: EdgeError) -> str:

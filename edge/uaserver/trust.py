@@ -9,7 +9,6 @@ Files may come and go while the server runs: what counts is what is there when a
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replacing, write_whole
+from edge.links.quota import Quota
 from edge.links.x509 import Entry, application_uris, entries, extension, fault_of, is_valid
 from edge.uaserver.certificates import thumbprint
 
@@ -84,8 +84,7 @@ class RejectedList:
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
-        self._clock = clock
-        self._written_at: deque[float] = deque(maxlen=self.MOST_NEW)
+        self._new = Quota(self.MOST_NEW, self.WITHIN_S, clock)
         self._writing = asyncio.Lock()
 
     async def keep(self, certificate: x509.Certificate) -> None:
@@ -98,7 +97,7 @@ class RejectedList:
         der = certificate.public_bytes(serialization.Encoding.DER)
         try:
             # A power cut may have left the file empty: nothing here waits for the disk.
-            if (path.exists() and path.read_bytes() == der) or not self._may_write():
+            if (path.exists() and path.read_bytes() == der) or not self._new.spend():
                 return
             make_directory(self._directory, _OPEN_DIRECTORY)
             with replacing(path, _OPEN_FILE) as file:
@@ -108,13 +107,6 @@ class RejectedList:
                 oldest.unlink(missing_ok=True)
         except OSError as error:
             logger.warning("a rejected certificate cannot be kept", file=error.filename, reason=error.strerror)
-
-    def _may_write(self) -> bool:
-        now = self._clock()
-        if len(self._written_at) == self.MOST_NEW and now - self._written_at[0] < self.WITHIN_S:
-            return False
-        self._written_at.append(now)
-        return True
 
 
 def rejected_directory(pki: Path) -> Path:

@@ -288,7 +288,30 @@ async def test_what_is_passed_over_without_end_is_kept_each_time_and_told_a_few_
     assert len([each for each in told if "passed over" in each["event"]]) == 10
 
 
-async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_traceback_once(
+async def test_each_defect_of_a_command_is_told_by_its_cause(
+    wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defects: list[Exception] = [KeyError("JobId"), ZeroDivisionError()]
+
+    class Defective(Plug):
+        async def perform(self, command: Command) -> Any:
+            if defects:
+                raise defects.pop()
+            return {"done": True}
+
+    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.01, 0.01))
+    station, plug = RecordingStation(), Defective()
+    station.unanswered = [WORK]
+    with capture_logs() as told:
+        async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+            await wait_until(lambda: station.answers)
+    causes = [repr(each["exc_info"]) for each in told if "could not be worked with" in each["event"]]
+    assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
+    lost = [data for what, data in station.overheard if what is Passing.LOST]
+    assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
+
+
+async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_traceback_a_few_times(
     wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Defective(Plug):
@@ -297,12 +320,12 @@ async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_tracebac
                 raise ZeroDivisionError
             yield {}
 
-    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.001, 0.001))
     plug = Defective()
     with capture_logs() as told:
         async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
-            await wait_until(lambda: plug.attempts > 5)
-    assert len([each for each in told if "could not be worked with" in each["event"]]) == 1
+            await wait_until(lambda: plug.attempts > 15)
+    assert len([each for each in told if "could not be worked with" in each["event"]]) == 10
 
 
 async def test_what_a_device_says_at_length_is_cut_and_what_nobody_can_write_is_replaced(wait_until: WaitUntil) -> None:
