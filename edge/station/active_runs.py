@@ -67,14 +67,15 @@ class ActiveRuns:
             if job_id in self._elsewhere or self._revisions.get(job_id) == revision:
                 continue
             if held := await self._runs.load_readable(job_id):
-                self._take(held)
+                self._learn(held)
             else:
                 self._revisions[job_id] = revision  # one that nobody can read is read again when it has moved
             await asyncio.sleep(pause_s)
 
     def _note(self, progress: Progress) -> None:
-        """Learn what a decision of our own made of a run."""
-        held = progress.held
+        self._learn(progress.held)
+
+    def _learn(self, held: Held) -> None:
         if held.job.ended_at is not None and not held.stored.outbox:
             self._drop(held.job.job_id)
         else:
@@ -98,4 +99,8 @@ class ActiveRuns:
 
     def _tell(self, before: Held | None, now: Held | None) -> None:
         for watch in self.watchers:
-            watch(before, now)
+            try:
+                watch(before, now)
+            except Exception:
+                # A defect in who watches concerns neither the others nor who follows.
+                logger.exception("watcher of active runs failed")

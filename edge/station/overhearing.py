@@ -47,8 +47,9 @@ class Overhearing:
         except Unavailable as error:
             logger.debug("nobody can record equipment now", reason=error.message)
             found = Counter()
-        new, self._listening = found - self._listening, found
-        for name in new:
+        self._listening = found
+        # Who has heard it before takes no notice; who is new cannot be told from another who left meanwhile.
+        for name in +found:
             self._take(name, Passing.BEGUN, {"process": self._process})
 
     @asynccontextmanager
@@ -83,14 +84,17 @@ class Overhearing:
                 # Who listened has lost the store as well.
                 self._listening.clear()
             if missed := self._missed.pop(name, 0):
-                self._take(name, Passing.MISSED, missed)
+                self._put(name, Passing.MISSED, missed)
 
     def _take(self, name: str, what: Passing, data: Any) -> None:
         if not self._listening[name]:
             return
         if self._waiting.qsize() >= _MOST_WAITING or self._bytes >= _MOST_BYTES:
             self._missed[name] += 1
-            return
+        else:
+            self._put(name, what, data)
+
+    def _put(self, name: str, what: Passing, data: Any) -> None:
         passed = overheard.written(Passed(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
         self._bytes += len(passed)
         self._waiting.put_nowait((name, passed))

@@ -75,9 +75,9 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
 
 
 async def runs_beside(settings: RedisSettings) -> bool:
-    """Tell whether the server is another's; an embedded one comes and goes with the process that works on it."""
+    """Tell whether the server is there without us; an embedded one comes and goes with the process that works on it."""
     directory = settings.url.removeprefix("embedded:")
-    return directory == settings.url or (bool(directory) and await _running_server(directory) is not None)
+    return directory in {settings.url, ""} or await _running_server(directory) is not None
 
 
 def _shown(url: str) -> str:
@@ -171,19 +171,24 @@ async def _embedded_server(directory: str) -> AsyncIterator[Path]:
 
 async def _running_server(directory: str) -> Path | None:
     """Find the server that another process runs in a directory."""
-    socket = await asyncio.to_thread(_data_directory, directory) / "valkey.sock"
+    socket = await asyncio.to_thread(_place_of, directory) / "valkey.sock"
     return socket if await _answers(socket) else None
 
 
 def _data_directory(name: str) -> Path:
-    path = Path(name).resolve()
-    if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
-        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
-        raise SettingsError([problem], "Use another directory.")
+    path = _place_of(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingsError([f"[redis] url: cannot make {path}: {error}"], "Use another directory.") from error
+    return path
+
+
+def _place_of(name: str) -> Path:
+    path = Path(name).resolve()
+    if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
+        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
+        raise SettingsError([problem], "Use another directory.")
     return path
 
 

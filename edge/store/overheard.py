@@ -12,7 +12,7 @@ from edge.store.client import Store
 
 async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
     """Count who listens to each of these pieces of equipment."""
-    found = await store.execute("PUBSUB", "NUMSUB", *(_channel(store, name) for name in names))
+    found = await store.execute("PUBSUB", "NUMSUB", *(channel(store, name) for name in names))
     return dict(zip(names, found[1::2], strict=True))
 
 
@@ -26,13 +26,13 @@ def written(passed: Passed) -> bytes:
 
 async def tell(store: Store, name: str, passed: bytes) -> bool:
     """Tell who listens what passed, as `written`; False when nobody does any more."""
-    return bool(await store.execute("PUBLISH", _channel(store, name), passed))
+    return bool(await store.execute("PUBLISH", channel(store, name), passed))
 
 
 @asynccontextmanager
 async def listening(store: Store, name: str) -> AsyncIterator[AsyncIterator[Passed]]:
     """Listen to what passes at a piece of equipment, for the length of the block; what is given raises Unavailable."""
-    async with store.listening(_channel(store, name)) as messages:
+    async with store.listening(channel(store, name)) as messages:
         yield (_read(each) async for each in messages)
 
 
@@ -44,5 +44,6 @@ def _read(message: str) -> Passed:
         raise Unavailable(problem, "Use the `edge` of that gateway.") from error
 
 
-def _channel(store: Store, name: str) -> str:
+def channel(store: Store, name: str) -> str:
+    """Name the channel of a piece of equipment; it is no key, and keeps nothing."""
     return f"{store.keys.prefix}:overheard:{name}"

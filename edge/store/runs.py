@@ -209,10 +209,17 @@ async def active_jobs(store: Store) -> list[str]:
 
 
 async def revisions(store: Store) -> dict[str, int]:
-    """Give the revision of the run of each active job: another one means that somebody has moved it."""
+    """Give the revision of the run of each active job: another one means that somebody has moved it.
+
+    One that nobody can read is -1.
+    """
     job_ids = await active_jobs(store)
     replies = await store.read([("HGET", store.keys.sfc_execution(job_id), "rev") for job_id in job_ids])
-    return {job_id: int(reply) for job_id, reply in zip(job_ids, replies, strict=True) if reply is not None}
+    return {
+        job_id: int(reply) if reply.isdecimal() else -1
+        for job_id, reply in zip(job_ids, replies, strict=True)
+        if reply is not None
+    }
 
 
 async def longest_waiting(store: Store, scope: str, type_id: str, besides: Collection[str] = ()) -> str | None:

@@ -67,7 +67,7 @@ async def _show_readable(
     store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str
 ) -> Job | None:
     job = await jobs.load(store, job_id)
-    # Whoever carries out the decisions of a run shows its chart; its end may be the work of another instance.
+    # At once: what other instances end, charts follow up to a second later.
     if job is None or has_ended(job.status):
         server.charts.hide(scope, job_id)
     if job is None:

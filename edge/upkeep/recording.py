@@ -209,7 +209,7 @@ async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> As
                 except TimeoutError:
                     place = f"gateways; none that works with {name} is there yet"
                 yield place
-    if not begun:
+    if recorder.is_empty:
         advice = "Is it running, with this equipment in its settings? systemctl status microdcs-edge"
         raise Unavailable(f"no gateway has told anything of {name}", advice)
 

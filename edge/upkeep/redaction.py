@@ -82,12 +82,9 @@ def redact_data(data: Any, redact: Redact) -> Any:
     match data:
         case {"Name": str(name), "EntityId": str() | int()} if _TELLING.search(name):
             # An identifier of OPC 40450-1: its name is a value itself.
-            return data | {"EntityId": HIDDEN}
+            return _members(data, redact) | {"EntityId": HIDDEN}
         case dict():
-            return {
-                name: HIDDEN if _TELLING.search(name) and each else redact_data(each, redact)
-                for name, each in data.items()
-            }
+            return _members(data, redact)
         case list():
             return [redact_data(each, redact) for each in data]
         case str():
@@ -96,6 +93,12 @@ def redact_data(data: Any, redact: Redact) -> Any:
             return redact(data)
         case _:
             return data
+
+
+def _members(data: dict[str, Any], redact: Redact) -> dict[str, Any]:
+    return {
+        name: HIDDEN if _TELLING.search(name) and each else redact_data(each, redact) for name, each in data.items()
+    }
 
 
 def _spellings(secret: str) -> Iterator[str]:

@@ -187,3 +187,37 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
                     await other.drive()
                     await wait_until(lambda: "J1" in active.held)
     assert "following the runs waits for the store" in {each["event"] for each in logs}
+
+
+async def test_a_run_whose_revision_is_no_number_ends_nobody(store: Store, tool: FakeEquipment, clock: Clock) -> None:
+    plant = Plant(store, {TIGHTEN: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    for job_id in ("J1", "J2"):
+        await plant.order(Cause.STORE_AND_START, order(job_id))
+    await plant.drive()
+    await store.execute("HSET", store.keys.sfc_execution("J1"), "rev", "many")
+    other = ActiveRuns(Runs(store, clock, keep_ended_ms=60_000), (SCOPE,))
+    await other.look()
+    assert list(other.held) == ["J2"]
+
+
+async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
+    redis: RedisSettings, tool: FakeEquipment, clock: Clock
+) -> None:
+    def fail(_before: Held | None, _now: Held | None) -> None:
+        raise RuntimeError("a chart cannot be drawn")
+
+    async with (
+        instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
+        instance(redis, {}, clock, consumer="edge") as plant,
+    ):
+        await other.teach("linear", LINEAR)
+        active = ActiveRuns(plant.runs, (SCOPE,))
+        active.watchers.append(fail)
+        told = told_by(active)
+        await other.order(Cause.STORE_AND_START, order("J1"))
+        await other.drive()
+        with capture_logs() as logged:
+            await active.look()
+    assert len(told) == 1
+    assert [each["event"] for each in logged] == ["watcher of active runs failed"]

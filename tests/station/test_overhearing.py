@@ -71,3 +71,19 @@ async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
             async with overheard.listening(store, "wrench") as told, asyncio.timeout(5):
                 await overhearing.look()
                 assert (await anext(told)).what is Passing.BEGUN
+
+
+async def test_what_was_missed_is_counted_to_the_last(store: Store) -> None:
+    overhearing = Overhearing(store, ("wrench",))
+    told: list[int] = []
+    async with overheard.listening(store, "wrench") as passing:
+        await overhearing.look()
+        async with beside(overhearing.run(), "overhearing"), asyncio.timeout(5):
+            for _ in range(3):
+                for number in range(500):
+                    overhearing.of("wrench")(Passing.HAPPENING, number)
+                await asyncio.sleep(0)
+            while sum(told) < 1500:
+                passed = await anext(passing)
+                told.append(passed.data if passed.what is Passing.MISSED else passed.what is Passing.HAPPENING)
+    assert sum(told) == 1500

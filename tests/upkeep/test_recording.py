@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
-from edge.errors import EdgeError, Unavailable
+from edge.errors import EdgeError, SettingsError, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.model.traffic import Asked, Passing
 from edge.station.overhearing import Overhearing
+from edge.store import overheard
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.upkeep.recording import Line, Overheard, Recorded, recording
@@ -198,11 +199,12 @@ async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
 async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway_from_starting(
     drill: Settings, tmp_path: Path
 ) -> None:
-    settings = msgspec.structs.replace(drill, redis=RedisSettings(url=f"embedded:{tmp_path}"))
+    settings = msgspec.structs.replace(drill, redis=RedisSettings(url=f"embedded:{tmp_path}/store"))
     with pytest.raises(Unavailable, match="no gateway runs the store") as refused:
         async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):
             pytest.fail("it listens to nobody")
     assert refused.value.advice.startswith("Start the gateway first")
+    assert not (tmp_path / "store").exists()
     async with (
         open_store(settings.redis, "edge") as store,
         beside(Overhearing(store, ("drill",)).run(), "gateway"),
@@ -284,13 +286,31 @@ async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Se
 async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
     garbage: str, store: Store, drill: Settings, tmp_path: Path
 ) -> None:
-    told = garbage.replace("%s", "[" * 900, 1).replace("%s", "]" * 900)
+    told = garbage.replace("%s", "[" * 3000, 1).replace("%s", "]" * 3000)
 
     async def record() -> None:
         async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(5):
-            await store.execute("PUBLISH", f"{store.keys.prefix}:overheard:drill", told)
+            await store.execute("PUBLISH", overheard.channel(store, "drill"), told)
             await asyncio.Event().wait()
 
     async with beside(Overhearing(store, ("drill",)).run(), "gateway"):
         with pytest.raises(Unavailable, match=r"cannot read|nested without end"):
             await record()
+
+
+@pytest.mark.usefixtures("watchful")
+async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
+    store: Store, drill: Settings, tmp_path: Path
+) -> None:
+    gateway = Overhearing(store, ("drill",))
+    async with beside(gateway.run(), "gateway"):
+        for number in range(3):
+            async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:
+                assert source == "what edge tells of drill"
+
+
+async def test_a_store_of_one_process_alone_is_told_as_such(drill: Settings, tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(drill, redis=RedisSettings(url="embedded:"))
+    with pytest.raises(SettingsError, match="lives and dies with one process"):
+        async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):
+            pytest.fail("it listens to nobody")

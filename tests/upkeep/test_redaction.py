@@ -118,8 +118,8 @@ def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
             {"type": "http://opcfoundation.org/UA/IJT/Base/", "link": "http://***/"},
         ),
         (
-            [{"Name": "VIN", "EntityId": "WDB1", "EntityType": 20}, {"Name": "JobOrderID", "EntityId": "J1"}],
-            [{"Name": "VIN", "EntityId": "***", "EntityType": 20}, {"Name": "JobOrderID", "EntityId": "J1"}],
+            [{"Name": "VIN", "EntityId": "W1", "Description": "of line-4"}, {"Name": "JobOrderID", "EntityId": "J1"}],
+            [{"Name": "VIN", "EntityId": "***", "Description": "of ***"}, {"Name": "JobOrderID", "EntityId": "J1"}],
         ),
         ("10.0.0.7, fe80::1:2:3 and 00:11:22:aa:bb:cc", "***, *** and ***"),
         ("line-4 says sesame at 10:20:30", "*** says *** at 10:20:30"),
