@@ -1,9 +1,11 @@
 """What is taken of the bytes of an OPC UA peer: asyncua would wait for gigabytes, and make them of a few bytes."""
 
+import asyncio
 import logging
 import re
 import struct
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +19,7 @@ from asyncua.ua import ua_binary
 MESSAGE_BYTES = 4 << 20
 """What one message of a server may be: what we make of it takes many times as much."""
 WAITING_BYTES = 64 << 20
-"""What may come while news wait to be taken: a thousand results that were missed, with their traces."""
+"""What may come after the oldest of the news that wait to be taken."""
 DEEPEST = 100
 """So deep every decoder has to go (OPC 10000-6, 5.1.7), and no deeper."""
 _HEADER = struct.Struct("<3sci")
@@ -77,6 +79,27 @@ class Body(Buffer):
         self._depth -= 1
 
 
+class News(asyncio.Queue[Any]):
+    """The news that wait to be taken, at most so many; `came` tells how many bytes have come so far."""
+
+    def __init__(self, most: int, came: Callable[[], int]) -> None:
+        super().__init__(most)
+        self._came = came
+        self._came_before: deque[int] = deque()
+
+    def waiting_bytes(self) -> int:
+        """Tell how many bytes have come since the oldest of those that wait."""
+        return self._came() - self._came_before[0] if self._came_before else 0
+
+    def _put(self, item: Any) -> None:
+        super()._put(item)
+        self._came_before.append(self._came())
+
+    def _get(self) -> Any:
+        self._came_before.popleft()
+        return super()._get()
+
+
 class _Framing(UASocketProtocol):
     """Lets whole chunks through, as long as their message is not too large."""
 
@@ -85,14 +108,15 @@ class _Framing(UASocketProtocol):
         self._received = bytearray()
         self._message_bytes = 0
         self._fault: ConnectionError | None = None
-        self.count_waiting: Callable[[], int] = int
-        """Tells how many news wait."""
-        self._waiting_bytes = 0
+        self.came = 0
+        """How many bytes have come so far."""
+        self.waiting_bytes: Callable[[], int] = int
+        """Tells how many of them wait to be taken."""
 
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
-        self._waiting_bytes = self._waiting_bytes + len(data) if self.count_waiting() else 0
-        if self._waiting_bytes > WAITING_BYTES:
+        self.came += len(data)
+        if self.waiting_bytes() > WAITING_BYTES:
             self._end(f"an OPC UA server tells more than is taken: {WAITING_BYTES} bytes wait")
             return
         self._received += data
@@ -141,10 +165,13 @@ class BoundedClient(Client):
 
     def bound(self, subscription: Subscription) -> None:
         """End the connection when the news of a subscription that wait to be taken become too many bytes."""
-        self.uaclient.protocol.count_waiting = subscription._event_queue.qsize  # noqa: SLF001 - it tells nobody
+        protocol = self.uaclient.protocol
+        # It takes no queue from outside; nothing is monitored yet, so nothing is lost.
+        news = subscription._event_queue = News(subscription._queue_maxsize, lambda: protocol.came)  # noqa: SLF001
+        protocol.waiting_bytes = news.waiting_bytes
 
 
-class _News(logging.Filter):
+class _NewsFilter(logging.Filter):
     """Lets through what asyncua says the first time, in one short line: a device may have it said again and again.
 
     Of a lost connection, who works with it tells.
@@ -186,4 +213,4 @@ for _talker in (
     "ua.ua_binary",
     "uaprotocol",
 ):
-    logging.getLogger(f"asyncua.{_talker}").addFilter(_News())
+    logging.getLogger(f"asyncua.{_talker}").addFilter(_NewsFilter())

@@ -16,7 +16,7 @@ from asyncua.ua.ua_binary import variant_from_binary
 from edge.errors import Refused, Unavailable
 from edge.links import opcua_wire
 from edge.links.opcua import EventField, TypeName, open_client
-from edge.links.opcua_wire import refuse_bombs
+from edge.links.opcua_wire import News, refuse_bombs
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,16 @@ async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
     assert "an OPC UA server sends a message of more than 300000 bytes" in caplog.messages
 
 
+async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> None:
+    came = 0
+    news = News(10, lambda: came)
+    for came in (300, 500, 900):
+        news.put_nowait(came)
+    assert news.waiting_bytes() == 600
+    assert [news.get_nowait(), news.waiting_bytes()] == [300, 400]
+    assert [news.get_nowait(), news.get_nowait(), news.waiting_bytes()] == [500, 900, 0]
+
+
 async def test_news_that_nobody_takes_fill_no_memory(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -83,14 +93,18 @@ async def test_news_that_nobody_takes_fill_no_memory(
         async for each in news:
             assert not isinstance(each, Refused)
 
+    url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
     async with (
-        open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session,
+        open_client(url) as session,
         session.watch(None, fields, {}) as news,
+        open_client(url) as taker,
+        taker.watch(None, fields, {}) as taken,
     ):
         async with asyncio.timeout(5):
+            # Who takes the same shows when it has been told.
             while too_much not in caplog.messages:
-                await events.trigger(message="x" * 10_000)
-                await asyncio.sleep(0.01)
+                await events.trigger(message="x" * 40_000)
+                await anext(taken)
         with pytest.raises(Unavailable, match="is lost"):
             await take_all(news)
 
