@@ -29,16 +29,18 @@ _log = structlog.get_logger(__name__)
 class Memory:
     """What is known of a controller beyond one connection: the last SequenceNumber, and which commands it began.
 
-    It is `unsure` whether it heard of the start of a command that it has not confirmed.
+    It is `unsure` whether it heard of the start of a command that it has not confirmed. `kept` are the results that
+    nobody has let go of yet, each with its bytes as JSON: up to the last SequenceNumber none is asked for again.
     """
 
     last: int | None = None
     begun: set[str] = field(default_factory=set)
     unsure: set[str] = field(default_factory=set)
+    kept: dict[str, tuple[Result, int]] = field(default_factory=dict)
 
 
 class Results:
-    """The results that came on one connection and that nobody has let go of yet; `changed` is set with each.
+    """The results as they come on one connection; `changed` is set with each.
 
     With `acknowledge`, the controller is told which results of our commands are stored.
     """
@@ -49,8 +51,7 @@ class Results:
         self._memory = memory
         self._station = station
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
-        self._kept: dict[str, Result] = {}
-        self._sizes: dict[str, int] = {}
+        self._kept = memory.kept
         self._came = 0
 
     async def take_live(self, told: Any) -> None:
@@ -65,13 +66,17 @@ class Results:
         await self._keep(result)
 
     async def take_requested(self, told: Any) -> None:
-        """Take a result that was asked for."""
+        """Take a result that was asked for: were the connection lost now, those after it would be asked for."""
         self._came += 1
-        await self._keep(as_result(told))
+        result = as_result(told)
+        await self._keep(result)
+        number, last = result["ResultMetaData"].get("SequenceNumber"), self._memory.last
+        if number is not None and last is not None:
+            self._memory.last = max(last, number)
 
     def of(self, command: Command) -> Result | None:
         """Give the result of a command, if it has come."""
-        return next((each for each in self._kept.values() if is_result_of(each, command)), None)
+        return next((each for each, _ in self._kept.values() if is_result_of(each, command)), None)
 
     async def catch_up(self, command: Command) -> None:
         """Get what came about while nobody listened, until the result of a command is among it."""
@@ -108,9 +113,9 @@ class Results:
         """Let go of the results of a command whose answer is durable."""
         self._memory.begun.discard(command.command_id)
         self._memory.unsure.discard(command.command_id)
-        ids = [result_id for result_id, each in self._kept.items() if bears(each, command)]
+        ids = [result_id for result_id, (each, _) in self._kept.items() if bears(each, command)]
         for result_id in ids:
-            self._let_go(result_id)
+            del self._kept[result_id]
         await self._acknowledge(ids)
 
     async def _keep(self, result: Result) -> None:
@@ -127,13 +132,11 @@ class Results:
         self.changed.set()
 
     def _hold(self, result_id: str, result: Result) -> None:
-        self._kept[result_id] = result
-        self._sizes[result_id] = len(msgspec.json.encode(result))
-        while len(self._kept) > _MOST_KEPT or sum(self._sizes.values()) > _MOST_BYTES_KEPT:
-            self._let_go(next(iter(self._kept)))
-
-    def _let_go(self, result_id: str) -> None:
-        del self._kept[result_id], self._sizes[result_id]
+        kept = self._kept
+        kept[result_id] = result, len(msgspec.json.encode(result))
+        # The newest stays in any case: who waits for one that is too large has to hear that it is.
+        while len(kept) > 1 and (len(kept) > _MOST_KEPT or sum(size for _, size in kept.values()) > _MOST_BYTES_KEPT):
+            del kept[next(iter(kept))]
 
     async def _is_of_no_use(self, result: Result) -> bool:
         """Tell whether a result is that of a command that was answered, or stopped, before."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.sim.ijt import Fault, JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.southbound.ijt import open_ijt
@@ -171,6 +171,47 @@ async def test_results_that_nobody_collects_fill_no_memory(monkeypatch: pytest.M
     found = results.of(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R11"
+
+
+async def test_a_result_that_is_larger_than_all_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.southbound.ijt_results._MOST_BYTES_KEPT", 1000)
+    results = results_of_nobody()
+    for number in range(2):
+        await results.take_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 2000))
+    found = results.of(WORK)
+    assert found
+    assert found["ResultMetaData"]["ResultId"] == "R1"
+
+
+async def test_of_missed_results_those_that_came_before_the_connection_was_lost_again_are_not_asked_for_again() -> None:
+    class Asked(Mute):
+        def __init__(self) -> None:
+            self.ranges: list[tuple[int, int]] = []
+
+        def __contains__(self, name: object) -> bool:
+            return name in {"RequestResults", "GetLatestResult"}
+
+        async def call(self, _: str, first: int, last: int) -> list[Any]:
+            self.ranges.append((first, last))
+            raise Unavailable("it told more than could be taken")
+
+        async def call_for_results(self, *_: object, gives: int | None = None) -> list[Any]:
+            return [0, {"ResultMetaData": {"ResultId": "R9", "SequenceNumber": 9}}]
+
+    asked, memory = Asked(), Memory(last=1)
+    for came in (range(2, 5), range(5, 7)):
+        results = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False)
+        with pytest.raises(Unavailable):
+            await results.catch_up(WORK)
+        for number in came:
+            told = result_of(WORK.command_id if number == 3 else "J0", f"R{number}")
+            told["ResultMetaData"]["SequenceNumber"] = number
+            await results.take_requested(told)
+    assert asked.ranges == [(2, 8), (5, 8)]
+    assert memory.last == 6
+    found = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False).of(WORK)
+    assert found
+    assert found["ResultMetaData"]["ResultId"] == "R3"
 
 
 async def test_numbers_that_jump_by_thousands_of_millions_or_go_back_are_followed() -> None:
