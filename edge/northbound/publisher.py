@@ -177,13 +177,13 @@ class Publisher:
                 noted = await self._retained.put(change.job_order_id, *found)
             if not self._held:
                 noted = join((noted, changes.note_told(self._store.keys, self._scope, change.position)))
-            await changes.save_cursor(self._store, change, noted)
-            if not self._held:
                 self._told = change.position
+            # Before it is noted: when that is done and the answer lost, the change does not come here again.
             if self._states:
                 self._states.apply(change)
-        self._index_due = True
-        self._awake.set()
+            self._index_due = True
+            self._awake.set()
+            await changes.save_cursor(self._store, change, noted)
 
     async def _tell(self, change: Change, job: Job | None, response: JobResponse | None) -> bool:
         """Send the event of a change, if it has one; False when the broker refuses it."""
@@ -195,16 +195,16 @@ class Publisher:
 
         On that connection only: on another one, more may be lost. Where the broker refuses one, those behind it wait.
         """
-        self._held = False
-        told = after
+        held, told = False, after
         async for change in changes.between(self._store, self._scope, after, last):
             if found := await look_up(self._store, change):
                 self._session.demand(connection)
                 if not await self._tell(change, *found):
-                    self._held = True
+                    held = True
                     break
             told = change.position
-        self._told = told if self._held else last
+        # Not before: broken off in between, what waits still waits, and none that comes later may go out before it.
+        self._held, self._told = held, told if held else last
         await self._store.commit(changes.note_told(self._store.keys, self._scope, self._told))
 
     async def _check(self) -> None:

@@ -4,17 +4,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from edge.config import MqttSettings
+from edge.config import MqttSettings, RedisSettings
+from edge.links import mqtt_connection
 from edge.links.background import beside
 from edge.northbound import outlet
 from edge.sim.broker import open_broker
 from edge.store.client import Store
+from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.northbound.access_rules import allowing, refusing_subscriptions
 from tests.northbound.test_publisher import Bench, opened_bench
+from tests.store.servers import relay_to
 
 
 @asynccontextmanager
@@ -82,6 +86,62 @@ async def test_events_that_were_refused_to_another_are_told_by_who_publishes_aga
         allow()
         async with beside(ours.run(), "publisher"):
             await wait_until(lambda: bench.heard.states("J1"))
+
+
+async def test_events_that_were_refused_are_not_lost_with_a_broker_that_falls_silent_while_they_are_told(
+    store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection stays, so nobody looks again for what it lacks: what waits must go on waiting."""
+    monkeypatch.setattr(mqtt_connection, "ANSWER_SECONDS", 0.2)
+    rules = allowing(tmp_path, "readwrite #", f"deny {unique}/+/events")
+    async with (
+        open_broker(rules) as broker,
+        opened_bench(store, MqttSettings(url=broker.url), unique) as bench,
+        bench.publishing() as publisher,
+    ):
+        await bench.store_and_abort("J1")
+        await bench.store_and_abort("J2")
+        await bench.all_published()
+        await wait_until(lambda: publisher.refused() == [bench.topics.events])
+        with capture_logs() as logs:
+            broker.freeze()
+            await wait_until(lambda: "refused topics wait" in {each["event"] for each in logs})
+        allowing(tmp_path, "readwrite #")
+        broker.reload()
+        broker.thaw()
+        await bench.store_and_abort("J3")
+        await wait_until(lambda: bench.heard.states("J3"))
+        assert bench.session.connections == 1
+    assert list(dict.fromkeys(told_jobs(bench))) == ["J1", "J2", "J3"]
+
+
+async def test_events_that_were_refused_are_not_lost_with_a_store_that_is_gone_while_they_are_told(
+    redis: RedisSettings, tmp_path: Path, unique: str, wait_until: WaitUntil
+) -> None:
+    async with (
+        relay_to(tmp_path, redis.url) as relay,
+        open_store(msgspec.structs.replace(redis, url=relay.url), "edge") as store,
+        forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow),
+        bench.publishing() as publisher,
+    ):
+        await bench.store_and_abort("J1")
+        await bench.store_and_abort("J2")
+        await bench.all_published()
+        await wait_until(lambda: publisher.refused() == [bench.topics.events])
+        lost: list[bytes] = []
+
+        async def lose_once(request: bytes) -> bool:
+            if lost or store.keys.joborder("J2").encode() not in request:
+                return True
+            lost.append(request)
+            return False
+
+        relay.deliver = lose_once
+        allow()
+        await wait_until(lambda: lost)
+        await bench.store_and_abort("J3")
+        await wait_until(lambda: bench.heard.states("J3"))
+    assert list(dict.fromkeys(told_jobs(bench))) == ["J1", "J2", "J3"]
 
 
 @pytest.mark.parametrize("kind", ["order/#", "result/#", "state-index"])

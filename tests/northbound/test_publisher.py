@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from edge.config import MqttSettings
+from edge.config import MqttSettings, RedisSettings
 from edge.instant import now_ms
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, open_session, to_event
@@ -23,8 +24,10 @@ from edge.sim.broker import LocalBroker, open_broker
 from edge.station.jobs import JobCall, JobService
 from edge.store import changes, heartbeat
 from edge.store.client import Store
+from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
+from tests.store.servers import relay_to
 
 LIFETIME_S = 3600
 
@@ -311,3 +314,31 @@ async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other
         await bench.all_told()
     assert bench.topics.result("J2") in bench.heard.retained
     assert bench.heard.states("J2") == [["Aborted"]]
+
+
+async def test_a_change_whose_publishing_the_store_notes_without_an_answer_is_in_the_index(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told and is noted: nobody tells it again, and another change may be long in coming."""
+    monkeypatch.setattr("edge.northbound.publisher._RETRY_S", 0.05)
+    async with (
+        relay_to(tmp_path, redis.url) as relay,
+        open_store(msgspec.structs.replace(redis, url=relay.url), "edge") as store,
+        opened_bench(store, mqtt, unique) as bench,
+        bench.publishing(),
+    ):
+        await bench.store_and_abort("J1")
+        await bench.all_told()
+        lost: list[bytes] = []
+
+        async def lose_once(request: bytes) -> bool:
+            if lost or b"EVALSHA" not in request or store.keys.publisher_cursors().encode() not in request:
+                return True
+            lost.append(request)
+            return False
+
+        relay.deliver = lose_once
+        await bench.call(Cause.STORE, order("J2"))
+        await bench.all_told()
+        assert lost
+    assert "J2" in str(bench.heard.retained[bench.topics.state_index].data)
