@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from edge.errors import Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection, PublishRefused
 
@@ -48,6 +49,12 @@ class Questions:
         try:
             await connection.ask(topic)
             yield asked
+        except BaseException:
+            # The broker would go on sending what nobody asks for any more, for as long as it keeps the session.
+            with suppress(Unavailable):
+                await connection.unsubscribe(topic)
+            raise
+        else:
             await connection.unsubscribe(topic)
         finally:
             del self._asked[topic]

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
 from edge.errors import Unavailable
@@ -79,3 +80,17 @@ async def test_a_broker_that_grants_a_subscription_and_passes_us_over_is_found_o
         message = await session.retained(f"{unique}/told")
         assert message
         assert message.payload == b"1"
+
+
+async def test_a_question_that_is_broken_off_leaves_no_subscription_behind(mqtt: MqttSettings, unique: str) -> None:
+    heard = asyncio.Queue[Message]()
+    async with open_session(mqtt, unique, unclaimed_after=0.0) as session:
+        await session.subscribe(f"{unique}/end", heard.put)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await session.retained(f"{unique}/r", 60.0)
+        with capture_logs() as logs:
+            await session.publish(f"{unique}/r", b"1")
+            await session.publish(f"{unique}/end")
+            await heard.get()
+    assert logs == []
