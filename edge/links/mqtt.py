@@ -61,8 +61,8 @@ async def open_session(
     arrives meanwhile, for `session_expiry`; messages of a kept session that no subscription has claimed by
     `unclaimed_after` are dropped. `on_change` is told each time the connection comes (True) or goes (False). The broker
     publishes `will` when it loses us; who leaves by the end of the block says so himself. What is larger than
-    `largest_packet` bytes it drops. Raises Unavailable when the
-    broker is not reached within `connect_timeout`, SettingsError when the settings cannot work.
+    `largest_packet` bytes it drops. Raises Unavailable when the broker is not reached within `connect_timeout`,
+    SettingsError when the settings cannot work.
     """
     broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
     session = Session(broker, unclaimed_after, on_change)
