@@ -222,7 +222,7 @@ class Keys:
 
     @_key("hash", Lifetime.OURS)
     def publisher_cursors(self) -> str:
-        """Of each scope, the position of the change that was published last."""
+        """Of each scope, the position of the last change published; in `{scope}/events`, of the last event told."""
         return f"{self.prefix}:publisher:stream-cursors"
 
 
