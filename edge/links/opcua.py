@@ -1,6 +1,7 @@
 """One OPC UA client session: find nodes, read values, call methods and take events, all in plain Python."""
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, OpcEvent, OverflowPolicy, Subscription
+from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
@@ -307,10 +309,14 @@ class Session:
             return refusal
 
     @_overheard
-    async def is_a(self, type_id: str, of: TypeName) -> bool:
-        """Tell whether a type, by its NodeId in text form, is the named one or derived from it."""
+    async def is_a(self, type_id: Any, of: TypeName) -> bool:
+        """Tell whether a type, by its NodeId as the server told it in text form, is the named one or derived from it.
+
+        Raises Refused(`unreadable`) for what is no NodeId.
+        """
+        told = _told_node_id(type_id)
         with _sorted_errors(self.url):
-            return await self._type_id(of) in await self._browser.bases(ua.NodeId.from_string(type_id))
+            return await self._type_id(of) in await self._browser.bases(told)
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
         # asyncua makes clauses that name BaseEventType for every field, which strict servers refuse
@@ -327,6 +333,16 @@ class Session:
         if name.namespace_uri not in self._namespaces:
             raise Refused("unknown_node", f"{self.url} does not know the namespace {name.namespace_uri}")
         return ua.NodeId(name.number, self._namespaces.index(name.namespace_uri))
+
+
+def _told_node_id(told: Any) -> ua.NodeId:
+    try:
+        node_id = ua.NodeId.from_string(told)
+        # Numbers that are too large for one, it takes; nobody could ask for it.
+        nodeid_to_binary(node_id)
+    except (ua.UaError, AttributeError, struct.error):
+        raise Refused("unreadable", f"what should be the NodeId of a type is {told!r:.200}") from None
+    return node_id
 
 
 def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOperand:

@@ -8,7 +8,7 @@ under their namespace *index*: two servers with different indexes would read eac
 import asyncio
 import dataclasses
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
@@ -143,14 +143,7 @@ class Structures:
             case datetime():
                 return value.replace(tzinfo=UTC) if value.tzinfo is None else value
             case _ if dataclasses.is_dataclass(value):
-                # A structure of the base namespace, which asyncua has decoded: those have the same index everywhere.
-                # Another, where somebody in this process had asyncua load its types; its mask of fields is no field.
-                found = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-                return {
-                    name: await self.plain(each, depth + 1)
-                    for name, each in found.items()
-                    if each is not None and name != "Encoding"
-                }
+                return {name: await self.plain(each, depth + 1) for name, each in _fields_of(value)}
             case _:
                 return value
 
@@ -285,9 +278,8 @@ class Structures:
 
     async def _builtin(self, type_id: ua.NodeId) -> ua.VariantType:
         for _ in range(DEEPEST):
-            kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
-            if type_id.NamespaceIndex == 0 and kind <= _HIGHEST_BUILTIN:
-                return ua.VariantType(kind)
+            if (kind := _builtin_kind(type_id)) is not None:
+                return kind
             type_id = await self._parent(type_id)
         raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
 
@@ -300,9 +292,30 @@ class Structures:
         return self._encoding_ids[type_id]
 
 
+def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
+    """Give the fields that are there of a structure that asyncua has decoded.
+
+    Those of the base namespace have the same index everywhere. Others are here where somebody in this process had
+    asyncua load their types; their mask of fields is no field.
+    """
+    for each in dataclasses.fields(structure):
+        value = getattr(structure, each.name)
+        if value is not None and each.name != "Encoding":
+            yield each.name, value
+
+
 def _utf8(text: str) -> str:
     """Put replacement characters for what is no UTF-8: asyncua hands it on as surrogates, which nobody can write."""
     return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _builtin_kind(type_id: ua.NodeId) -> ua.VariantType | None:
+    """Give what a value of a type is on the wire, when the specification says it; else the server has to."""
+    kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
+    # The types of the base namespace have numbers; a server may say that one has a name.
+    if type_id.NamespaceIndex != 0 or not isinstance(kind, int) or kind > _HIGHEST_BUILTIN:
+        return None
+    return ua.VariantType(kind)
 
 
 def _base_type(type_id: ua.NodeId) -> _Codec | None:
@@ -312,10 +325,8 @@ def _base_type(type_id: ua.NodeId) -> _Codec | None:
     if type_id in _BASE_STRUCTURES:
         cls = _BASE_STRUCTURES[type_id]
         return _Codec(partial(struct_from_binary, cls), partial(_write_base_structure, cls))
-    kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
-    if kind > _HIGHEST_BUILTIN:
+    if (kind := _builtin_kind(type_id)) is None:
         return None
-    kind = ua.VariantType(kind)
     return _Codec(partial(unpack_uatype, kind), partial(_write_builtin, kind))
 
 

@@ -81,8 +81,6 @@ class Controller:
     async def take(self, happening: Happening) -> None:
         """Take a result, live or asked for, or an error."""
         event_type = happening["EventType"]
-        if not isinstance(event_type, str):
-            raise Refused("unreadable", "an event does not say of which type it is")
         if await self._session.is_a(event_type, _REQUESTED):
             await self._results.take_requested(happening["Result"])
         elif await self._session.is_a(event_type, _RESULT_READY):

@@ -126,7 +126,7 @@ class RecalledSession(Session):
         outputs: list[Any] = await self._recalled.ask("call", owner, name, *arguments)
         return outputs
 
-    async def is_a(self, type_id: str, of: TypeName) -> bool:
+    async def is_a(self, type_id: Any, of: TypeName) -> bool:
         return bool(await self._recalled.ask("is_a", type_id, of))
 
     @asynccontextmanager

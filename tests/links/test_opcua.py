@@ -108,6 +108,14 @@ async def test_who_does_not_answer_is_given_up() -> None:
                 pass
 
 
+@pytest.mark.parametrize("told", [None, 7, {}, "", "Machine", "i=seven", "i=-1", "ns=70000;i=1", "x" * 1_000_000])
+async def test_what_is_no_node_id_of_a_type_is_refused_and_costs_no_connection(session: Session, told: Any) -> None:
+    with pytest.raises(Refused, match="what should be the NodeId of a type is ") as caught:
+        await session.is_a(told, TypeName("http://opcfoundation.org/UA/", 2041))
+    assert caught.value.kind == "unreadable"
+    assert len(caught.value.message) < 500
+
+
 class CancelledWithResultError(asyncio.CancelledError):
     """What wait_for2, which asyncua uses before Python 3.12, raises in that moment."""
 

@@ -312,6 +312,15 @@ async def test_a_structure_that_holds_itself_without_end_is_refused(vendor: Vend
         await vendor.read(encoding, struct.pack("<I", 1) * 10_000)
 
 
+async def test_a_type_of_the_base_namespace_that_has_a_name_in_the_place_of_a_number_is_refused(vendor: Vendor) -> None:
+    odd = ua.NodeId("Double", 0)
+    _, encoding = await vendor.type([new_struct_field("Torque", odd)])
+    for asking in (vendor.read(encoding, bytes(8)), Structures(vendor.client).variant(odd, 1.5)):
+        with pytest.raises(Refused, match="does not say what s=Double is derived from") as caught:
+            await asking
+        assert caught.value.kind == "unreadable"
+
+
 async def test_data_types_that_are_derived_from_each_other_are_refused(vendor: Vendor) -> None:
     base = vendor.server.get_node(ua.ObjectIds.BaseDataType)
     one = await base.add_data_type(vendor.index, "CircleOne")
