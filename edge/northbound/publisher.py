@@ -256,7 +256,8 @@ class Publisher:
                     renew_at = loop.time() + self._lifetime_s / _RENEWALS
                 async with self.alone():
                     await self._check()
-                if self._topics_due:
+                # The index comes after them all: it would hide what the broker lacks of them.
+                while self._topics_due:
                     await self._renew()
                 # Where all jobs stand may be read yet: the index comes when it is known.
                 if self._index_due and self._states:
@@ -276,14 +277,19 @@ class Publisher:
                 await self._awake.wait()
 
     async def _renew(self) -> None:
-        known = await changes.shown_jobs(self._store, self._scope)
-        for job_id in dict.fromkeys((*await jobs.list_ids(self._store, self._scope), *known)):
-            async with self.alone():
-                await self._retained.put_again(job_id)
-        async with self.alone():
-            # A change that is published meanwhile would go into the states that these take the place of.
-            await self.load()
+        # Not at the end: a broker may lose meanwhile what it has got of them, and they are due anew.
         self._topics_due = False
+        try:
+            known = await changes.shown_jobs(self._store, self._scope)
+            for job_id in dict.fromkeys((*await jobs.list_ids(self._store, self._scope), *known)):
+                async with self.alone():
+                    await self._retained.put_again(job_id)
+            async with self.alone():
+                # A change that is published meanwhile would go into the states that these take the place of.
+                await self.load()
+        except (Unavailable, asyncio.CancelledError):
+            self._topics_due = True
+            raise
 
     async def _publish_index(self, states: JobStates) -> int:
         """Publish the index; give its size in bytes."""

@@ -342,3 +342,26 @@ async def test_a_change_whose_publishing_the_store_notes_without_an_answer_is_in
         await bench.all_told()
         assert lost
     assert "J2" in str(bench.heard.retained[bench.topics.state_index].data)
+
+
+async def test_a_broker_that_forgets_all_while_its_topics_are_published_again_gets_the_first_of_them_once_more(
+    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+) -> None:
+    async with opened_bench(store, MqttSettings(url=own_broker.url), unique) as bench:
+        topics = [bench.topics.order(f"J{number}") for number in range(60)]
+        for number in range(60):
+            await bench.call(Cause.STORE, order(f"J{number}"))
+        # The changes do not go back far enough to tell what a broker has lost that has nothing.
+        await store.execute("XTRIM", store.keys.joborder_changes(SCOPE), "MAXLEN", 1)
+        async with bench.publishing() as publisher:
+            await wait_until(lambda: bench.heard.retained)
+            async with publisher.alone():
+                assert not set(topics) <= bench.heard.retained.keys()
+                await own_broker.stop()
+                own_broker.forget()
+                bench.heard.retained.clear()
+                await own_broker.start()
+                await wait_until(lambda: bench.session.connections == 2 and bench.session.connected)
+                await bench.call(Cause.STORE, order("new"))
+            await bench.all_told()
+            await wait_until(lambda: set(topics) <= bench.heard.retained.keys())
