@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -67,7 +67,7 @@ class _Method:
 
 
 Overhear = Callable[[Asked], None]
-"""Is told each question to a server, with its answer."""
+"""Is told each question to a server, with its answer; also what is watched from then on."""
 
 
 def _nobody_listens(_asked: Asked) -> None:
@@ -86,18 +86,24 @@ def _overheard(
     @wraps(question)
     async def asking(session: "Session", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
         asked = partial(Asked, question.__name__, (*arguments, *named.values()))
-        try:
+        with _failure_told(session.overhear, asked):
             found = await question(session, *arguments, **named)
-        except Refused as refusal:
-            session.overhear(asked(error=refusal.message, kind=refusal.kind))
-            raise
-        except Unavailable as error:
-            session.overhear(asked(error=error.message))
-            raise
         session.overhear(asked(found))
         return found
 
     return asking
+
+
+@contextmanager
+def _failure_told(overhear: Overhear, asked: Callable[..., Asked]) -> Iterator[None]:
+    try:
+        yield
+    except Refused as refusal:
+        overhear(asked(error=refusal.message, kind=refusal.kind))
+        raise
+    except Unavailable as error:
+        overhear(asked(error=error.message))
+        raise
 
 
 @asynccontextmanager
@@ -266,6 +272,23 @@ class Session:
         type. A change has the name of the variable alone. What cannot be decoded is given as Refused(`unreadable`).
         What is given raises Unavailable when the connection is lost.
         """
+        names = {node.id: name for name, node in values.items()}
+        asked = partial(Asked, "watch", (source, fields, values))
+        async with AsyncExitStack() as opened:
+            with _failure_told(self.overhear, asked), _sorted_errors(self.url):
+                subscription = await opened.enter_async_context(self._subscription())
+                for node_id in names:
+                    await subscription.subscribe_data_change(self._client.get_node(node_id))
+                await subscription.subscribe_events(
+                    source.id if source else ua.ObjectIds.Server,
+                    evfilter=await self._event_filter(fields),
+                    queuesize=_EVENTS_AT_MOST,
+                )
+            self.overhear(asked())
+            yield self._happenings(subscription, names)
+
+    @asynccontextmanager
+    async def _subscription(self) -> AsyncIterator[Subscription]:
         with _sorted_errors(self.url):
             # A queue that overflows costs the connection: what is missed is asked for after the next one.
             subscription = await self._client.create_subscription(
@@ -273,16 +296,7 @@ class Session:
             )
             self._client.bound(subscription)
             try:
-                names = {}
-                for name, node in values.items():
-                    await subscription.subscribe_data_change(self._client.get_node(node.id))
-                    names[node.id] = name
-                await subscription.subscribe_events(
-                    source.id if source else ua.ObjectIds.Server,
-                    evfilter=await self._event_filter(fields),
-                    queuesize=_EVENTS_AT_MOST,
-                )
-                yield self._happenings(subscription, names)
+                yield subscription
             finally:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_GOODBYE_SECONDS):

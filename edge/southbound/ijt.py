@@ -13,12 +13,12 @@ import structlog
 
 from edge.config import IjtSettings
 from edge.errors import Refused
-from edge.links.opcua import EventField, Node, Session, TypeName
+from edge.links.opcua import EventField, Session, TypeName
 from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
 from edge.southbound.ijt_answer import COMMAND_ID, answer, check, entities, process
 from edge.southbound.ijt_methods import Methods, find_methods
 from edge.southbound.ijt_results import Memory, Results
-from edge.southbound.opcua import open_opcua_equipment
+from edge.southbound.opcua import OpenSession, open_opcua_equipment, open_session, the_instance
 from edge.station.equipment import Command, Station
 
 _UA = "http://opcfoundation.org/UA/"
@@ -42,27 +42,24 @@ _log = structlog.get_logger(__name__)
 
 
 def open_ijt(
-    name: str, settings: IjtSettings, station: Station, scopes: Collection[str]
+    name: str,
+    settings: IjtSettings,
+    station: Station,
+    scopes: Collection[str],
+    session_of: OpenSession = open_session,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a controller for the length of the block; one that is not there yet is waited for."""
     memory = Memory()
 
     @asynccontextmanager
     async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
-        system = _only(await session.instances(_SYSTEM), session.url)
+        system = await the_instance(session, _SYSTEM, "joining system")
         methods = await find_methods(session, system)
         results = Results(methods, memory, station, acknowledge=settings.acknowledge == "own")
         async with session.watch(None, _FIELDS, {}) as happenings:
             yield Controller(session, methods, results, memory, settings.product_instance_uri), happenings
 
-    return open_opcua_equipment(name, settings, station, scopes, opening)
-
-
-def _only(systems: list[Node], url: str) -> Node:
-    if len(systems) != 1:
-        found = ", ".join(each.path for each in systems) or "none"
-        raise Refused("unknown_node", f"{url} should have one joining system, and has {found}")
-    return systems[0]
+    return open_opcua_equipment(name, settings, station, scopes, session_of, opening)
 
 
 class Controller:

@@ -5,7 +5,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 from edge.config import OpcuaEquipmentSettings
-from edge.links.opcua import Session, open_client
+from edge.errors import Refused
+from edge.links.opcua import Node, Overhear, Session, TypeName, open_client
 from edge.model.traffic import Passing
 from edge.southbound.connected import ConnectedEquipment, Device, Happenings, open_connected
 from edge.station.equipment import Station
@@ -13,12 +14,25 @@ from edge.station.equipment import Station
 REQUEST_SECONDS = 30.0
 """A device may take that long for one method."""
 
+OpenSession = Callable[[OpcuaEquipmentSettings, Overhear], AbstractAsyncContextManager[Session]]
+"""Opens a session with the server that the settings name; raises as `open_client`."""
+
 Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, Happenings]]]
 """Finds the device on a new session and subscribes; gives the device with what happens there."""
 
 
+def open_session(settings: OpcuaEquipmentSettings, overhear: Overhear) -> AbstractAsyncContextManager[Session]:
+    """Open a session that waits as long as a device may take for one method."""
+    return open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, overhear=overhear)
+
+
 def open_opcua_equipment(
-    name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str], opening: Opening
+    name: str,
+    settings: OpcuaEquipmentSettings,
+    station: Station,
+    scopes: Collection[str],
+    session_of: OpenSession,
+    opening: Opening,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to the equipment for the length of the block; a server that is not there yet is waited for.
 
@@ -29,8 +43,16 @@ def open_opcua_equipment(
 
     @asynccontextmanager
     async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
-        client = open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, overhear=overhear)
-        async with client as session, opening(session) as opened:
+        async with session_of(settings, overhear) as session, opening(session) as opened:
             yield opened
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connecting)
+
+
+async def the_instance(session: Session, of: TypeName, what: str) -> Node:
+    """Find the one object of a type that a device has. Raises Refused(`unknown_node`) when there is none, or many."""
+    systems = await session.instances(of)
+    if len(systems) != 1:
+        found = ", ".join(each.path for each in systems) or "none"
+        raise Refused("unknown_node", f"{session.url} should have one {what}, and has {found}")
+    return systems[0]

@@ -17,7 +17,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
 from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
-from edge.southbound.opcua import open_opcua_equipment
+from edge.southbound.opcua import OpenSession, open_opcua_equipment, open_session, the_instance
 from edge.station.equipment import Command, Station
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
@@ -72,14 +72,18 @@ class _Result(Struct):
 
 
 def open_vision(
-    name: str, settings: OpcuaEquipmentSettings, station: Station, scopes: Collection[str]
+    name: str,
+    settings: OpcuaEquipmentSettings,
+    station: Station,
+    scopes: Collection[str],
+    session_of: OpenSession = open_session,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a camera for the length of the block; one that is not there yet is waited for."""
     jobs: dict[str, str] = {}
 
     @asynccontextmanager
     async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
-        (system,) = _only(await session.instances(_SYSTEM), session.url)
+        system = await the_instance(session, _SYSTEM, "vision system")
         parts = await session.children(system)
         machine = await session.children(_part(parts, _STATE))
         automatic = await session.children(_part(machine, _MODE))
@@ -89,14 +93,7 @@ def open_vision(
         async with session.watch(None, fields, values) as happenings:
             yield Camera(session, parts, machine[_MODE], jobs), happenings
 
-    return open_opcua_equipment(name, settings, station, scopes, opening)
-
-
-def _only(systems: list[Node], url: str) -> list[Node]:
-    if len(systems) != 1:
-        found = ", ".join(each.path for each in systems) or "none"
-        raise Refused("unknown_node", f"{url} should have one vision system, and has {found}")
-    return systems
+    return open_opcua_equipment(name, settings, station, scopes, session_of, opening)
 
 
 class Camera:

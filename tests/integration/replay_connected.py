@@ -14,18 +14,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from edge.config import EquipmentSettings
+from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
-from edge.links.opcua import EventField, Node, Session, TypeName
+from edge.links.opcua import EventField, Node, Overhear, Session, TypeName
 from edge.model.traffic import Asked, Passing
 from edge.southbound.connected import ConnectedEquipment, Happening, Happenings
 from edge.southbound.kinds import KINDS
-from edge.southbound.stacklight import StackLightSettings, open_stacklight
+from edge.southbound.stacklight import StackLightSettings
 from edge.station.equipment import Command
 from edge.upkeep.recording import Beginning, Overheard
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, RecordingStation
+
+# After so many turns of the loop, who is told nothing more has asked all that it wants to know.
+_TURNS = 100
 
 
 @dataclass(eq=False)
@@ -73,8 +76,8 @@ class Recalled:
         return next((each for each in self._questions if each.words == question and not each.answer.done()), None)
 
     def asks(self) -> str:
-        """Tell which questions wait for their answers."""
-        return ", ".join(each.words.decode() for each in self._questions) or "anything"
+        """Tell which questions wait for their answers; empty when none does."""
+        return ", ".join(each.words.decode() for each in self._questions)
 
     def connect(self) -> Happened:
         """Begin a connection."""
@@ -82,10 +85,10 @@ class Recalled:
         return self.happened
 
     @asynccontextmanager
-    async def open_client(self, url: str, **_options: Any) -> AsyncIterator[Session]:
+    async def open_session(self, settings: OpcuaEquipmentSettings, _overhear: Overhear) -> AsyncIterator[Session]:
         """Stand in for a server, in whose place the recording answers."""
         await self.ask("open")
-        yield RecalledSession(self, url, self.connect())
+        yield RecalledSession(self, settings.url, self.connect())
 
     @contextmanager
     def open_lines(self, chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int]) -> Iterator[Lines]:
@@ -133,6 +136,7 @@ class RecalledSession(Session):
     async def watch(
         self, source: Node | None, fields: Sequence[EventField], values: Mapping[str, Node]
     ) -> AsyncIterator[Happenings]:
+        await self._recalled.ask("watch", source, fields, values)
         yield self._happen()
 
     async def _happen(self) -> Happenings:
@@ -166,25 +170,24 @@ class Replay:
         self._opening = pkgutil.resolve_name(kind.opening)
         self._section = msgspec.convert(beginning.settings, type=pkgutil.resolve_name(kind.settings))
         self._wait_until = wait_until
-        self._process = AsyncExitStack()
+        self.process = AsyncExitStack()
         self._stopping: list[asyncio.Task[None]] = []
         self._equipment: ConnectedEquipment | None = None
 
     def _open(self) -> AbstractAsyncContextManager[ConnectedEquipment]:
-        section: EquipmentSettings = self._section
-        if isinstance(section, StackLightSettings):
-            return open_stacklight(self._name, section, self.station, SCOPES, self.recalled.open_lines)
+        recalled = self.recalled
+        opener = recalled.open_lines if isinstance(self._section, StackLightSettings) else recalled.open_session
         opened: AbstractAsyncContextManager[ConnectedEquipment] = self._opening(
-            self._name, section, self.station, SCOPES
+            self._name, self._section, self.station, SCOPES, opener
         )
         return opened
 
     async def play(self, line: Overheard) -> None:
         match line.what:
             case Passing.BEGUN:
-                await self._process.aclose()
+                await self.process.aclose()
                 self.recalled.happened = None
-                self._equipment = await self._process.enter_async_context(self._open())
+                self._equipment = await self.process.enter_async_context(self._open())
             case Passing.CONNECTED:
                 await self._connect()
                 await self._answer(Asked("outstanding", (), line.data))
@@ -211,7 +214,9 @@ class Replay:
 
     async def end(self) -> None:
         await asyncio.gather(*self._stopping)
-        await self._process.aclose()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        assert not self.recalled.asks(), f"the kind asks more than was recorded: {self.recalled.asks()}"
 
     async def _connect(self) -> None:
         opening = words("open", ())
@@ -232,7 +237,7 @@ class Replay:
         try:
             await self._wait_until(lambda: self.recalled.waiting(question))
         except AssertionError:
-            pytest.fail(f"the kind does not ask {question.decode()} but {self.recalled.asks()}")
+            pytest.fail(f"the kind does not ask {question.decode()} but {self.recalled.asks() or 'nothing'}")
         waiting = self.recalled.waiting(question)
         assert waiting
         if asked.error is None:
@@ -249,15 +254,13 @@ class Replay:
         self._stopping.append(asyncio.create_task(stop, name=f"stop {command.command_id}"))
 
 
-async def play(
-    beginning: Beginning, lines: Sequence[Overheard], wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
-) -> RecordingStation:
+async def play(beginning: Beginning, lines: Sequence[Overheard], wait_until: WaitUntil) -> RecordingStation:
     """Play a recording; give what the station got."""
     replay = Replay(beginning, wait_until)
-    monkeypatch.setattr("edge.southbound.opcua.open_client", replay.recalled.open_client)
-    for line in lines:
-        await replay.play(line)
-    await replay.end()
+    async with replay.process:
+        for line in lines:
+            await replay.play(line)
+        await replay.end()
     # The id of an event is chance.
     replay.station.events = [replace(each, event_id="") for each in replay.station.events]
     return replay.station

@@ -20,7 +20,7 @@ Each = TypeVar("Each", Recorded, Overheard)
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
 async def test_the_station_gets_what_it_got_when_it_was_recorded(
-    file: Path, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+    file: Path, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     beginning, again = begun(file), tmp_path / "again.jsonl"
     if beginning.settings["kind"] == "mqtt":
@@ -28,7 +28,7 @@ async def test_the_station_gets_what_it_got_when_it_was_recorded(
         station = await replay_mqtt.play(beginning, lines, mqtt, unique, again, wait_until)
         assert replay_mqtt.by_topic(read(again, Recorded)) == replay_mqtt.by_topic(lines)
     else:
-        station = await replay_connected.play(beginning, read(file, Overheard), wait_until, monkeypatch)
+        station = await replay_connected.play(beginning, read(file, Overheard), wait_until)
     got = {"answers": station.answers, "events": station.events, "refused": station.refused}
     assert msgspec.to_builtins(got) == msgspec.json.decode(file.with_suffix(".station.json").read_bytes())
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from asyncua import Client
 
 from edge.errors import Refused, Unavailable
-from edge.links.opcua import Node, Session, TypeName, open_client
+from edge.links.opcua import EventField, Node, Session, TypeName, open_client
 from edge.model.job_state import JobState
 from edge.model.traffic import Asked
 from edge.uaserver.server import UaServer
@@ -156,6 +156,12 @@ async def test_who_listens_is_told_each_question_with_its_answer(server: UaServe
         read: Any = await session.read(clock)
         with pytest.raises(Refused):
             await session.call(Node("i=2253", "/0:Objects/0:Server"), "Explode", 7)
+        async with session.watch(None, (), {"clock": clock}):
+            pass
+        unknown = EventField(TypeName("urn:nowhere", 1), "Torque")
+        with pytest.raises(Refused):
+            async with session.watch(clock, (unknown,), {}):
+                pytest.fail("it watches what there is not")
     assert told == [
         Asked("find", ("Server", "ServerStatus", "CurrentTime"), clock),
         Asked("read", (clock,), read),
@@ -163,6 +169,13 @@ async def test_who_listens_is_told_each_question_with_its_answer(server: UaServe
             "call",
             (Node("i=2253", "/0:Objects/0:Server"), "Explode", 7),
             error="/0:Objects/0:Server has no method Explode",
+            kind="unknown_node",
+        ),
+        Asked("watch", (None, (), {"clock": clock})),
+        Asked(
+            "watch",
+            (clock, (unknown,), {}),
+            error=f"{server.endpoint} does not know the namespace urn:nowhere",
             kind="unknown_node",
         ),
     ]

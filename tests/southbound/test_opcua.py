@@ -15,7 +15,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, Session, TypeName
 from edge.sim.opcua_device import OpcuaDevice, open_device
 from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
-from edge.southbound.opcua import open_opcua_equipment
+from edge.southbound.opcua import open_opcua_equipment, open_session
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStation
@@ -64,7 +64,7 @@ async def equipped(
     server: OpcuaDevice, station: RecordingStation, device: Scripted
 ) -> AsyncIterator[ConnectedEquipment]:
     settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=server.url, security="none")
-    async with open_opcua_equipment("device", settings, station, SCOPES, device.opening) as equipment:
+    async with open_opcua_equipment("device", settings, station, SCOPES, open_session, device.opening) as equipment:
         yield equipment
 
 
@@ -182,7 +182,7 @@ async def test_after_a_restart_events_come_again_although_the_indexes_changed(wa
     url = f"opc.tcp://127.0.0.1:{port}"
     settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=url, security="none")
     tool = Tool()
-    async with open_opcua_equipment("tool", settings, RecordingStation(), SCOPES, tool.opening):
+    async with open_opcua_equipment("tool", settings, RecordingStation(), SCOPES, open_session, tool.opening):
         async with vendor(port, ("urn:one", NAMESPACE_URI)) as (server, index):
             await wait_until(lambda: tool.paths)
             await tell(server, index, 1.5)
@@ -203,7 +203,7 @@ async def test_an_event_that_cannot_be_decoded_is_passed_over_and_the_next_is_ta
     unknown = ua.ExtensionObject(TypeId=ua.NodeId(4711, 1), Body=b"?")
     async with (
         vendor(unused_tcp_port, (NAMESPACE_URI,)) as (server, index),
-        open_opcua_equipment("tool", settings, station, SCOPES, tool.opening),
+        open_opcua_equipment("tool", settings, station, SCOPES, open_session, tool.opening),
     ):
         await wait_until(lambda: tool.paths)
         for torque in (unknown, unknown, 2.5):
