@@ -58,12 +58,12 @@ class Results:
         """Take the result of what was just done. A gap before its SequenceNumber is asked for."""
         result = as_result(told)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._memory.last
-        if number is not None:
-            if last is not None:
-                await self._ask_for(last + 1, number - 1)
-            # Only now: what could not be asked for is asked for on the next connection.
-            self._memory.last = number
+        if number is not None and last is not None:
+            await self._ask_for(last + 1, number - 1)
         await self._keep(result)
+        if number is not None:
+            # Only now: what could not be asked for, or kept, is asked for on the next connection.
+            self._memory.last = number
 
     async def take_requested(self, told: Any) -> None:
         """Take a result that was asked for: were the connection lost now, those after it would be asked for."""

@@ -1,5 +1,6 @@
 """Results are found again, asked for where some are missing, and acknowledged once they are stored."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -212,6 +213,19 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
     found = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False).of(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R3"
+
+
+async def test_a_result_in_the_middle_of_which_the_connection_was_lost_is_asked_for_on_the_next() -> None:
+    class Slow(RecordingStation):
+        async def is_outstanding(self, command_id: str) -> bool:
+            raise asyncio.CancelledError
+
+    memory = Memory(last=1)
+    told = result_of(WORK.command_id, "R2")
+    told["ResultMetaData"]["SequenceNumber"] = 2
+    with pytest.raises(asyncio.CancelledError):
+        await Results(cast("Methods", Mute()), memory, Slow(), acknowledge=False).take_live(told)
+    assert memory.last == 1
 
 
 async def test_numbers_that_jump_by_thousands_of_millions_or_go_back_are_followed() -> None:
