@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from edge.app.health import Health
 from edge.app.systemd import Notify, keep_watchdog, nobody_listens
 from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.errors import SettingsError
+from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
 from edge.links import http_page
 from edge.links.background import beside
@@ -156,7 +156,11 @@ async def _open_one(
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:
         raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
-    session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
+    try:
+        session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
+    except Unavailable as error:
+        advice = f"{error.advice} It is the broker of southbound.{name}; the gateway starts once it is there."
+        raise Unavailable(f"southbound.{name}: {error.message}", advice) from error
     return await open_equipment(name, section, session, answers, core.scopes, core.source)
 
 

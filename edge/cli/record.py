@@ -38,6 +38,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     away: look through it before you hand it on. It disturbs neither the gateway nor the equipment, and ends by Ctrl-C.
     """
     import asyncio
+    import math
 
     from edge.cli.stopping import until_stopped
     from edge.cli.visit import quiet
@@ -46,6 +47,8 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     from edge.upkeep.recording import recording
     from edge.upkeep.redaction import secrets_of
 
+    if seconds is not None and not math.isfinite(seconds):
+        raise click.UsageError("--seconds: without an end leave it out.")
     settings = load_settings(settings_file, os.environ, EQUIPMENT)
     secrets = secrets_of(settings, main_file(settings_file, os.environ), os.environ)
     quiet()
@@ -94,7 +97,7 @@ def _words(overheard: "Overheard") -> str:
     data = overheard.data
     match overheard.what:
         case Passing.BEGUN:
-            return overheard.gateway
+            return "  ".join(filter(None, (overheard.gateway, data.get("state"))))
         case Passing.CONNECTED:
             return f"{len(data)} commands outstanding"
         case Passing.COMMAND | Passing.STOP:

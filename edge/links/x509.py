@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 logger = structlog.get_logger(__name__)
 
-_SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
+SUFFIXES = frozenset({".der", ".crt", ".cer", ".pem"})
 _KEY_BITS = range(2048, 4097)  # of the three security policies (OPC 10000-7)
 _WEAK_HASHES = frozenset({"md5", "sha1"})
 
@@ -34,7 +34,7 @@ class Entry:
 def entries(directory: Path) -> Iterator[Entry]:
     """Yield every certificate of a directory; a file that holds none is told in the log and passed over."""
     for path in sorted(directory.glob("*")):
-        if path.suffix.lower() in _SUFFIXES:
+        if path.suffix.lower() in SUFFIXES:
             try:
                 yield Entry(path, read_certificate(path))
             except (OSError, ValueError) as error:

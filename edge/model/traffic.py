@@ -11,7 +11,7 @@ class Passing(StrEnum):
     """What it is that passes, and what is told of it."""
 
     BEGUN = "begun"
-    """A gateway tells from here on; of its process, to know one that was started anew."""
+    """A gateway tells from here on; of its process, to know one that was started anew, and how the equipment is."""
     CONNECTED = "connected"
     """The equipment is there; of the commands that it has not answered."""
     LOST = "lost"

@@ -181,6 +181,7 @@ class ConnectedEquipment:
                 await self._pass_over(error)
             # A device that never pauses must not keep all else waiting.
             await asyncio.sleep(0)
+        raise Unavailable(f"{self.name} at {self._place} has ended the connection")
 
     async def _pass_over(self, error: Exception) -> None:
         """Set aside what happened and cannot be taken; who looks for the reason finds it at the equipment."""

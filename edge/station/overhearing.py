@@ -35,6 +35,7 @@ class Overhearing:
         self._waiting: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
         self._bytes = 0
         self._missed: Counter[str] = Counter()
+        self._state: dict[str, str] = {}
 
     def of(self, name: str) -> Callable[[Passing, Any], None]:
         """Give what is to be told of what passes at a piece of equipment."""
@@ -50,7 +51,7 @@ class Overhearing:
         self._listening = found
         # Who has heard it before takes no notice; who is new cannot be told from another who left meanwhile.
         for name in +found:
-            self._take(name, Passing.BEGUN, {"process": self._process})
+            self._take(name, Passing.BEGUN, {"process": self._process, "state": self._state.get(name)})
 
     @asynccontextmanager
     async def telling(self) -> AsyncIterator[None]:
@@ -87,6 +88,13 @@ class Overhearing:
                 self._put(name, Passing.MISSED, missed)
 
     def _take(self, name: str, what: Passing, data: Any) -> None:
+        match what:
+            case Passing.CONNECTED:
+                self._state[name] = "connected"
+            case Passing.LOST:
+                self._state[name] = f"away: {data}"
+            case _:
+                pass
         if not self._listening[name]:
             return
         if self._waiting.qsize() >= _MOST_WAITING or self._bytes >= _MOST_BYTES:

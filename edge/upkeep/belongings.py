@@ -5,7 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+
 from edge.config import Settings
+from edge.links.x509 import SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,27 @@ class Places:
                 yield name, path
         for name, folder in self.folders.items():
             for path in sorted(folder.glob("*.toml" if name.endswith("conf.d") else "*")):
-                if path.is_file() and not path.name.startswith(".") and not path.name.endswith(ASIDE):
+                if not path.is_file() or path.name.startswith(".") or path.name.endswith(ASIDE):
+                    continue
+                if not name.endswith("trusted") or _is_for_all_to_see(path):
                     yield f"{name}/{path.name}", path
+
+
+def _is_for_all_to_see(path: Path) -> bool:
+    """Tell whether a file is a certificate, or says which are revoked: keys that somebody left beside them are not."""
+    return path.suffix.lower() in {*SUFFIXES, ".crl"} and not _holds_a_key(path.read_bytes())
+
+
+def _holds_a_key(content: bytes) -> bool:
+    if b"PRIVATE KEY" in content:
+        return True
+    try:
+        load_der_private_key(content, None)
+    except TypeError:  # one with a password
+        return True
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return True
 
 
 ASIDE = ".before-restore"

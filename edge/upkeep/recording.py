@@ -193,9 +193,10 @@ async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> As
         async for passed in told:
             if passed.what is Passing.BEGUN:
                 # Said again for another who records, it is no news.
-                if begun.get(passed.gateway) == passed.data:
+                process = passed.data.get("process") if isinstance(passed.data, dict) else None
+                if process and begun.get(passed.gateway) == process:
                     continue
-                begun[passed.gateway] = passed.data
+                begun[passed.gateway] = process
                 is_begun.set()
             recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
 

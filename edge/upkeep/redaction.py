@@ -46,8 +46,9 @@ _TELLING = re.compile(
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (
     # The namespaces of the OPC Foundation are nobody's address.
-    (re.compile(r"((?<![\w+.-])[\w+.-]+://)(?!opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
+    (re.compile(r"((?<![\w+.-])[\w+.-]+://)(?!(?:www\.)?opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"), HIDDEN),
+    (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"), HIDDEN),
     # A VIN (ISO 3779), which may stand among arguments that have no names.
     (re.compile(r"(?<![\w-])(?=\w*\d)[A-HJ-NPR-Z0-9]{17}(?![\w-])"), HIDDEN),
     # IPv6 and MAC; a time of day has less colons.

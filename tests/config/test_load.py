@@ -147,7 +147,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ("[southbound.tool]", "southbound.tool.type_ids: missing, expected a list with at least one entry"),
         (
             "[southbound.tool]\ntype_ids = ['a']\nkind = 'fax'",
-            "southbound.tool.kind: expected one of mqtt, stacklight, vision, ijt, got 'fax'",
+            f"southbound.tool.kind: expected one of {', '.join(EQUIPMENT)}, got 'fax'",
         ),
         (
             "[southbound.eye]\ntype_ids = ['a']\nkind = 'vision'",

@@ -100,6 +100,17 @@ async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_u
     ]
 
 
+async def test_a_device_of_which_nothing_comes_any_more_is_told_as_lost(wait_until: WaitUntil) -> None:
+    class Ending(Plug):
+        async def _happen(self) -> Happenings:
+            yield {}
+
+    plug, station = Ending(), RecordingStation()
+    async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
+        await wait_until(lambda: plug.attempts > 2)
+    assert (Passing.LOST, "plug at the wall has ended the connection") in station.overheard
+
+
 async def test_each_loss_of_the_connection_is_told_also_when_its_reason_is_that_of_the_last(
     wait_until: WaitUntil,
 ) -> None:

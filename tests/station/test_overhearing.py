@@ -25,6 +25,18 @@ async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(sto
     assert (lost.what, lost.data) == (Passing.LOST, "pulled out")
 
 
+async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
+    overhearing = Overhearing(store, ("wrench",))
+    overhearing.of("wrench")(Passing.LOST, "pulled out")
+    async with overheard.listening(store, "wrench") as told, beside(overhearing.run(), "overhearing"):
+        await overhearing.look()
+        assert (await anext(told)).data["state"] == "away: pulled out"
+        overhearing.of("wrench")(Passing.CONNECTED, [])
+        await anext(told)
+        await overhearing.look()
+        assert (await anext(told)).data["state"] == "connected"
+
+
 async def test_another_who_records_is_greeted_too(store: Store) -> None:
     overhearing = Overhearing(store, ("wrench",))
     async with overheard.listening(store, "wrench") as one, beside(overhearing.run(), "overhearing"):

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from edge.config import MqttSettings, OpcuaSettings, Settings
 from edge.upkeep.belongings import is_below, is_secret, places, variable
@@ -13,6 +15,11 @@ def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(name)
+    (tmp_path / "trusted" / "key-left-here.pem").write_text("-----BEGIN PRIVATE KEY-----")
+    (tmp_path / "trusted" / "readme.txt").touch()
+    key = ec.generate_private_key(ec.SECP256R1())
+    der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "trusted" / "key-left-here.der").write_bytes(der)
     (tmp_path / "trusted" / "b.der.before-restore").touch()
     (tmp_path / "trusted" / ".c.der.partial").touch()
     settings = Settings(

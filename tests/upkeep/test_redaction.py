@@ -121,6 +121,8 @@ def test_a_known_secret_never_gets_through(secret: str, around: str) -> None:
             [{"Name": "VIN", "EntityId": "W1", "Description": "of line-4"}, {"Name": "JobOrderID", "EntityId": "J1"}],
             [{"Name": "VIN", "EntityId": "***", "Description": "of ***"}, {"Name": "JobOrderID", "EntityId": "J1"}],
         ),
+        ("mail e.muster@plant.example", "mail ***"),
+        ("unit http://www.opcfoundation.org/UA/units/un/cefact", ...),
         ("10.0.0.7, fe80::1:2:3 and 00:11:22:aa:bb:cc", "***, *** and ***"),
         ("line-4 says sesame at 10:20:30", "*** says *** at 10:20:30"),
         (
