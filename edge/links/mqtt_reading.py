@@ -50,7 +50,7 @@ class Questions:
             await connection.ask(topic)
             yield asked
         except BaseException:
-            # The broker would go on sending what nobody asks for any more, for as long as it keeps the session.
+            # Cancelled, too: the broker would go on sending what nobody asks for any more, for as long as it keeps the session.
             with suppress(Unavailable):
                 await connection.unsubscribe(topic)
             raise

@@ -42,7 +42,7 @@ class Overhearing:
         return partial(self._take, name)
 
     async def look(self) -> None:
-        """Look who records, and greet who is new; a store that is away, or does not let us, is told of elsewhere."""
+        """Look who records, and greet them; a store that is away, or does not let us, is told of elsewhere."""
         try:
             found = Counter(await overheard.listeners(self._store, self._names))
         except Unavailable as error:

@@ -146,6 +146,7 @@ def _recorder(file: Path, redact: Redact, tell: Callable[[Line], None]) -> Itera
         try:
             yield recorder
         except BaseException:
+            # However it ended, Ctrl-C included: a file that says nothing would only be in the way of the next.
             if recorder.is_empty:
                 file.unlink()
             raise
