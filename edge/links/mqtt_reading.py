@@ -50,7 +50,7 @@ class Questions:
             await connection.ask(topic)
             yield asked
         except BaseException:
-            # Cancelled, too: the broker would go on sending what nobody asks for any more, for as long as it keeps the session.
+            # Cancelled, too: as long as it keeps the session, the broker would go on sending what nobody asks for.
             with suppress(Unavailable):
                 await connection.unsubscribe(topic)
             raise
