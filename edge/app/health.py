@@ -9,12 +9,12 @@ import structlog
 from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import Session
+from edge.maintenance.clock import Clock, read_clock
+from edge.maintenance.finding import Finding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store.client import Store
 from edge.store.fitness import Memory, memory, writes
-from edge.upkeep.clock import Clock, read_clock
-from edge.upkeep.finding import Finding, Level
 
 logger = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from edge.app.systemd import notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
 from edge.errors import Unavailable, told_by_name
-from edge.upkeep.clock import Clock, read_clock
+from edge.maintenance.clock import Clock, read_clock
 
 logger = structlog.get_logger(__name__)
 

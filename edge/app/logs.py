@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from edge.config import LoggingSettings
-from edge.upkeep.clock import stamp
+from edge.maintenance.clock import stamp
 
 Format = Literal["console", "json", "journal"]
 

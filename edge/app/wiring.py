@@ -17,6 +17,7 @@ from edge.links import http_page
 from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
 from edge.links.mqtt_connection import MAXIMUM_PACKET_SIZE
+from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import Calls
 from edge.northbound.inbox import Inbox
 from edge.northbound.publisher import Publisher, publishing
@@ -45,7 +46,6 @@ from edge.station.worker import Worker
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.uaserver.picture import GatewayPicture
-from edge.upkeep.opcua_check import certificates_of
 
 if TYPE_CHECKING:
     from edge.uaserver.server import UaServer

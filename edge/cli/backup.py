@@ -24,7 +24,7 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
 
     from edge.cli.visit import quiet
     from edge.instant import now_ms
-    from edge.upkeep.backup import Part, back_up
+    from edge.maintenance.backup import Part, back_up
 
     quiet()
     wanted = {Part.KEYS: with_key, Part.STORE: not without_store}

@@ -22,7 +22,7 @@ def doctor(settings_file: Path | None, *, as_json: bool) -> None:
 
     from edge.cli.findings import show
     from edge.cli.visit import quiet
-    from edge.upkeep.doctor import examine
+    from edge.maintenance.doctor import examine
 
     quiet("critical")
     raise SystemExit(show(asyncio.run(examine(settings_file, os.environ)), as_json=as_json))

@@ -12,7 +12,7 @@ from edge.cli.visit import console, json_option, print_json, settings_option, vi
 
 if TYPE_CHECKING:
     from edge.cli.equipment_view import Seen
-    from edge.upkeep.ping import Pong
+    from edge.maintenance.ping import Pong
 
 
 @click.group()
@@ -95,8 +95,8 @@ async def _look(settings_file: Path | None) -> "list[Seen]":
 async def _ask(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, Pong]":
     from edge.cli.visit import quiet, unusable
     from edge.config import load_settings
+    from edge.maintenance import ping as asking
     from edge.southbound.kinds import EQUIPMENT
-    from edge.upkeep import ping as asking
 
     settings = load_settings(settings_file, os.environ, EQUIPMENT)
     if unknown := [name for name in names if name not in settings.southbound]:

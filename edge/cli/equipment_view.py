@@ -8,9 +8,9 @@ from rich.text import Text
 
 from edge.cli.job_view import clock_time, instant, plain_table
 from edge.cli.terminal import printable
+from edge.maintenance.ping import Pong
 from edge.model.equipment_health import EquipmentHealth
 from edge.store.health_reports import Told
-from edge.upkeep.ping import Pong
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
 

@@ -6,7 +6,7 @@ import click
 
 from edge.cli.terminal import printable
 from edge.cli.visit import print_json
-from edge.upkeep.finding import Finding, Level, worst
+from edge.maintenance.finding import Finding, Level, worst
 
 _STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}

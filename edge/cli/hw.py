@@ -56,8 +56,8 @@ def check(name: str | None, root: Path, *, as_json: bool) -> None:
     The exit status is 0 when all is well, 1 when there is a warning, 2 when something fails.
     """
     from edge.cli.findings import show
-    from edge.upkeep.board_check import examine_board
-    from edge.upkeep.host_check import clock
+    from edge.maintenance.board_check import examine_board
+    from edge.maintenance.host_check import clock
 
     computer, _, board = _look(root, name)
     findings = list(examine_board(computer, board))

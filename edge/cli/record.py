@@ -10,7 +10,7 @@ from edge.cli.terminal import printable, say
 from edge.cli.visit import settings_option
 
 if TYPE_CHECKING:
-    from edge.upkeep.recording import Line, Overheard, Recorded
+    from edge.maintenance.recording import Line, Overheard, Recorded
 
 _LONGEST_SHOWN = 200
 
@@ -43,9 +43,9 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     from edge.cli.stopping import until_stopped
     from edge.cli.visit import quiet
     from edge.config import load_settings, main_file
+    from edge.maintenance.recording import recording
+    from edge.maintenance.redaction import secrets_of
     from edge.southbound.kinds import EQUIPMENT
-    from edge.upkeep.recording import recording
-    from edge.upkeep.redaction import secrets_of
 
     if seconds is not None and not math.isfinite(seconds):
         raise click.UsageError("--seconds: without an end leave it out.")
@@ -71,7 +71,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
 
 def shown(line: "Line") -> str:
     """Give what passed as one line for people."""
-    from edge.upkeep.recording import Overheard
+    from edge.maintenance.recording import Overheard
 
     if isinstance(line, Overheard):
         try:

@@ -24,7 +24,7 @@ def support_bundle(file: Path, since: str, settings_file: Path | None, *, with_j
 
     from edge.cli.visit import quiet
     from edge.instant import now_ms
-    from edge.upkeep.support import gather
+    from edge.maintenance.support import gather
 
     quiet("critical")
     asyncio.run(gather(file, settings_file, os.environ, since, now_ms(), say, with_jobs=with_jobs))

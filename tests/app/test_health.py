@@ -14,6 +14,8 @@ from edge.config import MqttSettings, RedisSettings
 from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links.mqtt import open_session
+from edge.maintenance.clock import Clock
+from edge.maintenance.finding import Finding, failing, ok
 from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
@@ -21,8 +23,6 @@ from edge.station.equipment_watch import EquipmentWatch, Watched
 from edge.store import heartbeat
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.upkeep.clock import Clock
-from edge.upkeep.finding import Finding, failing, ok
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
 from tests.store.servers import own_server

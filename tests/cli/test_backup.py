@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from edge.maintenance.archive import read_archive
 from edge.store.client import Store
-from edge.upkeep.archive import read_archive
 from tests.cli.calling import Edge
 
 

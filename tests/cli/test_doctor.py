@@ -2,7 +2,7 @@
 
 import json
 
-from edge.upkeep.finding import Level
+from edge.maintenance.finding import Level
 from tests.cli.calling import Edge
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from edge.cli.equipment_view import Seen, pong_data, report, seen
+from edge.maintenance.ping import Pong
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store.health_reports import Told
-from edge.upkeep.ping import Pong
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edge.cli.findings import show
-from edge.upkeep.finding import Finding, failing, ok, warning
+from edge.maintenance.finding import Finding, failing, ok, warning
 
 WELL, SUSPICIOUS, ILL = ok("store", "there"), warning("clock", "fast", "set it"), failing("broker", "gone", "start it")
 

@@ -13,10 +13,10 @@ import pytest
 from edge.cli.record import shown
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.links.mqtt import open_session
+from edge.maintenance.recording import Overheard
 from edge.model.traffic import Passing
 from edge.sfc.signal import Phase
 from edge.southbound.stacklight import StackLightSettings
-from edge.upkeep.recording import Overheard
 from tests.app.running import NO_OPCUA, edge_run, settings_of, written
 from tests.southbound.contract import WORK
 

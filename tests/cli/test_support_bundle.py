@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.upkeep import support
-from edge.upkeep.archive import read_members
+from edge.maintenance import support
+from edge.maintenance.archive import read_members
 from tests.cli.calling import Edge
 
 

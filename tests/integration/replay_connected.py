@@ -18,12 +18,12 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
 from edge.links.opcua import EventField, Node, Overhear, Session, TypeName
+from edge.maintenance.recording import Beginning, Overheard
 from edge.model.traffic import Asked, Passing
 from edge.southbound.connected import ConnectedEquipment, Happening, Happenings
 from edge.southbound.kinds import KINDS
 from edge.southbound.stacklight import StackLightSettings
 from edge.station.equipment import Command
-from edge.upkeep.recording import Beginning, Overheard
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, RecordingStation
 

@@ -9,10 +9,10 @@ import msgspec
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
 from edge.links.mqtt import Session, open_session
+from edge.maintenance.recording import Beginning, Line, Recorded, recording
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, Task
-from edge.upkeep.recording import Beginning, Line, Recorded, recording
 from tests.conftest import WaitUntil
 from tests.southbound.contract import RecordingStation
 

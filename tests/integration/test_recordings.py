@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
-from edge.upkeep.recording import Beginning, Overheard, Recorded
+from edge.maintenance.recording import Beginning, Overheard, Recorded
 from tests.conftest import WaitUntil
 from tests.integration import replay_connected, replay_mqtt
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from edge.hardware.board import Board
 from edge.hardware.computer import Computer
-from edge.upkeep.finding import Finding, Level, failing, ok, warning
+from edge.maintenance.finding import Finding, Level, failing, ok, warning
 
 _NEEDED_MB = 512
 _GOOD_MB = 900

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.links.mqtt_connection import Broker, Connection, broker_of, connect
+from edge.maintenance.finding import Finding, failing, ok
 from edge.northbound.topics import Topics
-from edge.upkeep.finding import Finding, failing, ok
 
 _PRESENCE_WITHIN_S = 0.5
 """How long a retained message may take once its subscription is confirmed."""

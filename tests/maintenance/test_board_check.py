@@ -6,8 +6,8 @@ import pytest
 
 from edge.hardware.board import installed, read_boards
 from edge.hardware.computer import Computer
-from edge.upkeep.board_check import examine_board
-from edge.upkeep.finding import Finding, Level
+from edge.maintenance.board_check import examine_board
+from edge.maintenance.finding import Finding, Level
 from tests.hardware.computers import HEALTHY, computer
 
 BOARDS = read_boards(installed() / "boards")

@@ -10,13 +10,19 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
+from edge.maintenance.finding import Finding, Level
+from edge.maintenance.opcua_check import (
+    examine_certificates,
+    examine_port,
+    examine_server,
+    examine_trust,
+    examine_users,
+)
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.roles import Role
 from edge.uaserver.trust import lay
 from edge.uaserver.users import User, write_user
-from edge.upkeep.finding import Finding, Level
-from edge.upkeep.opcua_check import examine_certificates, examine_port, examine_server, examine_trust, examine_users
 from tests.store.servers import free_port
 
 

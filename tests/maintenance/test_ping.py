@@ -6,8 +6,8 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
 from edge.links.mqtt import open_session
+from edge.maintenance.ping import ping
 from edge.southbound.stacklight import StackLightSettings
-from edge.upkeep.ping import ping
 from tests.uaserver.running import served
 
 NOBODY = "127.0.0.1:1"

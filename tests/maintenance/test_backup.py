@@ -6,10 +6,10 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.maintenance.archive import read_archive
+from edge.maintenance.backup import Part, back_up
 from edge.store.client import Store
-from edge.upkeep.archive import read_archive
-from edge.upkeep.backup import Part, back_up
-from tests.upkeep.gateways import furnish
+from tests.maintenance.gateways import furnish
 
 NOW = 1_790_000_000_000
 

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from edge.config import MqttSettings, OpcuaSettings, Settings
-from edge.upkeep.belongings import is_below, is_secret, places, variable
+from edge.maintenance.belongings import is_below, is_secret, places, variable
 
 
 def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, S
 from edge.errors import Refused, SettingsError, Unavailable, told_by_name
 from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
+from edge.maintenance.redaction import Redact, redact_data, redactor, shown
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.traffic import Passed, Passing
 from edge.store.opening import open_store, runs_beside
 from edge.store.overheard import listening
-from edge.upkeep.redaction import Redact, redact_data, redactor, shown
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps what we miss while the connection is lost."""

@@ -8,9 +8,9 @@ import pytest
 from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings
 from edge.errors import Unavailable
 from edge.links.mqtt import open_session
+from edge.maintenance.broker_check import brokers, examine_broker
+from edge.maintenance.finding import Finding, Level
 from edge.sim.broker import open_broker
-from edge.upkeep.broker_check import brokers, examine_broker
-from edge.upkeep.finding import Finding, Level
 from tests.northbound.access_rules import refusing_subscriptions
 from tests.store.servers import free_port
 

@@ -10,14 +10,14 @@ import msgspec
 
 from edge.config import Settings, load_settings, main_file
 from edge.errors import EdgeError, SettingsError
+from edge.maintenance.archive import write_archive
+from edge.maintenance.doctor import examine
+from edge.maintenance.host_check import versions
+from edge.maintenance.redaction import redactor, secrets_of, shown
 from edge.southbound.kinds import EQUIPMENT
 from edge.store import statistics
 from edge.store.opening import open_store
 from edge.store.snapshot import take
-from edge.upkeep.archive import write_archive
-from edge.upkeep.doctor import examine
-from edge.upkeep.host_check import versions
-from edge.upkeep.redaction import redactor, secrets_of, shown
 
 UNITS = ("microdcs-edge", "redis-server@microdcs", "valkey-server@microdcs", "mosquitto")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.upkeep.finding import Finding, Level, failing, ok, warning, worst
+from edge.maintenance.finding import Finding, Level, failing, ok, warning, worst
 
 WELL, SUSPICIOUS, ILL = ok("a", "there"), warning("b", "slow", "wait"), failing("c", "gone", "fetch it")
 

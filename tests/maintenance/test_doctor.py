@@ -10,9 +10,9 @@ import pytest
 
 from edge.config import MqttSettings, RedisSettings
 from edge.errors import Unavailable
-from edge.upkeep import doctor
-from edge.upkeep.doctor import examine, findings_of
-from edge.upkeep.finding import Finding, Level, ok
+from edge.maintenance import doctor
+from edge.maintenance.doctor import examine, findings_of
+from edge.maintenance.finding import Finding, Level, ok
 from tests.app.running import opcua_in, settings_of, written
 
 

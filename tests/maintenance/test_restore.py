@@ -9,16 +9,16 @@ import pytest
 
 from edge.config import RedisSettings, load_settings
 from edge.errors import Refused, SettingsError, Unavailable
+from edge.maintenance import restore as module
+from edge.maintenance.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
+from edge.maintenance.backup import Part, back_up
+from edge.maintenance.restore import restore
 from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.snapshot import take
-from edge.upkeep import restore as module
-from edge.upkeep.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
-from edge.upkeep.backup import Part, back_up
-from edge.upkeep.restore import restore
+from tests.maintenance.gateways import furnish
 from tests.store.servers import own_server
-from tests.upkeep.gateways import furnish
 
 NOW = 1_790_000_000_000
 EVERYTHING = (Part.KEYS, Part.STORE)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from edge.upkeep import host_check
-from edge.upkeep.clock import Clock
-from edge.upkeep.finding import Finding, Level
-from edge.upkeep.host_check import MIB, examine_clock, examine_disks, examine_memory, examine_versions, versions
+from edge.maintenance import host_check
+from edge.maintenance.clock import Clock
+from edge.maintenance.finding import Finding, Level
+from edge.maintenance.host_check import MIB, examine_clock, examine_disks, examine_memory, examine_versions, versions
 
 
 async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> Finding:

@@ -14,15 +14,15 @@ import msgspec
 from edge.config import Settings, load_settings, main_file
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.files import make_directory, write_whole
+from edge.maintenance.archive import Member, read_archive
+from edge.maintenance.backup import STORE, Tell
+from edge.maintenance.belongings import ASIDE, Places, is_below, places, variable
 from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import Store
 from edge.store.fitness import FORM
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.snapshot import Kept, Text, lay, present
-from edge.upkeep.archive import Member, read_archive
-from edge.upkeep.backup import STORE, Tell
-from edge.upkeep.belongings import ASIDE, Places, is_below, places, variable
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 

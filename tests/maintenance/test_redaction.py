@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.config import load_settings
+from edge.maintenance.redaction import redact_data, redactor, secrets_of, shown
 from edge.southbound.kinds import EQUIPMENT
-from edge.upkeep.redaction import redact_data, redactor, secrets_of, shown
 
 SETTINGS = """
 [redis]

@@ -14,12 +14,12 @@ from edge.errors import EdgeError, SettingsError, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
+from edge.maintenance.recording import Line, Overheard, Recorded, recording
 from edge.model.traffic import Asked, Passing
 from edge.station.overhearing import Overhearing
 from edge.store import overheard
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.upkeep.recording import Line, Overheard, Recorded, recording
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server
 
@@ -187,7 +187,7 @@ async def test_another_who_records_adds_no_line(
 async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
     drill: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edge.upkeep.recording.BEGIN_SECONDS", 0.05)
+    monkeypatch.setattr("edge.maintenance.recording.BEGIN_SECONDS", 0.05)
     with pytest.raises(Unavailable, match="no gateway has told anything of drill") as refused:
         async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print) as source:
             assert source == "gateways; none that works with drill is there yet"
@@ -250,7 +250,7 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edge.upkeep.recording._new", lambda file: Disk(file, "x"))
+    monkeypatch.setattr("edge.maintenance.recording._new", lambda file: Disk(file, "x"))
     both = {**settings_of(mqtt, unique).southbound, **drill.southbound}
     settings = msgspec.structs.replace(settings_of(mqtt, unique), redis=drill.redis, southbound=both)
 

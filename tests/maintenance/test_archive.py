@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.errors import Refused, Unavailable
-from edge.upkeep import archive
-from edge.upkeep.archive import FORMAT, MANIFEST, Manifest, Member, read_archive, sha256, write_archive
+from edge.maintenance import archive
+from edge.maintenance.archive import FORMAT, MANIFEST, Manifest, Member, read_archive, sha256, write_archive
 
 CONTENT = {"settings/edge.toml": b"[gateway]\n", "store.jsonl": b""}
 

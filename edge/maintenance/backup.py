@@ -12,11 +12,11 @@ import msgspec
 from edge import __version__
 from edge.config import Settings, load_settings, main_file
 from edge.errors import Unavailable
+from edge.maintenance.archive import MANIFEST, Manifest, Member, sha256, write_archive
+from edge.maintenance.belongings import is_secret, places
 from edge.southbound.kinds import EQUIPMENT
 from edge.store.opening import open_store
 from edge.store.snapshot import take
-from edge.upkeep.archive import MANIFEST, Manifest, Member, sha256, write_archive
-from edge.upkeep.belongings import is_secret, places
 
 STORE = "store.jsonl"
 

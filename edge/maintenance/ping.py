@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from edge.config import EquipmentSettings, MqttEquipmentSettings, OpcuaEquipmentSettings, Settings, broker_settings
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.mqtt_connection import connect
-from edge.upkeep.broker_check import address, guest_of, retained
+from edge.maintenance.broker_check import address, guest_of, retained
 
 
 @dataclass(frozen=True, slots=True)

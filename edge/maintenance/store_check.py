@@ -6,6 +6,7 @@ from typing import Any
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError
+from edge.maintenance.finding import Finding, failing, ok, warning
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
 from edge.store.client import Store
@@ -13,7 +14,6 @@ from edge.store.fitness import NEARLY_FULL, Memory
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.snapshot import present
-from edge.upkeep.finding import Finding, failing, ok, warning
 
 _PINGS = 20
 _SLOW_MS = 50.0

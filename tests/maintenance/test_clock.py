@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from edge.upkeep import clock
-from edge.upkeep.clock import Clock, read_clock, stamp
+from edge.maintenance import clock
+from edge.maintenance.clock import Clock, read_clock, stamp
 
 
 class Kernel:

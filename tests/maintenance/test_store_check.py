@@ -7,11 +7,11 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.maintenance.finding import Finding, Level
+from edge.maintenance.store_check import examine_store
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports
 from edge.store.opening import open_store
-from edge.upkeep.finding import Finding, Level
-from edge.upkeep.store_check import examine_store
 from tests.store.servers import own_server
 
 

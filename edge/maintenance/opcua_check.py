@@ -12,11 +12,11 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
 from edge.links.x509 import entries, read_certificate
+from edge.maintenance.belongings import tls_files
+from edge.maintenance.finding import Finding, failing, ok, warning
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.users import read_users
-from edge.upkeep.belongings import tls_files
-from edge.upkeep.finding import Finding, failing, ok, warning
 
 _ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - this is just what is replaced
 _PORT = 4840

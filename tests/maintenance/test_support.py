@@ -6,11 +6,11 @@ from urllib.parse import quote
 import pytest
 
 from edge.config import RedisSettings
+from edge.maintenance import support
+from edge.maintenance.archive import read_members
+from edge.maintenance.support import gather
 from edge.store.client import Store
-from edge.upkeep import support
-from edge.upkeep.archive import read_members
-from edge.upkeep.support import gather
-from tests.upkeep.gateways import CANARY, furnish
+from tests.maintenance.gateways import CANARY, furnish
 
 NOW = 1_790_000_000_000
 

@@ -10,8 +10,8 @@ from importlib import metadata
 from pathlib import Path
 
 from edge import __version__
-from edge.upkeep.clock import Clock, read_clock
-from edge.upkeep.finding import Finding, failing, ok, warning
+from edge.maintenance.clock import Clock, read_clock
+from edge.maintenance.finding import Finding, failing, ok, warning
 
 MIB = 1 << 20
 LIBRARIES = ("aiomqtt", "asyncua", "cryptography", "msgspec", "paho-mqtt", "redis", "structlog", "uvloop")

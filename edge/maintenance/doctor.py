@@ -9,13 +9,19 @@ from typing import ParamSpec, TypeVar
 
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings
 from edge.errors import EdgeError, SettingsError
+from edge.maintenance.board_check import STORE, examine_storage
+from edge.maintenance.broker_check import address, brokers, examine_broker
+from edge.maintenance.finding import Finding, failing, ok
+from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
+from edge.maintenance.opcua_check import (
+    examine_certificates,
+    examine_port,
+    examine_server,
+    examine_trust,
+    examine_users,
+)
+from edge.maintenance.store_check import examine_store
 from edge.southbound.kinds import EQUIPMENT
-from edge.upkeep.board_check import STORE, examine_storage
-from edge.upkeep.broker_check import address, brokers, examine_broker
-from edge.upkeep.finding import Finding, failing, ok
-from edge.upkeep.host_check import examine_clock, examine_disks, examine_memory, examine_versions
-from edge.upkeep.opcua_check import examine_certificates, examine_port, examine_server, examine_trust, examine_users
-from edge.upkeep.store_check import examine_store
 
 WITHIN_S = 8.0
 """How long one examination may take."""
