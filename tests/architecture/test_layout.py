@@ -23,7 +23,7 @@ SPEAKERS = {
     "aiomqtt": {"links"},
     "paho": {"links"},
     "gpiod": {"links"},
-    "asyncua": {"links", "sim", "uaserver"},
+    "asyncua": {"links", "opcua", "sim", "uaserver"},
 }
 """Vendor's package -> the rooms that may import it."""
 

@@ -1,0 +1,1 @@
+"""The one expression language of recipes, rules and flows: parse, check, evaluate with unknown values."""

@@ -1,0 +1,1 @@
+"""Cyclic work beside the jobs: plans, cycles, the scheduler, node kinds and workers."""

@@ -1,0 +1,1 @@
+"""What the product changes of asyncua's protocol layer, for server and client: codec, limits, sessions."""

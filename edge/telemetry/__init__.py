@@ -1,0 +1,1 @@
+"""Tags and samples: sources, the stream, rules evaluated in one commit each, alarms."""
