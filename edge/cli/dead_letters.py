@@ -75,12 +75,12 @@ def retry(letter: str, settings_file: Path | None) -> None:
     at what it has done. A stop is sent again.
     """
     from edge.cli.terminal import printable
-    from edge.station.dead_letters import bring_back
+    from edge.station.dead_letter_retry import retry_letter
 
     async def do() -> "Letter":
         async with visit(settings_file) as at:
             found = await _find(at.store, letter)
-            await bring_back(at.store, letter, found, now_ms)
+            await retry_letter(at.store, letter, found, now_ms)
             return found
 
     say(f"{letter}: done once more, for job {printable(asyncio.run(do()).job_id)}")

@@ -29,7 +29,7 @@ def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
 
     from edge.cli.visit import quiet
     from edge.instant import now_ms
-    from edge.maintenance.restore import restore as bring_back
+    from edge.maintenance.restore import restore as retry_letter
 
     quiet()
-    asyncio.run(bring_back(file, settings_file, os.environ, now_ms(), say, force=force))
+    asyncio.run(retry_letter(file, settings_file, os.environ, now_ms(), say, force=force))

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection
 import structlog
 
 from edge.errors import Unavailable
-from edge.station.decision import Held
+from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs
 from edge.store.runs import revisions
 
 logger = structlog.get_logger(__name__)
 
-Watcher = Callable[[Held | None, Held | None], None]
+Watcher = Callable[[LoadedJob | None, LoadedJob | None], None]
 """Takes a run as it was known, and as it is now: None before it was known, and once it is gone."""
 
 LOOK_EVERY_S = 5.0
@@ -34,7 +34,7 @@ class ActiveRuns:
     """
 
     def __init__(self, runs: Runs, scopes: Collection[str]) -> None:
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, LoadedJob] = {}
         self.watchers: list[Watcher] = []
         self._runs = runs
         self._scopes = scopes
@@ -75,13 +75,13 @@ class ActiveRuns:
     def _note(self, progress: Progress) -> None:
         self._learn(progress.held)
 
-    def _learn(self, held: Held) -> None:
+    def _learn(self, held: LoadedJob) -> None:
         if held.job.ended_at is not None and not held.stored.outbox:
             self._drop(held.job.job_id)
         else:
             self._take(held)
 
-    def _take(self, held: Held) -> None:
+    def _take(self, held: LoadedJob) -> None:
         job_id = held.job.job_id
         self._revisions[job_id] = held.stored.revision
         if held.job.scope not in self._scopes:
@@ -97,7 +97,7 @@ class ActiveRuns:
         if before := self.held.pop(job_id, None):
             self._tell(before, None)
 
-    def _tell(self, before: Held | None, now: Held | None) -> None:
+    def _tell(self, before: LoadedJob | None, now: LoadedJob | None) -> None:
         for watch in self.watchers:
             try:
                 watch(before, now)

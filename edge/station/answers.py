@@ -17,7 +17,7 @@ from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, is_outstanding
 from edge.sfc.signal import Answer, Event, Ignored
 from edge.station.contact import Contact
-from edge.station.decision import Decision, Held, NotAllowed
+from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.dispatch import command_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from edge.station.runs import NoRun, Runs
@@ -79,7 +79,7 @@ class Answers:
             case NotAllowed() | Stale():
                 pass
 
-    def _is_for_other_equipment(self, held: Held, command_id: str) -> bool:
+    def _is_for_other_equipment(self, held: LoadedJob, command_id: str) -> bool:
         """Tell whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
         run, actions = held.stored.run, held.net.actions
         return self._type_ids is not None and any(
@@ -197,7 +197,7 @@ def _identity(event: EquipmentEvent) -> str:
     return f"{event.source} {event.event_id}"
 
 
-def _sent_at(held: Held | None, command_id: str) -> int | None:
+def _sent_at(held: LoadedJob | None, command_id: str) -> int | None:
     """Tell since when a command waits for its answer; None when we do not hold its run."""
     if held is None:
         return None

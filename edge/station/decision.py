@@ -18,12 +18,12 @@ from edge.store import jobs, responses, runs, work
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
+from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
 from edge.store.work import WorkKind
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LoadedJob:
     """A job with its run, as last read or written; `net` is the compiled recipe that is pinned to the run."""
 
     job: Job
@@ -57,7 +57,7 @@ class Held:
 class Decision:
     """What to write, and what is held once it is written; `taken` is the association whose wait an event has ended."""
 
-    held: Held
+    held: LoadedJob
     commit: Commit
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
@@ -71,7 +71,7 @@ class NotAllowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MethodRequest:
     """The job method behind a signal, with what its caller remarked."""
 
     cause: Cause
@@ -82,7 +82,7 @@ Moves = Sequence[tuple[Cause, JobStatus]]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class InstanceContext:
     """What holds for every decision of an instance: how keys are named, who it is, how long things are kept."""
 
     keys: Keys
@@ -91,25 +91,25 @@ class Terms:
     keep_letters_ms: int
 
 
-def begin(terms: Terms, job: Job, run: Run, net: Net, now: int) -> Decision:
+def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> Decision:
     """Decide the start of a job that is allowed to start; the recipe is pinned to the run."""
     advanced = advance(net, run, Start(), now)
     moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
     if moves is None or isinstance(advanced, Ignored):
         raise Defect(f"a new run of job {job.job_id!r} in {job.status.state.name} does not start", "Report this.")
     stored = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
-    after = Held(_moved(job, moves, advanced.run, now), stored, net)
-    due = after.due(terms.keep_ended_ms)
+    after = LoadedJob(_moved(job, moves, advanced.run, now), stored, net)
+    due = after.due(context.keep_ended_ms)
     parts = (
-        runs.create(terms.keys, stored, terms.consumer),
-        *_job_parts(terms.keys, job, after, moves, now),
-        runs.set_timer(terms.keys, job.job_id, due),
+        runs.create(context.keys, stored, context.consumer),
+        *_job_parts(context.keys, job, after, moves, now),
+        runs.set_timer(context.keys, job.job_id, due),
     )
-    return _decision(terms, parts, replace(after, timer=due), advanced, due)
+    return _decision(context, parts, replace(after, timer=due), advanced, due)
 
 
 def decide(
-    terms: Terms, held: Held, unsent: Outbox, signal: Signal, asked: Asked | None, now: int
+    context: InstanceContext, held: LoadedJob, unsent: Outbox, signal: Signal, asked: MethodRequest | None, now: int
 ) -> Decision | Ignored | NotAllowed:
     """Decide what a signal changes; `asked` is the job method behind it, if there is one.
 
@@ -126,29 +126,29 @@ def decide(
     outbox = (*unsent, *_outgoing(advanced))
     stored = StoredRun(advanced.run, held.stored.revision + 1, held.stored.recipe, outbox)
     job = msgspec.structs.replace(held.job, comment=asked.comment) if asked and asked.comment else held.job
-    after = Held(_moved(job, moves, advanced.run, now), stored, held.net, held.timer)
-    due = after.due(terms.keep_ended_ms)
+    after = LoadedJob(_moved(job, moves, advanced.run, now), stored, held.net, held.timer)
+    due = after.due(context.keep_ended_ms)
     parts = [
-        runs.update(terms.keys, held.stored, stored, terms.consumer),
-        *_job_parts(terms.keys, held.job, after, moves, now),
+        runs.update(context.keys, held.stored, stored, context.consumer),
+        *_job_parts(context.keys, held.job, after, moves, now),
     ]
     # A timer that is too early costs one look at the job when it comes; to set it anew at each step would cost more.
     # A Tick comes because of the timer in the store: that one is set anew, whatever we believe of it.
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(held.timer, due):
-        parts.append(runs.set_timer(terms.keys, job.job_id, due))
+        parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
-    return _decision(terms, parts, after, advanced, due)
+    return _decision(context, parts, after, advanced, due)
 
 
-def end_without_run(terms: Terms, before: Job, job: Job, cause: Cause, now: int) -> Commit:
+def end_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
     """Write the end of a job that never ran: aborted, with its response, removed when its time is over."""
     status = JobStatus(JobState.ABORTED)
     ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
     return join(
         (
-            jobs.save(terms.keys, before, ended, ((cause, status),), now),
-            responses.save(terms.keys, ended, job_response(ended, None)),
-            runs.set_timer(terms.keys, job.job_id, now + terms.keep_ended_ms),
+            jobs.save(context.keys, before, ended, ((cause, status),), now),
+            responses.save(context.keys, ended, job_response(ended, None)),
+            runs.set_timer(context.keys, job.job_id, now + context.keep_ended_ms),
         )
     )
 
@@ -162,17 +162,19 @@ def _outgoing(advanced: Advanced) -> Outbox:
     return tuple(Outgoing(each.phase, each.command_id, each.step, each.type_id) for each in advanced.requests)
 
 
-def _decision(terms: Terms, parts: Iterable[Commit], after: Held, advanced: Advanced, due: int | None) -> Decision:
+def _decision(
+    context: InstanceContext, parts: Iterable[Commit], after: LoadedJob, advanced: Advanced, due: int | None
+) -> Decision:
     job = after.job
     following = []
     if has_ended(job.status) and not after.stored.outbox:
-        following.append(runs.finish(terms.keys, job.job_id))
-    if advanced.requests and terms.consumer == VISITOR:
-        following.append(work.add(terms.keys, job.scope, WorkKind.SEND, job.job_id))
+        following.append(runs.finish(context.keys, job.job_id))
+    if advanced.requests and context.consumer == NO_CONSUMER:
+        following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
     return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due, advanced.taken)
 
 
-def _causes(asked: Asked | None, run: Run) -> tuple[Cause, ...]:
+def _causes(asked: MethodRequest | None, run: Run) -> tuple[Cause, ...]:
     """Give what moves the job: what was asked, then the end that came of it; a resumed job may end at once."""
     ending = _ending(run)
     if asked is None or ending == (asked.cause,):
@@ -220,7 +222,7 @@ def _moved(job: Job, moves: Moves, run: Run, now: int) -> Job:
     )
 
 
-def _job_parts(keys: Keys, before: Job, after: Held, moves: Moves, now: int) -> Sequence[Commit]:
+def _job_parts(keys: Keys, before: Job, after: LoadedJob, moves: Moves, now: int) -> Sequence[Commit]:
     if not moves:
         return ()
     response = job_response(after.job, (after.net, after.stored.run))

@@ -8,7 +8,7 @@ from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
 from edge.sfc.run import is_outstanding
 from edge.sfc.signal import Answer, Phase
-from edge.station.decision import Held
+from edge.station.decision import LoadedJob
 from edge.station.equipment import Command, Equipment
 from edge.station.runs import Runs
 
@@ -26,7 +26,7 @@ class Dispatch:
         """Give the command types of a recipe that no equipment takes."""
         return sorted(net.command_types - self._routes.keys())
 
-    async def perform(self, held: Held, phase: Phase, command_id: str, step: str) -> None:
+    async def perform(self, held: LoadedJob, phase: Phase, command_id: str, step: str) -> None:
         """Send one start or reset of a committed decision, again under the same id when this is not the first time.
 
         One that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be reached now.
@@ -71,7 +71,7 @@ class Dispatch:
         await equipment.stop(command)
 
 
-def command_of(held: Held, phase: Phase, command_id: str, step: str) -> Command:
+def command_of(held: LoadedJob, phase: Phase, command_id: str, step: str) -> Command:
     """Write a command that a committed decision asks for; it is the same each time."""
     request = request_of(held.net, held.stored.run, phase, command_id, step)
     return Command(

@@ -14,7 +14,7 @@ from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
-from edge.station.decision import Asked, Decision, NotAllowed, end_without_run
+from edge.station.decision import Decision, MethodRequest, NotAllowed, end_without_run
 from edge.station.runs import NoRun, Runs
 from edge.station.start import let_start
 from edge.store import dedupe, jobs, resources
@@ -143,7 +143,7 @@ class JobService:
                 return None
 
     async def _tell_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
-        asked = Asked(call.method, call.arguments.comment or ())
+        asked = MethodRequest(call.method, call.arguments.comment or ())
         match await self._runs.signal(job_id, signal, asked, lambda _: self._mark(call, _DONE)):
             case Decision():
                 return _DONE
@@ -215,7 +215,7 @@ class JobService:
             return _ToRun(job.job_id, _SIGNALS[call.method])
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
-            return _Change(end_without_run(self._runs.terms, job, remarked, call.method, now))
+            return _Change(end_without_run(self._runs.context, job, remarked, call.method, now))
         moved = msgspec.structs.replace(remarked, status=target, revision=job.revision + 1)
         return self._with_start(jobs.save(self._store.keys, job, moved, ((call.method, target),), now), moved, now)
 

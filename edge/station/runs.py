@@ -13,11 +13,11 @@ from edge.instant import Clock
 from edge.sfc.compiler import Rejected, compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
-from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, decide
+from edge.station.decision import Decision, InstanceContext, LoadedJob, MethodRequest, NotAllowed, decide
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
-from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
+from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
 
 logger = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ class Progress:
     since the epoch.
     """
 
-    held: Held
+    held: LoadedJob
     at: int
     steps: tuple[StepChange, ...]
     requests: tuple[CommandRequest, ...]
@@ -94,17 +94,17 @@ class Runs:
         self.watchers: list[Callable[[Progress], None]] = []
         self.clock = clock
         self.compiled = compiler
-        self.terms = Terms(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
+        self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
         self.store = store
         self._held_at_most = held_at_most
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, LoadedJob] = {}
         self._outboxes: dict[str, _Outbox] = {}
 
     async def signal(
         self,
         job_id: str,
         signal: Signal,
-        asked: Asked | None = None,
+        asked: MethodRequest | None = None,
         also: Callable[[Decision], Commit] = _nothing,
     ) -> Decision | Ignored | NotAllowed | NoRun | Stale:
         """Give a signal to a run and write what follows, together with what `also` adds to the decision.
@@ -117,7 +117,7 @@ class Runs:
             held = known or await self.load(job_id)
             if held is None:
                 return NoRun()
-            decision = decide(self.terms, held, self.unsent(job_id), signal, asked, self.clock())
+            decision = decide(self.context, held, self.unsent(job_id), signal, asked, self.clock())
             if not isinstance(decision, Decision):
                 if known is None:
                     return decision
@@ -157,7 +157,7 @@ class Runs:
                 # What is committed stands: a defect in who watches concerns neither the others nor who decided.
                 logger.exception("watcher failed", job=progress.held.job.job_id)
 
-    async def load(self, job_id: str) -> Held | None:
+    async def load(self, job_id: str) -> LoadedJob | None:
         """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""
         while True:
             known = self._outboxes.get(job_id)
@@ -166,7 +166,7 @@ class Runs:
             if stored is None or job is None:
                 self._keep_stops(job_id)
                 return None
-            held = Held(job, stored, net_of(stored.recipe, self.compiled))
+            held = LoadedJob(job, stored, net_of(stored.recipe, self.compiled))
             if self._hold(held):
                 return held
             # A later state that we have learnt of meanwhile overtook this reply: the next one tells of it. What we
@@ -174,7 +174,7 @@ class Runs:
             if known and self._outboxes.get(job_id) is known:
                 await self._go_back(held, known)
 
-    async def load_readable(self, job_id: str) -> Held | None:
+    async def load_readable(self, job_id: str) -> LoadedJob | None:
         """Read a job as `load` does; None also for one that nobody can read, which must not keep others waiting."""
         try:
             return await self.load(job_id)
@@ -185,11 +185,11 @@ class Runs:
             logger.exception("run cannot be read", job=job_id)
             return None
 
-    async def held(self, job_id: str) -> Held | None:
+    async def held(self, job_id: str) -> LoadedJob | None:
         """Give a job with its run as last known."""
         return self._held.get(job_id) or await self.load(job_id)
 
-    def known(self, job_id: str) -> Held | None:
+    def known(self, job_id: str) -> LoadedJob | None:
         """Give what we hold of a job; it may be old, and is nothing where we have not worked on it yet."""
         return self._held.get(job_id)
 
@@ -227,9 +227,9 @@ class Runs:
                 self._keep_stops(job_id)
                 return
             left = self.unsent(job_id)
-            parts = [runs.sent(self.terms.keys, held.stored, left, self.terms.consumer)]
+            parts = [runs.sent(self.context.keys, held.stored, left, self.context.consumer)]
             if held.job.ended_at is not None and not left:
-                parts.append(runs.finish(self.terms.keys, job_id))
+                parts.append(runs.finish(self.context.keys, job_id))
             if isinstance(await self.store.commit(join(parts)), Committed):
                 self._hold(replace(held, stored=msgspec.structs.replace(held.stored, outbox=left)))
             else:
@@ -240,20 +240,20 @@ class Runs:
         while True:
             held = await self.load(job_id)
             theirs = await runs.load_outbox(self.store, job_id, former) if held else ()
-            if held is None or not theirs or former == self.terms.consumer:
+            if held is None or not theirs or former == self.context.consumer:
                 await self.store.commit(extra)
                 return
             outbox = (*self.unsent(job_id), *theirs)
-            moved = runs.take_over(self.terms.keys, held.stored, outbox, self.terms.consumer, former)
+            moved = runs.take_over(self.context.keys, held.stored, outbox, self.context.consumer, former)
             if isinstance(await self.store.commit(join((moved, extra))), Committed):
                 await self.load(job_id)
                 return
 
     async def left_to_send(self) -> list[str]:
         """Give the jobs of which this instance had something to send when it ended: to load one is to send it."""
-        return await runs.jobs_with_outbox(self.store, self.terms.consumer)
+        return await runs.jobs_with_outbox(self.store, self.context.consumer)
 
-    def _hold(self, held: Held) -> bool:
+    def _hold(self, held: LoadedJob) -> bool:
         """Hold what is known of a job, and have sent what is to be sent by us; False when we know better already."""
         job_id, stored = held.job.job_id, held.stored
         known = self._outboxes.get(job_id)
@@ -264,7 +264,7 @@ class Runs:
             self._held[job_id] = held
             if len(self._held) > self._held_at_most:
                 del self._held[next(iter(self._held))]
-        if self.terms.consumer != VISITOR:
+        if self.context.consumer != NO_CONSUMER:
             # What was sent while it was written, or read, stays sent.
             before = known.commands if known else {}
             older = known.stops() if known and known.run_id != stored.run.run_id else {}
@@ -278,7 +278,7 @@ class Runs:
             self._drop_an_old_outbox()
         return True
 
-    async def _go_back(self, held: Held, known: _Outbox) -> None:
+    async def _go_back(self, held: LoadedJob, known: _Outbox) -> None:
         """Follow a store that has lost a later state of a run: have it go on from what is stored, beyond that state.
 
         All that the run waits for is asked again, for the answer may be lost; what was to be stopped yet, is.
@@ -292,7 +292,7 @@ class Runs:
         )
         known.commands = {each: False for each, was_sent in known.commands.items() if not was_sent}
         outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *held.unanswered())))
-        keys, consumer = self.terms.keys, self.terms.consumer
+        keys, consumer = self.context.keys, self.context.consumer
         # Stale when somebody has moved it meanwhile: either way the next reading tells.
         await self.store.commit(runs.go_on_beyond(keys, known.revision, stored, outbox, consumer))
 
@@ -310,7 +310,7 @@ class Runs:
             self._outboxes[job_id] = replace(known, commands=stops)
 
     def _own_keys(self, job_id: str) -> tuple[str, str]:
-        return self.terms.keys.joborder(job_id), self.terms.keys.sfc_execution(job_id)
+        return self.context.keys.joborder(job_id), self.context.keys.sfc_execution(job_id)
 
 
 def net_of(recipe: str, compiler: Compiler = compiled) -> Net:

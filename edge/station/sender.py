@@ -10,8 +10,8 @@ import structlog
 from edge.errors import Unavailable
 from edge.faults import Point, reach
 from edge.sfc.signal import Phase
+from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.dispatch import Dispatch
-from edge.station.giving_up import GivingUp
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
@@ -24,7 +24,7 @@ _TIDY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
+class SendQueue:
     """The commands of one job on their way: how often each met a defect, and why it was not sent when last tried."""
 
     more: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,8 +38,8 @@ class Sender:
     def __init__(self, runs: Runs, dispatch: Dispatch) -> None:
         self._runs = runs
         self._dispatch = dispatch
-        self._giving_up = GivingUp(runs)
-        self._lanes: dict[str, _Lane] = {}
+        self._dead_letters = DeadLetterWriter(runs)
+        self._queues: dict[str, SendQueue] = {}
         self._untidy: set[str] = set()
         self._sent_some = asyncio.Event()
 
@@ -51,49 +51,49 @@ class Sender:
                 tasks.create_task(self._settle_doubts(), name="commits in doubt")
                 tasks.create_task(self._tidy_up(), name="tidy the outboxes")
                 while True:
-                    self._enter_lane(tasks, await self._runs.outgoing.get())
+                    self._enqueue(tasks, await self._runs.outgoing.get())
         finally:
             # What was sent is taken off before we go, or the next start would send it again.
             with contextlib.suppress(Unavailable):
                 await self._tidy()
 
-    def _enter_lane(self, tasks: asyncio.TaskGroup, job_id: str) -> None:
-        lane = self._lanes.get(job_id)
-        if lane is not None:
-            lane.more.set()
+    def _enqueue(self, tasks: asyncio.TaskGroup, job_id: str) -> None:
+        queue = self._queues.get(job_id)
+        if queue is not None:
+            queue.more.set()
             return
-        self._lanes[job_id] = _Lane()
+        self._queues[job_id] = SendQueue()
         tasks.create_task(self._empty(job_id), name=f"send for {job_id}")
 
     async def _empty(self, job_id: str) -> None:
         """Send all of a job, what cannot be sent now again later; equipment that is away holds up no other."""
-        lane = self._lanes[job_id]
+        queue = self._queues[job_id]
         tries = 1
         try:
             while self._runs.unsent(job_id):
-                lane.more.clear()
-                await self.send_all(job_id, lane)
+                queue.more.clear()
+                await self.send_all(job_id, queue)
                 if self._runs.unsent(job_id):
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(delay_s(tries)):
-                            await lane.more.wait()
+                            await queue.more.wait()
                     tries += 1
                     # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
                     self._runs.forget(job_id)
         finally:
-            del self._lanes[job_id]
+            del self._queues[job_id]
             self._untidy.add(job_id)
             self._sent_some.set()
 
-    async def send_all(self, job_id: str, lane: _Lane | None = None) -> None:
+    async def send_all(self, job_id: str, queue: SendQueue | None = None) -> None:
         """Try once to send all of a job; its lane keeps what went wrong."""
-        lane = lane or _Lane()
+        queue = queue or SendQueue()
         for outgoing in self._runs.unsent(job_id):
             # What was read meanwhile may say that it is sent: the last commit of one who died may come after his death.
             if outgoing in self._runs.unsent(job_id):
-                await self._send(job_id, outgoing, lane)
+                await self._send(job_id, outgoing, queue)
 
-    async def _send(self, job_id: str, outgoing: Outgoing, lane: _Lane) -> None:
+    async def _send(self, job_id: str, outgoing: Outgoing, queue: SendQueue) -> None:
         try:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
@@ -101,15 +101,15 @@ class Sender:
                 await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
         except (Unavailable, TooNew) as error:
             # Equipment may be away for days.
-            if lane.reasons.get(outgoing) != error.message:
-                command, lane.reasons[outgoing] = outgoing.command_id, error.message
+            if queue.reasons.get(outgoing) != error.message:
+                command, queue.reasons[outgoing] = outgoing.command_id, error.message
                 logger.warning("command is sent again later", job=job_id, command=command, reason=error.message)
             return
         except Exception as error:
             # A defect in one kind of equipment, or at one command, must not stop the others.
             logger.exception("command cannot be sent", job=job_id, command=outgoing.command_id)
-            lane.defects[outgoing] += 1
-            if lane.defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
+            queue.defects[outgoing] += 1
+            if queue.defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
                 return
         reach(Point.SENT)
         self._runs.sent(job_id, outgoing)
@@ -117,7 +117,7 @@ class Sender:
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Set a command aside; False when that, too, has to wait."""
         try:
-            await self._giving_up.command(job_id, self._runs.scope_of(job_id), outgoing, error)
+            await self._dead_letters.command(job_id, self._runs.scope_of(job_id), outgoing, error)
         except Unavailable:
             return False
         except Exception:

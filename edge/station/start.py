@@ -16,9 +16,9 @@ from edge.sfc.compiler import Rejected
 from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event
+from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import begin, end_without_run
 from edge.station.dispatch import Dispatch
-from edge.station.giving_up import GivingUp
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store import jobs, resources, runs, work
@@ -44,7 +44,7 @@ class Starter:
         self._store = store
         self._runs = active
         self._dispatch = dispatch
-        self._giving_up = GivingUp(active)
+        self._dead_letters = DeadLetterWriter(active)
         self._in_hand: set[str] = set()
         self._choosing = asyncio.Lock()
 
@@ -107,9 +107,9 @@ class Starter:
                 if tries < MOST_TRIES:
                     await asyncio.sleep(delay_s(tries))
                 elif job is None:
-                    await self._giving_up.turn(scope, job_id, error)
+                    await self._dead_letters.turn(scope, job_id, error)
                     return False
-                elif await self._giving_up.start(job, error, done):
+                elif await self._dead_letters.start(job, error, done):
                     return True
 
     def _may_start(self, job: Job) -> bool:
@@ -141,13 +141,13 @@ class Starter:
         for event in job.early:
             kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
             run = kept.run if isinstance(kept, Advanced) else run
-        decision = begin(self._runs.terms, job, run, net, self._runs.clock())
+        decision = begin(self._runs.context, job, run, net, self._runs.clock())
         return isinstance(await self._runs.commit(decision, done), Committed)
 
     async def _fail(self, job: Job, reason: str, done: Commit) -> bool:
         logger.error("job fails at its start", job=job.job_id, scope=job.scope, reason=reason)
         failed = msgspec.structs.replace(job, error=reason)
-        commit = end_without_run(self._runs.terms, job, failed, Cause.FAIL, self._runs.clock())
+        commit = end_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return isinstance(await self._store.commit(join((commit, done))), Committed)
 
 

@@ -8,8 +8,8 @@ import structlog
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Tick
+from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
-from edge.station.giving_up import GivingUp
 from edge.station.retry import MOST_TRIES
 from edge.station.runs import Progress, Runs
 from edge.station.start import let_start
@@ -41,7 +41,7 @@ class Timers:
         self._speed = speed
         self._earlier = asyncio.Event()
         self._until = 0
-        self._giving_up = GivingUp(active)
+        self._dead_letters = DeadLetterWriter(active)
         self._tries: dict[str, int] = {}
         active.watchers.append(self._watch)
 
@@ -106,7 +106,7 @@ class Timers:
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
             # What a newer release has written is for that release to fail.
             if self._tries[job_id] >= MOST_TRIES and not isinstance(error, TooNew):
-                await self._giving_up.deadline(job_id, error)
+                await self._dead_letters.deadline(job_id, error)
                 del self._tries[job_id]
         except Unavailable:
             raise
@@ -134,7 +134,7 @@ class Timers:
         job = await jobs.load(self._store, job_id)
         held = await self._runs.load(job_id)
         now = self._runs.clock()
-        keys, keep_ended_ms = self._runs.terms.keys, self._runs.terms.keep_ended_ms
+        keys, keep_ended_ms = self._runs.context.keys, self._runs.context.keep_ended_ms
         due = held.due(keep_ended_ms) if held else None
         if job and job.status.state is JobState.ALLOWED_TO_START:
             # Its StartTime has come, or has been put off.

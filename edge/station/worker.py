@@ -7,13 +7,13 @@ from typing import assert_never
 import structlog
 
 from edge.errors import Unavailable
-from edge.station.giving_up import GivingUp
+from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.station.start import Starter
 from edge.store import work
 from edge.store.client import Store
-from edge.store.runs import VISITOR
+from edge.store.runs import NO_CONSUMER
 from edge.store.version import TooNew
 from edge.store.work import Unreadable, Work, WorkKind
 
@@ -33,7 +33,7 @@ class Worker:
         self._scopes = scopes
         self._runs = runs
         self._starter = starter
-        self._giving_up = GivingUp(runs)
+        self._dead_letters = DeadLetterWriter(runs)
         self._in_hand: set[tuple[str, str]] = set()
         self._room = asyncio.Event()
         self._claimed = asyncio.Event()
@@ -97,11 +97,11 @@ class Worker:
         """Try work once; False when it is to be tried again."""
         try:
             if isinstance(asked, Unreadable):
-                await self._giving_up.unreadable(asked)
+                await self._dead_letters.unreadable(asked)
             elif error := await self._defect_in(asked):
                 if await work.count_try(self._store, asked) < MOST_TRIES:
                     return False
-                await self._giving_up.work(asked, error)
+                await self._dead_letters.work(asked, error)
         except (Unavailable, TooNew) as error:
             logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
@@ -128,6 +128,6 @@ class Worker:
                 await self._starter.start(asked)
             case WorkKind.SEND:
                 done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
-                await self._runs.take_over(asked.job_id, VISITOR, done)
+                await self._runs.take_over(asked.job_id, NO_CONSUMER, done)
             case _:
                 assert_never(asked.kind)

@@ -22,7 +22,7 @@ DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0
 _OWN_FIELDS = ("rev", "_dataschema", version.FIELD, "recipe")
 _OUTBOX = "outbox:"
 _VERSION = {version.FIELD: str(version.current(Document.RUN))}
-VISITOR = ""
+NO_CONSUMER = ""
 """The consumer of who only visits the store: any instance takes its outbox over."""
 
 

@@ -6,7 +6,7 @@ from edge.sfc.run import ActionState, Association
 from edge.sfc.view import next_deadline
 from edge.sfc.why import why
 from edge.station.active_runs import ActiveRuns
-from edge.station.decision import Held
+from edge.station.decision import LoadedJob
 from edge.uaserver.charts import Charts
 from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 
@@ -16,7 +16,7 @@ _NEVER_STARTED = Association(state=ActionState.PENDING)
 def show_charts(active: ActiveRuns, charts: Charts, clock: Clock) -> None:
     """Show every run that is active now, and each move of one from now on, until it has ended."""
 
-    def show(before: Held | None, now: Held | None) -> None:
+    def show(before: LoadedJob | None, now: LoadedJob | None) -> None:
         running = None if now is None or has_ended(now.job.status) else now
         if before and (running is None or running.stored.recipe != before.stored.recipe):
             # With another recipe its job was cleared and stored anew, between two looks: its steps are others.
@@ -29,7 +29,7 @@ def show_charts(active: ActiveRuns, charts: Charts, clock: Clock) -> None:
     active.watchers.append(show)
 
 
-def picture(held: Held, now: int) -> ChartPicture:
+def picture(held: LoadedJob, now: int) -> ChartPicture:
     """Draw a run as it stands at an instant, in milliseconds since the epoch."""
     run, net = held.stored.run, held.net
     at = now if run.paused_at is None else run.paused_at

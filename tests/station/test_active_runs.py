@@ -10,7 +10,7 @@ from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
 from edge.station import active_runs
 from edge.station.active_runs import ActiveRuns
-from edge.station.decision import Held
+from edge.station.decision import LoadedJob
 from edge.station.runs import Runs
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -38,7 +38,7 @@ Told = list[tuple[int | None, int | None]]
 def told_by(active: ActiveRuns) -> Told:
     told: Told = []
 
-    def note(before: Held | None, now: Held | None) -> None:
+    def note(before: LoadedJob | None, now: LoadedJob | None) -> None:
         told.append((before.stored.revision if before else None, now.stored.revision if now else None))
 
     active.watchers.append(note)
@@ -121,7 +121,7 @@ class Noting(Runs):
         super().__init__(store, clock, keep_ended_ms=60_000)
         self.read: list[str] = []
 
-    async def load(self, job_id: str) -> Held | None:
+    async def load(self, job_id: str) -> LoadedJob | None:
         self.read.append(job_id)
         return await super().load(job_id)
 
@@ -204,7 +204,7 @@ async def test_a_run_whose_revision_is_no_number_ends_nobody(store: Store, tool:
 async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
-    def fail(_before: Held | None, _now: Held | None) -> None:
+    def fail(_before: LoadedJob | None, _now: LoadedJob | None) -> None:
         raise RuntimeError("a chart cannot be drawn")
 
     async with (

@@ -11,7 +11,7 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Ignored, Signal
 from edge.station.answers import Answers
-from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.decision import Decision, MethodRequest, NotAllowed
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from edge.station.runs import NoRun, Runs
 from edge.store import jobs, responses, runs
@@ -370,7 +370,7 @@ class StartsAfterTheLook(Runs):
         self,
         job_id: str,
         signal: Signal,
-        asked: Asked | None = None,
+        asked: MethodRequest | None = None,
         also: Callable[[Decision], Commit] = lambda _: Commit(),
     ) -> Decision | Ignored | NotAllowed | NoRun | Stale:
         found = await super().signal(job_id, signal, asked, also)

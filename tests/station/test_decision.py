@@ -8,14 +8,14 @@ from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Abort, Answer, Ignored, Pause, Phase, Resume, Signal, Stop, Tick
-from edge.station.decision import Asked, Decision, Held, NotAllowed, Terms, begin, decide
+from edge.station.decision import Decision, InstanceContext, LoadedJob, MethodRequest, NotAllowed, begin, decide
 from edge.store.commit import Commit, Revision
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.runs import VISITOR, Outgoing
+from edge.store.runs import NO_CONSUMER, Outgoing
 from tests.station.plant import KEEP_ENDED_MS, NOW, SCOPE, action, linear, order
 
-TERMS = Terms(Keys("p"), "edge", KEEP_ENDED_MS, 1000)
+CONTEXT = InstanceContext(Keys("p"), "edge", KEEP_ENDED_MS, 1000)
 
 
 FIRST = Outgoing(Phase.START, "J1/c/a/1", "one", "tighten.v1")
@@ -33,11 +33,11 @@ def job(state: JobState = JobState.ALLOWED_TO_START) -> Job:
 
 
 def begun() -> Decision:
-    return begin(TERMS, job(), new_run("J1", SCOPE, "c", {}), net(), NOW)
+    return begin(CONTEXT, job(), new_run("J1", SCOPE, "c", {}), net(), NOW)
 
 
-def next_of(held: Held, signal: Signal, asked: Asked | None = None, now: int = NOW) -> Decision:
-    decision = decide(TERMS, held, (), signal, asked, now)
+def next_of(held: LoadedJob, signal: Signal, asked: MethodRequest | None = None, now: int = NOW) -> Decision:
+    decision = decide(CONTEXT, held, (), signal, asked, now)
     assert isinstance(decision, Decision)
     return decision
 
@@ -61,14 +61,14 @@ def test_the_start_writes_job_response_run_timer_and_outbox_together() -> None:
 
 
 def test_what_is_yet_to_be_sent_of_earlier_decisions_stays_to_be_sent() -> None:
-    decision = decide(TERMS, begun().held, (FIRST,), Answer("J1/c/a/1", ok=True), None, NOW)
+    decision = decide(CONTEXT, begun().held, (FIRST,), Answer("J1/c/a/1", ok=True), None, NOW)
     assert isinstance(decision, Decision)
     assert decision.held.stored.outbox == (FIRST, Outgoing(Phase.START, "J1/c/b/1", "two", "tighten.v1"))
 
 
 def test_what_a_visitor_of_the_store_decides_is_left_to_an_instance() -> None:
-    visitor = Terms(TERMS.keys, VISITOR, KEEP_ENDED_MS, 1000)
-    decision = decide(visitor, begun().held, (), Abort(), Asked(Cause.ABORT), NOW)
+    visitor = InstanceContext(CONTEXT.keys, NO_CONSUMER, KEEP_ENDED_MS, 1000)
+    decision = decide(visitor, begun().held, (), Abort(), MethodRequest(Cause.ABORT), NOW)
     assert isinstance(decision, Decision)
     assert "sfc:work:station-1" in written(decision.commit)
     assert not [each for each in decision.commit.operations if each.command == "SREM"]
@@ -92,10 +92,10 @@ def test_a_timer_that_is_early_enough_is_left_alone_and_one_that_is_late_is_not(
     step = linear(action("a", "one", timeout_seconds=5), action("b", "two", timeout_seconds=2))
     quicker = compile_recipe(step)
     assert isinstance(quicker, Net)
-    first = begin(TERMS, job(), new_run("J1", SCOPE, "c", {}), quicker, NOW)
+    first = begin(CONTEXT, job(), new_run("J1", SCOPE, "c", {}), quicker, NOW)
     assert first.held.timer == NOW + 5000
-    later = decide(TERMS, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 4000)
-    sooner = decide(TERMS, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 1000)
+    later = decide(CONTEXT, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 4000)
+    sooner = decide(CONTEXT, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 1000)
     assert isinstance(later, Decision)
     assert isinstance(sooner, Decision)
     assert (later.due, later.held.timer) == (NOW + 6000, NOW + 5000)
@@ -119,8 +119,8 @@ def test_a_tick_sets_the_timer_anew_even_if_nothing_has_changed() -> None:
 
 
 def test_what_the_run_ignores_is_no_decision() -> None:
-    assert isinstance(decide(TERMS, begun().held, (), Answer("J1/c/z/1", ok=True), None, NOW), Ignored)
-    assert isinstance(decide(TERMS, finished().held, (), Tick(), None, NOW), Ignored)
+    assert isinstance(decide(CONTEXT, begun().held, (), Answer("J1/c/z/1", ok=True), None, NOW), Ignored)
+    assert isinstance(decide(CONTEXT, finished().held, (), Tick(), None, NOW), Ignored)
 
 
 @pytest.mark.parametrize(
@@ -133,29 +133,29 @@ def test_what_the_run_ignores_is_no_decision() -> None:
 )
 def test_a_method_moves_job_and_run_together(signal: Signal, cause: Cause, expected: JobStatus) -> None:
     remark = (LocalizedText(text="lunch"),)
-    after = next_of(begun().held, signal, Asked(cause, remark)).held.job
+    after = next_of(begun().held, signal, MethodRequest(cause, remark)).held.job
     assert after.status == expected
     assert after.comment == remark
 
 
 def test_a_method_that_the_state_of_the_job_does_not_allow_is_not_allowed() -> None:
-    assert decide(TERMS, begun().held, (), Resume(), Asked(Cause.RESUME), NOW) == NotAllowed()
+    assert decide(CONTEXT, begun().held, (), Resume(), MethodRequest(Cause.RESUME), NOW) == NotAllowed()
 
 
 def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
     held = next_of(begun().held, Answer("J1/c/a/1", ok=True)).held
-    held = next_of(held, Pause(), Asked(Cause.PAUSE)).held
+    held = next_of(held, Pause(), MethodRequest(Cause.PAUSE)).held
     held = next_of(held, Answer("J1/c/b/1", ok=True)).held
-    decision = next_of(held, Resume(), Asked(Cause.RESUME))
+    decision = next_of(held, Resume(), MethodRequest(Cause.RESUME))
     assert decision.held.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
     noted = [
-        each.arguments for each in decision.commit.operations if TERMS.keys.joborder_changes(SCOPE) in each.arguments
+        each.arguments for each in decision.commit.operations if CONTEXT.keys.joborder_changes(SCOPE) in each.arguments
     ]
     assert ["Resume" in each for each in noted] == [True, False]
     assert ["Complete" in each for each in noted] == [False, True]
 
 
 def test_a_paused_job_has_no_deadline_until_it_is_resumed() -> None:
-    paused = next_of(begun().held, Pause(), Asked(Cause.PAUSE), NOW + 1000)
+    paused = next_of(begun().held, Pause(), MethodRequest(Cause.PAUSE), NOW + 1000)
     assert paused.due is None
-    assert next_of(paused.held, Resume(), Asked(Cause.RESUME), NOW + 9000).due == NOW + 13_000
+    assert next_of(paused.held, Resume(), MethodRequest(Cause.RESUME), NOW + 9000).due == NOW + 13_000

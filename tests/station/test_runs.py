@@ -10,7 +10,7 @@ from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Answer, Ignored, Pause, Tick
-from edge.station.decision import Asked, Decision, NotAllowed
+from edge.station.decision import Decision, MethodRequest, NotAllowed
 from edge.station.equipment import EquipmentAnswer
 from edge.station.runs import NoRun, Progress, Runs
 from edge.store import runs
@@ -75,7 +75,7 @@ async def test_a_job_without_a_run_has_none(plant: Plant) -> None:
 
 async def test_a_method_the_state_does_not_allow_is_not_allowed(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, tool)
-    assert await plant.runs.signal("J1", Pause(), Asked(Cause.RESUME)) == NotAllowed()
+    assert await plant.runs.signal("J1", Pause(), MethodRequest(Cause.RESUME)) == NotAllowed()
 
 
 async def test_many_signals_at_a_time_all_count(plant: Plant, tool: FakeEquipment) -> None:

@@ -10,7 +10,7 @@ from edge.sfc.signal import Advanced, Answer, Event, Phase, Signal, Start
 from edge.store import runs
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
-from edge.store.runs import VISITOR, Outbox, Outgoing, StoredRun
+from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
 
 NOW = 1_700_000_000_000
 SCOPE = "station-1"
@@ -171,14 +171,14 @@ async def test_what_was_sent_is_not_taken_off_an_outbox_that_a_decision_wrote_an
 
 async def test_an_outbox_is_taken_over_once(store: Store) -> None:
     stored = started(net())
-    await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), VISITOR))
+    await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), NO_CONSUMER))
     found = await runs.load(store, "J1")
     assert found
     assert found.outbox == ()
-    over = runs.take_over(store.keys, found, (FIRST,), store.consumer, VISITOR)
+    over = runs.take_over(store.keys, found, (FIRST,), store.consumer, NO_CONSUMER)
     assert await store.commit(over) == Committed()
     assert await store.commit(over) == Stale(store.keys.sfc_execution("J1"))
-    assert await runs.load_outbox(store, "J1", VISITOR) == ()
+    assert await runs.load_outbox(store, "J1", NO_CONSUMER) == ()
     assert await runs.load_outbox(store, "J1", store.consumer) == (FIRST,)
 
 

@@ -8,7 +8,7 @@ import structlog
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, has_ended
 from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
-from edge.station.decision import Asked, Decision, NotAllowed, end_without_run
+from edge.station.decision import Decision, MethodRequest, NotAllowed, end_without_run
 from edge.station.runs import NoRun, Runs
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.commit import Commit, Committed, Stale, join
@@ -20,7 +20,7 @@ from edge.store.work import Unreadable, Work, WorkKind
 logger = structlog.get_logger(__name__)
 
 
-class GivingUp:
+class DeadLetterWriter:
     """Writes dead letters. Every call raises Unavailable when the store is gone, and can be made again then."""
 
     def __init__(self, active: Runs) -> None:
@@ -34,7 +34,9 @@ class GivingUp:
         letter = Letter(kind, asked.scope, asked.job_id, reason, self._runs.clock())
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
         logger.error("work is set aside", job=asked.job_id, scope=asked.scope, reason=reason)
-        await self._fail(asked.job_id, Abort(reason), Asked(Cause.ABORT), reason, join((self._add(letter), done)))
+        await self._fail(
+            asked.job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, join((self._add(letter), done))
+        )
 
     async def unreadable(self, entry: Unreadable) -> None:
         """Give up an entry that nobody can read."""
@@ -62,7 +64,7 @@ class GivingUp:
         job, now = await self._read(job_id), self._runs.clock()
         keys = self._store.keys
         if job and has_ended(job.status):
-            await self._store.commit(runs.set_timer(keys, job_id, now + self._runs.terms.keep_ended_ms))
+            await self._store.commit(runs.set_timer(keys, job_id, now + self._runs.context.keep_ended_ms))
             return
         reason = f"its deadline met a defect of this software: {type(error).__name__}: {error}"
         added = self._add(Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, reason, now))
@@ -70,7 +72,7 @@ class GivingUp:
         if job is None:
             await self._store.commit(join((runs.set_timer(keys, job_id, None), added)))
             return
-        await self._fail(job_id, Abort(reason), Asked(Cause.ABORT), reason, added)
+        await self._fail(job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, added)
 
     async def command(self, job_id: str, scope: str, outgoing: Outgoing, error: Exception) -> None:
         """Give up a command: its job takes that as the answer. A stop has no answer: it is set aside only."""
@@ -90,9 +92,9 @@ class GivingUp:
         return Letter(LetterKind.START, scope, job_id, reason, self._runs.clock())
 
     def _add(self, letter: Letter) -> Commit:
-        return dead_letters.add(self._store.keys, letter, self._runs.terms.keep_letters_ms)
+        return dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
 
-    async def _fail(self, job_id: str, signal: Signal, asked: Asked | None, reason: str, also: Commit) -> None:
+    async def _fail(self, job_id: str, signal: Signal, asked: MethodRequest | None, reason: str, also: Commit) -> None:
         """Have a job fail by a signal, or without its run where there is none; with it or alone, write `also`."""
         job = None
         try:
@@ -129,7 +131,7 @@ class GivingUp:
 
     def _end(self, job: Job, reason: str) -> Commit:
         failed = msgspec.structs.replace(job, error=reason)
-        ended = end_without_run(self._runs.terms, job, failed, Cause.FAIL, self._runs.clock())
+        ended = end_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return join((ended, runs.finish(self._store.keys, job.job_id)))
 
 

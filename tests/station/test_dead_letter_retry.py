@@ -7,7 +7,7 @@ import pytest
 from edge.errors import Refused
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
-from edge.station.dead_letters import bring_back
+from edge.station.dead_letter_retry import retry_letter
 from edge.station.equipment import Command
 from edge.store import dead_letters
 from edge.store.dead_letters import Letter, LetterKind
@@ -45,7 +45,7 @@ async def test_a_job_that_failed_runs_again_from_its_beginning_with_commands_of_
         letter = dataclasses.replace(START, kind=kind, details={"phase": "start"} if kind == "command" else {})
         letter_id = await set_aside(plant, letter)
         clock.now += 1000
-        await bring_back(plant.store, letter_id, letter, clock)
+        await retry_letter(plant.store, letter_id, letter, clock)
         job = await plant.until_state("J1", JobState.ENDED)
         await until_all_is_acknowledged(plant)
     assert (job.order, job.started_at, job.error) == (failed.order, clock.now, None)
@@ -59,10 +59,10 @@ async def test_a_job_that_failed_runs_again_from_its_beginning_with_commands_of_
 async def test_a_job_that_has_not_ended_or_is_gone_is_left_alone(plant: Plant, clock: Clock) -> None:
     letter_id = await set_aside(plant, START)
     with pytest.raises(Refused, match="not stored any more"):
-        await bring_back(plant.store, letter_id, START, clock)
+        await retry_letter(plant.store, letter_id, START, clock)
     await plant.order(Cause.STORE, order("J1"))
     with pytest.raises(Refused, match="has not ended"):
-        await bring_back(plant.store, letter_id, START, clock)
+        await retry_letter(plant.store, letter_id, START, clock)
     assert await dead_letters.load_all(plant.store) == {letter_id: START}
 
 
@@ -80,21 +80,21 @@ async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool:
         ((letter_id, letter),) = (await dead_letters.load_all(plant.store)).items()
         tool.replies = obliging
         tool.commands.clear()
-        await bring_back(plant.store, letter_id, letter, clock)
+        await retry_letter(plant.store, letter_id, letter, clock)
         await until_true(lambda: tool.told(Phase.STOP) == ["a"])
         await until_all_is_acknowledged(plant)
         assert tool.commands[0].command_id == letter.details["command_id"]
         assert await dead_letters.load_all(plant.store) == {}
         await plant.ask(Cause.CLEAR, "J1")
     with pytest.raises(Refused, match="not stored any more"):
-        await bring_back(plant.store, letter_id, letter, clock)
+        await retry_letter(plant.store, letter_id, letter, clock)
 
 
 async def test_an_entry_that_nobody_could_read_enters_the_work_stream_again(plant: Plant, clock: Clock) -> None:
     letter = dataclasses.replace(START, kind=LetterKind.UNREADABLE, details={"action": "dance", "job_id": "J1"})
-    await bring_back(plant.store, await set_aside(plant, letter), letter, clock)
+    await retry_letter(plant.store, await set_aside(plant, letter), letter, clock)
     (entered,) = entries(await plant.store.execute("XRANGE", plant.store.keys.sfc_work(SCOPE), "-", "+"))
     assert entered.fields == letter.details
     nothing = dataclasses.replace(letter, details={})
     with pytest.raises(Refused, match="nothing is known"):
-        await bring_back(plant.store, await set_aside(plant, nothing), nothing, clock)
+        await retry_letter(plant.store, await set_aside(plant, nothing), nothing, clock)

@@ -12,11 +12,11 @@ from edge.store import dead_letters, jobs, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.runs import VISITOR, Outgoing
+from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.work import WorkKind
 
 
-async def bring_back(store: Store, letter_id: str, letter: Letter, clock: Clock) -> None:
+async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Clock) -> None:
     """Do once more what a letter tells of, and drop the letter.
 
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
@@ -65,9 +65,9 @@ async def _stop(store: Store, letter: Letter) -> Commit:
         raise Refused("unknown_job", reason, "Stop the equipment by hand, then drop the letter.")
     told = letter.details
     stop = Outgoing(Phase.STOP, told["command_id"], told["step"], told["type_id"])
-    outbox = (*await runs.load_outbox(store, letter.job_id, VISITOR), stop)
+    outbox = (*await runs.load_outbox(store, letter.job_id, NO_CONSUMER), stop)
     added = work.add(store.keys, letter.scope, WorkKind.SEND, letter.job_id)
-    return join((runs.leave(store.keys, stored, outbox, VISITOR), added))
+    return join((runs.leave(store.keys, stored, outbox, NO_CONSUMER), added))
 
 
 def _enter(store: Store, letter: Letter) -> Commit:
