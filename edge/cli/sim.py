@@ -97,11 +97,11 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
 
     It takes one job after the other, and ends each after a delay with a result whose content is true.
     """
-    from edge.sim.vision import Fault, open_vision
+    from edge.sim.vision import VisionFault, open_vision
 
     async def run() -> None:
         async with open_vision(name, port=port, delay=delay) as camera:
-            camera.fault = Fault(fault)
+            camera.fault = VisionFault(fault)
             await until_stopped(f"vision {name} takes jobs at {camera.device.url}")
 
     asyncio.run(run())
@@ -126,11 +126,11 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     It does one joining after the other, and ends each after a delay with a torque near the one that the name of the
     joining process tells, such as `front axle 85Nm`.
     """
-    from edge.sim.ijt import Fault, open_ijt
+    from edge.sim.ijt import IjtFault, open_ijt
 
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay) as device:
-            device.fault = Fault(fault)
+            device.fault = IjtFault(fault)
             await until_stopped(f"joining system {name} takes joinings at {device.device.url}")
 
     asyncio.run(run())

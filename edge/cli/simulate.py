@@ -34,7 +34,7 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
     simulation worked, however the job ended, and 2 when a file cannot be used.
     """
     from edge.sim.script import Script, ScriptError, parse_script
-    from edge.sim.virtual import simulate as run
+    from edge.sim.virtual_simulation import simulate as run
 
     if speed is not None and not live:
         raise click.UsageError("--speed divides the times of --live")
@@ -55,7 +55,7 @@ def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
 
     from edge.app.logs import set_up
     from edge.config import LoggingSettings, RedisSettings
-    from edge.sim.live import simulate_live
+    from edge.sim.live_simulation import simulate_live
 
     set_up(LoggingSettings(level="error"))
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))

@@ -12,7 +12,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
-from edge.sim.presence import present
+from edge.sim.presence import announce_presence
 
 TOPIC_PREFIX = "app/equipment"
 INTERVAL_SECONDS = 0.5
@@ -37,19 +37,19 @@ async def open_camera(
     interval: float = INTERVAL_SECONDS,
     results: Mapping[str, Mapping[str, Any]] = RESULTS,
     patience: float = ANSWER_SECONDS,
-) -> AsyncIterator["Camera"]:
+) -> AsyncIterator["SimulatedCamera"]:
     """Have a camera offer each of `results` (data by event type) every `interval` seconds, for one job after the other.
 
     Events go to `{topic_prefix}/{name}/events`, each under an id of its own; the answers come to `…/tasks`,
     or the question is given up after `patience` seconds.
     """
-    camera = Camera(session, f"{topic_prefix}/{name}", scope, interval, patience)
+    camera = SimulatedCamera(session, f"{topic_prefix}/{name}", scope, interval, patience)
     await session.subscribe(f"{camera.topic}/tasks", camera.take)
-    async with present(session, camera.topic), beside(camera.run(results), f"camera {name}"):
+    async with announce_presence(session, camera.topic), beside(camera.run(results), f"camera {name}"):
         yield camera
 
 
-class Camera:
+class SimulatedCamera:
     """What the camera has seen: `tasks`, the answers by which its results were taken, in order."""
 
     def __init__(self, session: Session, topic: str, scope: str, interval: float, patience: float) -> None:

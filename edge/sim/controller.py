@@ -14,7 +14,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import Message, Session, to_event, to_message
 from edge.model.cloudevent import CloudEvent
-from edge.sim.presence import present
+from edge.sim.presence import announce_presence
 
 TOPIC_PREFIX = "app/equipment"
 WORK_SECONDS = 0.2
@@ -33,19 +33,19 @@ async def open_controller(
     topic_prefix: str = TOPIC_PREFIX,
     delay: float = WORK_SECONDS,
     failing: Collection[str] = (),
-) -> AsyncIterator["Controller"]:
+) -> AsyncIterator["SimulatedController"]:
     """Have a controller take commands on `{topic_prefix}/{name}/commands`, each answered after `delay` seconds.
 
     Commands whose type is in `failing` are answered with an error.
     """
-    controller = Controller(session, f"{topic_prefix}/{name}", delay, failing)
+    controller = SimulatedController(session, f"{topic_prefix}/{name}", delay, failing)
     async with beside(controller.run(), f"controller {name}"):
         await session.subscribe(f"{controller.topic}/commands", controller.take)
-        async with present(session, controller.topic):
+        async with announce_presence(session, controller.topic):
             yield controller
 
 
-class Controller:
+class SimulatedController:
     """What the controller has seen: `commands` it took, `duplicates` it dropped, `stopped` ones, each in order."""
 
     def __init__(self, session: Session, topic: str, delay: float, failing: Collection[str]) -> None:

@@ -23,12 +23,12 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
 from edge.sim.broker import free_port, open_broker
-from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, Device, Devices
-from edge.sim.demo_view import View
+from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
+from edge.sim.demo_view import DemoView
 from edge.sim.mes import Mes, open_mes
-from edge.sim.observed import COMPLETED, ObservedJob, plain_text
-from edge.sim.observed_told import take_told
+from edge.sim.observed_job import COMPLETED, ObservedJob, plain_text
 from edge.sim.process import Process, open_process
+from edge.sim.station_report import apply_station_report
 
 # On a small board a device that is an OPC UA server takes its time to come up.
 _DEADLINE_SECONDS = 60.0
@@ -53,7 +53,7 @@ class Addresses:
 
 
 @asynccontextmanager
-async def open_demo(view: View, over: str = "mqtt") -> AsyncIterator[Addresses]:
+async def open_demo(view: DemoView, over: str = "mqtt") -> AsyncIterator[Addresses]:
     """Run the job on parts of its own; they run on until the end of the block, then nothing of them is left.
 
     `over` what the devices speak is a key of DEVICES.
@@ -87,13 +87,13 @@ class _Parts:
     recipe: Recipe
     recipe_data: dict[str, Any]
     gateway: Process
-    devices: Devices
+    devices: DemoDevices
     late: dict[str, Process]
 
 
 @asynccontextmanager
 async def _open_parts(
-    view: View, choose: Callable[[str, str], Devices], on_end: Callable[[Unavailable], None]
+    view: DemoView, choose: Callable[[str, str], DemoDevices], on_end: Callable[[Unavailable], None]
 ) -> AsyncIterator[_Parts]:
     """Start broker, gateway and devices; the late ones may not be ready yet."""
     view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
@@ -112,22 +112,22 @@ async def _open_parts(
             log = directory / f"{name}.log"
             return await stack.enter_async_context(open_process(name, command, log, ready, on_end))
 
-        async def start_all(some: tuple[Device, ...]) -> dict[str, Process]:
+        async def start_all(some: tuple[DemoDevice, ...]) -> dict[str, Process]:
             return {each.name: await start(each.name, each.ready, "sim", *each.arguments) for each in some}
 
         early = await start_all(devices.early)
         await _until_ready(view, early, devices)
         gateway = await start("gateway", "serving=", "run", "--settings", str(settings))
-        await gateway.until_ready()
+        await gateway.wait_until_ready()
         view.tell("gateway", "edge run, with a Valkey of its own", f"OPC UA at {addresses.opcua}")
         recipe, data = _recipe(devices.recipe)
         yield _Parts(addresses, recipe, data, gateway, devices, await start_all(devices.late))
 
 
-async def _until_ready(view: View, started: Mapping[str, Process], devices: Devices) -> None:
+async def _until_ready(view: DemoView, started: Mapping[str, Process], devices: DemoDevices) -> None:
     for device in devices.every:
         if device.name in started:
-            await started[device.name].until_ready()
+            await started[device.name].wait_until_ready()
             view.tell(device.name, device.what)
 
 
@@ -139,26 +139,26 @@ def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
     return recipe, data
 
 
-async def _demonstrate(parts: _Parts, mes: Mes, view: View) -> None:
+async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView) -> None:
     try:
         job = await _run_job(parts, mes, view)
         async with open_client(parts.addresses.opcua) as client:
             await _read_back(client, view)
     except EdgeError as error:
-        message = f"{error.message}\nthe gateway said last:\n{parts.gateway.last_words()}"
+        message = f"{error.message}\nthe gateway said last:\n{parts.gateway.last_lines()}"
         raise Unavailable(message, error.advice) from error
     steps, sent, took = job.active_steps, job.commands, job.milliseconds
     view.verdict(f"DEMO OK  {job.status}, {steps} steps, {sent} commands, {took} ms")
 
 
-async def _run_job(parts: _Parts, mes: Mes, view: View) -> ObservedJob:
+async def _run_job(parts: _Parts, mes: Mes, view: DemoView) -> ObservedJob:
     """Push the station's settings, start the job and watch it to its end; it went as the recipe says."""
     async with open_session(MqttSettings(url=parts.addresses.broker), "bystander") as bystander:
         job = ObservedJob(_SCOPE, _JOB_ORDER_ID, parts.recipe)
 
         async def take_job(_topic: str, event: CloudEvent) -> None:
             job.take_job_message(event, now_ms())
-            take_told(job, event, parts.devices.unheard, now_ms())
+            apply_station_report(job, event, parts.devices.unheard, now_ms())
             view.refresh(job)
 
         async def take_equipment(message: Message) -> None:
@@ -193,7 +193,7 @@ async def _configure(mes: Mes, parts: _Parts) -> None:
     await mes.configure(_SCOPE, "workmaster", master)
 
 
-async def _store_and_start(mes: Mes, view: View) -> None:
+async def _store_and_start(mes: Mes, view: DemoView) -> None:
     order = JobOrder(
         job_order_id=_JOB_ORDER_ID,
         description=(LocalizedText(text="Rear axle of the first car today", locale="en"),),
@@ -206,7 +206,7 @@ async def _store_and_start(mes: Mes, view: View) -> None:
         raise Refused("job", f"the station did not take the job: {answer.reasons or answer.status!r}")
 
 
-async def _read_back(client: OpcuaSession, view: View) -> None:
+async def _read_back(client: OpcuaSession, view: DemoView) -> None:
     """Read the job as any OPC UA client would; it says the same there."""
     management = await client.find(*_JOB_MANAGEMENT)
     orders = await client.find(*_JOB_MANAGEMENT, "JobOrderControl", "JobOrderList")
@@ -262,7 +262,7 @@ async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _settings(addresses: Addresses, devices: Devices) -> str:
+def _settings(addresses: Addresses, devices: DemoDevices) -> str:
     """Write the gateway's settings. A list of strings and a string are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     southbound = "".join(f"\n{device.section()}" for device in devices.every)

@@ -13,7 +13,7 @@ _WORK = ("--delay", "0.6")
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DemoDevice:
     """One device by its name at the station.
 
     `what` it is, is told to people; `edge sim` is called with `arguments`, and says `ready` when it is. It takes the
@@ -33,27 +33,27 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
+class DemoDevices:
     """The devices of a demo and the recipe for them; `early` ones are there before the gateway, `late` ones after it.
 
     `unheard` says which device takes which `type_id` where no bystander can listen to what is said to it.
     """
 
     recipe: str
-    early: tuple[Device, ...] = ()
-    late: tuple[Device, ...] = ()
+    early: tuple[DemoDevice, ...] = ()
+    late: tuple[DemoDevice, ...] = ()
     unheard: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def every(self) -> tuple[Device, ...]:
+    def every(self) -> tuple[DemoDevice, ...]:
         """All of them."""
         return self.early + self.late
 
 
-def over_mqtt(broker: str, scope: str) -> Devices:
+def over_mqtt(broker: str, scope: str) -> DemoDevices:
     """Give devices at a broker: one takes commands, the other asks for work."""
     device = ("--url", broker, "--name")
-    controller = Device(
+    controller = DemoDevice(
         CONTROLLER,
         "a simulated tightening controller, a process of its own",
         ("controller", *device, CONTROLLER, *_WORK),
@@ -61,7 +61,7 @@ def over_mqtt(broker: str, scope: str) -> Devices:
         ("com.example.station.position.v1", "com.example.station.tighten.v1"),
         'kind = "mqtt"',
     )
-    camera = Device(
+    camera = DemoDevice(
         CAMERA,
         "a simulated inspection camera, a process of its own",
         ("camera", *device, CAMERA, "--scope", scope),
@@ -70,13 +70,13 @@ def over_mqtt(broker: str, scope: str) -> Devices:
         'kind = "mqtt"',
     )
     # A question that the gateway is not there to hear is asked again only after seconds.
-    return Devices("rear-axle.json", late=(controller, camera))
+    return DemoDevices("rear-axle.json", late=(controller, camera))
 
 
-def over_opcua(_broker: str, _scope: str) -> Devices:
+def over_opcua(_broker: str, _scope: str) -> DemoDevices:
     """Give devices that are OPC UA servers: a joining system and a vision system. Both take commands only."""
     controller_port, camera_port = free_port(), free_port()
-    controller = Device(
+    controller = DemoDevice(
         CONTROLLER,
         f"a simulated joining system (OPC 40450-1), a process of its own, {_url(controller_port)}",
         ("ijt", "--name", CONTROLLER, "--port", str(controller_port), *_WORK),
@@ -88,7 +88,7 @@ def over_opcua(_broker: str, _scope: str) -> Devices:
         ),
         f'kind = "ijt"\nurl = "{_url(controller_port)}"\nsecurity = "none"',
     )
-    camera = Device(
+    camera = DemoDevice(
         CAMERA,
         f"a simulated vision system (OPC 40100-1), a process of its own, {_url(camera_port)}",
         ("vision", "--name", CAMERA, "--port", str(camera_port), *_WORK),
@@ -98,10 +98,10 @@ def over_opcua(_broker: str, _scope: str) -> Devices:
     )
     takers = {type_id: each.name for each in (controller, camera) for type_id in each.type_ids}
     # They take seconds to be there; a gateway that met none of them would try again only after seconds.
-    return Devices("rear-axle-opcua.json", early=(controller, camera), unheard=takers)
+    return DemoDevices("rear-axle-opcua.json", early=(controller, camera), unheard=takers)
 
 
-DEVICES: Mapping[str, Callable[[str, str], Devices]] = MappingProxyType({"mqtt": over_mqtt, "opcua": over_opcua})
+DEVICES: Mapping[str, Callable[[str, str], DemoDevices]] = MappingProxyType({"mqtt": over_mqtt, "opcua": over_opcua})
 """The devices to choose from, given the URL of the broker and the scope of their station."""
 
 

@@ -14,12 +14,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from edge.sim.observed import COMPLETED, Action, ObservedJob, Step, plain_text
+from edge.sim.observed_job import COMPLETED, ObservedAction, ObservedJob, ObservedStep, plain_text
 
 _FRAMES_PER_SECOND = 15
 
 
-class View(Protocol):
+class DemoView(Protocol):
     """Where the demo tells what happens."""
 
     def title(self, text: str) -> None:
@@ -41,7 +41,7 @@ class View(Protocol):
         """Say how it ended."""
 
 
-def view_on(console: Console) -> View:
+def view_on(console: Console) -> DemoView:
     """Give the view that suits a console."""
     return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainView(console)
 
@@ -74,9 +74,9 @@ class PlainView:
 
     def refresh(self, job: ObservedJob) -> None:
         """Print a line for each thing that has happened."""
-        for happening in job.happenings[self._shown :]:
+        for happening in job.log_entries[self._shown :]:
             self._line(happening.at / 1000, happening.kind, happening.text)
-        self._shown = len(job.happenings)
+        self._shown = len(job.log_entries)
 
     def verdict(self, text: str) -> None:
         """Print the last line."""
@@ -148,13 +148,13 @@ class LiveView:
         panel = Panel(table, title=title, title_align="left", border_style=style, expand=False)
         return Padding(panel, (1, 0, 1, 2))
 
-    def _mark(self, step: Step, job: ObservedJob) -> RenderableType:
+    def _mark(self, step: ObservedStep, job: ObservedJob) -> RenderableType:
         if step.activated_at is None:
             return Text("·", style="bright_black")
         return self._turning if step.active and not job.has_ended else Text("✓", style="bold green")
 
 
-def _exchange(action: Action | None) -> tuple[RenderableType, ...]:
+def _exchange(action: ObservedAction | None) -> tuple[RenderableType, ...]:
     """Give the cells of an action: what it is, with whom, what came back, how long that took."""
     if action is None:
         return "", "", "", ""
@@ -168,7 +168,7 @@ def _exchange(action: Action | None) -> tuple[RenderableType, ...]:
     return what, device, came, Text(took, style="bright_black")
 
 
-def _style(step: Step, job: ObservedJob) -> str:
+def _style(step: ObservedStep, job: ObservedJob) -> str:
     if step.activated_at is None:
         return "bright_black"
     return "bold yellow" if step.active and not job.has_ended else ""

@@ -38,7 +38,7 @@ _ERROR_CLASS = (_IJT, 1063)
 _SEVERE = 900
 
 
-class Fault(Enum):
+class IjtFault(Enum):
     """What goes wrong with the next joining."""
 
     NONE = "none"
@@ -89,7 +89,7 @@ class JoiningController:
         self.acknowledged: list[str] = []
         self.declined: list[str] = []
         self.identifiers: list[dict[str, Any]] = []
-        self.fault = Fault.NONE
+        self.fault = IjtFault.NONE
         self._delay = delay
         self._numbers = itertools.count(1)
         self.enabled = False
@@ -125,26 +125,26 @@ class JoiningController:
         """End each joining when its time has come."""
         while True:
             process = await self._started.get()
-            if self.fault is Fault.CUT:
-                self.fault = Fault.NONE
+            if self.fault is IjtFault.CUT:
+                self.fault = IjtFault.NONE
                 async with self.device.unplugged():
                     await asyncio.sleep(AWAY_SECONDS)
-            if self._delay is None or self.fault is Fault.SILENT:
+            if self._delay is None or self.fault is IjtFault.SILENT:
                 continue
-            await asyncio.sleep(self._delay * (10 if self.fault is Fault.SLOW else 1))
+            await asyncio.sleep(self._delay * (10 if self.fault is IjtFault.SLOW else 1))
             if process is not self._joining:
                 continue
             match self.fault:
-                case Fault.ERROR_STATE:
+                case IjtFault.ERROR_STATE:
                     await self.break_down("the spindle is jammed")
-                case Fault.NOK:
+                case IjtFault.NOK:
                     await self.end_joining(NOT_OK)
-                case Fault.DISCONNECT:
+                case IjtFault.DISCONNECT:
                     async with self.device.unplugged():
                         await self.end_joining()
                         await asyncio.sleep(AWAY_SECONDS)
-                case Fault.RESTART:
-                    self.fault = Fault.NONE
+                case IjtFault.RESTART:
+                    self.fault = IjtFault.NONE
                     async with self.device.unplugged():
                         self.forget()
                         await asyncio.sleep(AWAY_SECONDS)
@@ -164,7 +164,7 @@ class JoiningController:
             "ResultContent": [] if classification == INTERVENTION else [measured],
         }
         self._results[number] = {"id": meta["ResultId"], "result": result}
-        if self.fault is not Fault.UNTOLD:
+        if self.fault is not IjtFault.UNTOLD:
             await self._tell("ResultReady", number)
 
     async def tell_result(self) -> None:
@@ -277,7 +277,7 @@ class JoiningController:
         return status
 
     async def _begin(self, process: str | None) -> list[ua.Variant]:
-        if not self.enabled or self.fault is Fault.REFUSED:
+        if not self.enabled or self.fault is IjtFault.REFUSED:
             return self._decline("the tool is locked")
         if self._joining:
             return self._decline("a joining is at work")
@@ -286,7 +286,7 @@ class JoiningController:
         self._joining = process
         self.begun.append(process)
         self._started.put_nowait(process)
-        if self.fault is Fault.CUT:
+        if self.fault is IjtFault.CUT:
             await asyncio.sleep(AWAY_SECONDS)
         return _status()
 

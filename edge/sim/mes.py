@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class CallAnswer:
+class MethodReply:
     """What a job method answered; `reasons` says in words why it declined."""
 
     status: ReturnStatus
@@ -76,7 +76,7 @@ class Mes:
 
     async def call(
         self, scope: str, method: str, arguments: OrderCall | IdCall, *, deadline: float = ANSWER_SECONDS
-    ) -> CallAnswer:
+    ) -> MethodReply:
         """Call a job method (`StoreAndStart`, `Stop`, ...) and give its answer.
 
         Raises Refused when the call could not be read, Unavailable when no answer comes within `deadline`
@@ -93,7 +93,7 @@ class Mes:
         )
         answer = await self._ask(scope, event, deadline)
         status = ReturnStatus(msgspec.convert(answer.data, MethodAnswer).return_status)
-        return CallAnswer(status, answer.mdcserrormessage or "")
+        return MethodReply(status, answer.mdcserrormessage or "")
 
     async def watch(self, scope: str, watcher: Watcher) -> None:
         """Hand what the station tells of its jobs to `watcher`, with the topic below the scope.

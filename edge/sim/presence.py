@@ -17,7 +17,7 @@ def last_will(topic: str) -> Message:
 
 
 @asynccontextmanager
-async def present(session: Session, topic: str) -> AsyncIterator[None]:
+async def announce_presence(session: Session, topic: str) -> AsyncIterator[None]:
     """Have the equipment on `topic` be online for the length of the block; it has to take commands already."""
     connected = asyncio.Event()
     connected.set()

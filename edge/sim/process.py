@@ -30,14 +30,14 @@ class Process:
         status = await self._child.wait()
         if not self._told_to_stop:
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            on_end(Unavailable(f"the {self.name} {how}:\n{self.last_words()}"))
+            on_end(Unavailable(f"the {self.name} {how}:\n{self.last_lines()}"))
 
-    async def until_ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until it says that it is ready."""
         while self._ready not in self.log.read_bytes():  # noqa: ASYNC110 - a file has no event for us
             await asyncio.sleep(_POLL_SECONDS)
 
-    def last_words(self) -> str:
+    def last_lines(self) -> str:
         """Give the last lines it has said, indented."""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:])

@@ -9,7 +9,7 @@ import msgspec
 
 from edge.errors import EdgeError
 from edge.model.recipe import LONGEST_SECONDS
-from edge.sim.calendar import milliseconds
+from edge.sim.event_queue import milliseconds
 
 Seconds: TypeAlias = float
 
@@ -21,7 +21,7 @@ class ScriptError(EdgeError):
     """A script that is not of its form."""
 
 
-class Answering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a command is answered: what, after how long, how often."""
 
     result: Literal["ok", "failed", "none"] = "ok"
@@ -37,7 +37,7 @@ class Answering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [milliseconds(self.after) + repeat * milliseconds(self.repeat_gap) for repeat in range(times)]
 
 
-class Rule(Answering, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AnswerRule(AnswerPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """An answer for the commands of a type; `nth` is the n-th command of that type, from 1."""
 
     type_id: str
@@ -55,7 +55,7 @@ class ScriptEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     job: str | None = None
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One line of the timeline: exactly one of event, set, operator and system."""
 
     at: Seconds
@@ -83,13 +83,13 @@ class ScriptJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole script. Times are seconds after the start."""
 
-    default: Answering = Answering()
-    equipment: tuple[Rule, ...] = ()
-    timeline: tuple[Entry, ...] = ()
+    default: AnswerPlan = AnswerPlan()
+    equipment: tuple[AnswerRule, ...] = ()
+    timeline: tuple[TimelineEntry, ...] = ()
     jobs: tuple[ScriptJob, ...] = (ScriptJob("J1", 0.0),)
     horizon: Seconds = 3600.0
 
-    def answering(self, type_id: str, action: str, job: str, nth: int) -> Answering:
+    def answer_plan(self, type_id: str, action: str, job: str, nth: int) -> AnswerPlan:
         """Give how this command is answered: the first rule that matches, else the default."""
         for rule in self.equipment:
             if (
@@ -130,11 +130,11 @@ def _problems(script: Script) -> list[str]:
             found.append(f"jobs[{number}]: a job needs an id")
         if any(other.id == job.id for other in script.jobs[:number]):
             found.append(f"jobs[{number}]: there is a job {job.id!r} already")
-    for place, answering in [
+    for place, answer_plan in [
         ("default", script.default),
         *((f"equipment[{n}]", r) for n, r in enumerate(script.equipment)),
     ]:
-        if not 0 <= answering.times <= MOST_ANSWERS:
+        if not 0 <= answer_plan.times <= MOST_ANSWERS:
             found.append(f"{place}: 'times' must be between 0 and {MOST_ANSWERS}")
     times = [script.horizon, *(entry.at for entry in script.timeline), *(job.starts_at for job in script.jobs)]
     times += [script.default.after, *(rule.after for rule in script.equipment)]

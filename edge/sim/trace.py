@@ -43,7 +43,7 @@ class Trace:
 
 
 @dataclass(slots=True)
-class Record:
+class TraceRecorder:
     """What is written down while a simulation goes on; times count from the instant `zero`, in milliseconds."""
 
     zero: int = 0

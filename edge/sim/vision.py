@@ -24,7 +24,7 @@ _ERROR = ua.Variant(1, ua.VariantType.Int32)
 _NO_ERROR = ua.Variant(0, ua.VariantType.Int32)
 
 
-class Fault(Enum):
+class VisionFault(Enum):
     """What goes wrong with the next job."""
 
     NONE = "none"
@@ -75,7 +75,7 @@ class VisionCamera:
         self.begun: list[str] = []
         self.stopped: list[str] = []
         self.recipes: list[str] = []
-        self.fault = Fault.NONE
+        self.fault = VisionFault.NONE
         self._index = index
         self._system = system
         self._delay = delay
@@ -104,22 +104,22 @@ class VisionCamera:
         """End each job when its time has come."""
         while True:
             job = await self._started.get()
-            if self._delay is None or self.fault is Fault.SILENT:
+            if self._delay is None or self.fault is VisionFault.SILENT:
                 continue
-            await asyncio.sleep(self._delay * (10 if self.fault is Fault.SLOW else 1))
+            await asyncio.sleep(self._delay * (10 if self.fault is VisionFault.SLOW else 1))
             if job is not self._job:
                 continue
             match self.fault:
-                case Fault.ERROR_STATE:
+                case VisionFault.ERROR_STATE:
                     await self.break_down()
-                case Fault.FAILED:
+                case VisionFault.FAILED:
                     await self.end_job(_ResultState.FAILED)
-                case Fault.DISCONNECT:
+                case VisionFault.DISCONNECT:
                     async with self.device.unplugged():
                         await self.end_job()
                         await asyncio.sleep(AWAY_SECONDS)
-                case Fault.RESTART:
-                    self.fault = Fault.NONE
+                case VisionFault.RESTART:
+                    self.fault = VisionFault.NONE
                     async with self.device.unplugged():
                         await self.forget()
                         await asyncio.sleep(AWAY_SECONDS)
@@ -190,7 +190,7 @@ class VisionCamera:
     async def _start_single_job(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         meas_id, part_id, recipe_id, *_others = await self.device.plain(arguments)
         _, automatic = await self._machines()
-        if await _text(automatic) != "Ready" or self.fault is Fault.REFUSED:
+        if await _text(automatic) != "Ready" or self.fault is VisionFault.REFUSED:
             return [await self._id(_JOB_ID, None), _ERROR]
         job_id = f"V{next(self._numbers)}"
         self._job = {"JobId": {"Id": job_id}, "MeasId": meas_id, "PartId": part_id, "ExternalRecipeId": recipe_id}

@@ -6,7 +6,7 @@ import pytest
 
 from edge.model.recipe import BranchType, Qualifier
 from edge.sim.script import Script
-from edge.sim.virtual import simulate
+from edge.sim.virtual_simulation import simulate
 from tests.chart.examples import PAGE, chart, examples
 
 EXAMPLES = examples()

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from edge.cli.sim import ijt, sim, vision
 from edge.sim.broker import LocalBroker
-from edge.sim.ijt import Fault as IjtFault
-from edge.sim.vision import Fault as VisionFault
+from edge.sim.ijt import IjtFault
+from edge.sim.vision import VisionFault
 
 START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
 

@@ -13,7 +13,7 @@ from edge.config import GatewaySettings, MqttSettings, RedisSettings
 from edge.links.mqtt import open_session
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.controller import Controller, open_controller
+from edge.sim.controller import SimulatedController, open_controller
 from edge.sim.mes import Mes, open_mes
 from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
 from tests.conftest import WaitUntil
@@ -25,7 +25,7 @@ JOBS = 12
 class Pair:
     """What is around the gateways, and how to start one."""
 
-    def __init__(self, controller: Controller, mes: Mes, heard: Heard, directory: Path) -> None:
+    def __init__(self, controller: SimulatedController, mes: Mes, heard: Heard, directory: Path) -> None:
         self.controller = controller
         self.mes = mes
         self.heard = heard

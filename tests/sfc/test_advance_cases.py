@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.sim.script import parse_script
-from edge.sim.virtual import simulate
+from edge.sim.virtual_simulation import simulate
 from tests.sfc.expectations import unmet
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))

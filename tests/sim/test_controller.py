@@ -11,7 +11,7 @@ from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
 from edge.model.traffic import Passing
 from edge.sfc.signal import Phase
-from edge.sim.controller import Controller, open_controller, result_of
+from edge.sim.controller import SimulatedController, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
 from edge.store.refused import SetAside
@@ -55,7 +55,7 @@ class Answers(list[EquipmentAnswer]):
 @asynccontextmanager
 async def bench(
     mqtt: MqttSettings, prefix: str, delay: float = 0.0, failing: Collection[str] = ()
-) -> AsyncIterator[tuple[Equipment, Answers, Controller]]:
+) -> AsyncIterator[tuple[Equipment, Answers, SimulatedController]]:
     answers = Answers()
     settings = MqttEquipmentSettings(type_ids=(TIGHTEN.type_id,), topic_prefix=prefix)
     async with (

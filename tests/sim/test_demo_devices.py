@@ -9,11 +9,11 @@ import pytest
 
 from edge.config import load_settings
 from edge.model.recipe import Recipe, parse_recipe
-from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, Devices
+from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevices
 from edge.southbound.kinds import EQUIPMENT
 
 
-def recipe_of(devices: Devices) -> Recipe:
+def recipe_of(devices: DemoDevices) -> Recipe:
     data = json.loads(resources.files("edge.sim").joinpath("recipes", devices.recipe).read_bytes())
     recipe, faults = parse_recipe(data)
     assert recipe is not None
@@ -21,7 +21,7 @@ def recipe_of(devices: Devices) -> Recipe:
     return recipe
 
 
-def chosen(over: str) -> Devices:
+def chosen(over: str) -> DemoDevices:
     return DEVICES[over]("mqtt://127.0.0.1:1883", "station-1")
 
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from edge.sim.demo_view import LiveView, PlainView, view_on
-from edge.sim.observed import ObservedJob
-from tests.sim.test_observed import RECIPE, answer, command, see_a_good_run
+from edge.sim.observed_job import ObservedJob
+from tests.sim.test_observed_job import RECIPE, answer, command, see_a_good_run
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, Node, Session, TypeName, open_client
-from edge.sim.ijt import Fault, JoiningController, open_ijt
+from edge.sim.ijt import IjtFault, JoiningController, open_ijt
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,7 +37,7 @@ async def parts(session: Session) -> dict[str, Node]:
     return found | await session.children(found["AssetManagement"])
 
 
-async def start(controller: JoiningController, session: Session, fault: Fault) -> list[Any]:
+async def start(controller: JoiningController, session: Session, fault: IjtFault) -> list[Any]:
     """Start a joining of 50 Nm; give what StartJoiningProcess answers."""
     controller.fault = fault
     found = await parts(session)
@@ -47,7 +47,7 @@ async def start(controller: JoiningController, session: Session, fault: Fault) -
     return await session.call(found["JoiningProcessManagement"], "StartJoiningProcess", "", process, [entity])
 
 
-async def happening(controller: JoiningController, session: Session, fault: Fault) -> dict[str, Any]:
+async def happening(controller: JoiningController, session: Session, fault: IjtFault) -> dict[str, Any]:
     """Start a joining, and give the first event of it."""
     async with session.watch(None, (RESULT, MESSAGE), {}) as happenings:
         assert await start(controller, session, fault) == [0, "done"]
@@ -67,7 +67,7 @@ async def is_reachable(url: str) -> bool:
 async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
     controller: JoiningController, session: Session
 ) -> None:
-    told = (await happening(controller, session, Fault.NONE))["Result"]
+    told = (await happening(controller, session, IjtFault.NONE))["Result"]
     meta = told["ResultMetaData"]
     assert [each["EntityId"] for each in meta["AssociatedEntities"]] == ["WDB1"]
     assert (meta["Name"], meta["ResultEvaluation"]) == ("front 50Nm", 1)
@@ -80,23 +80,25 @@ async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
 
 
 async def test_a_torque_may_be_out_of_its_limits(controller: JoiningController, session: Session) -> None:
-    told = (await happening(controller, session, Fault.NOK))["Result"]
+    told = (await happening(controller, session, IjtFault.NOK))["Result"]
     assert told["ResultMetaData"]["ResultEvaluation"] == 2
     assert told["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 60.0
 
 
 async def test_a_joining_may_break_the_controller(controller: JoiningController, session: Session) -> None:
-    told = await happening(controller, session, Fault.ERROR_STATE)
+    told = await happening(controller, session, IjtFault.ERROR_STATE)
     assert (told["Result"], told["Message"]) == (None, "the spindle is jammed")
     assert not controller.enabled
 
 
 async def test_a_joining_may_be_refused(controller: JoiningController, session: Session) -> None:
-    assert await start(controller, session, Fault.REFUSED) == [1, "the tool is locked"]
+    assert await start(controller, session, IjtFault.REFUSED) == [1, "the tool is locked"]
 
 
-@pytest.mark.parametrize(("fault", "results"), [(Fault.DISCONNECT, 1), (Fault.RESTART, 0)])
-async def test_a_connection_may_break_in_the_middle(controller: JoiningController, fault: Fault, results: int) -> None:
+@pytest.mark.parametrize(("fault", "results"), [(IjtFault.DISCONNECT, 1), (IjtFault.RESTART, 0)])
+async def test_a_connection_may_break_in_the_middle(
+    controller: JoiningController, fault: IjtFault, results: int
+) -> None:
     controller.forget()
     with pytest.raises(Unavailable):
         async with open_client(controller.device.url) as session:

@@ -10,7 +10,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Message, Session, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus
-from edge.sim.mes import CallAnswer, Mes, correlation_of, open_mes
+from edge.sim.mes import Mes, MethodReply, correlation_of, open_mes
 from tests.conftest import WaitUntil
 
 
@@ -51,7 +51,7 @@ async def test_a_call_travels_in_opc_ua_spelling_and_brings_back_the_return_stat
 ) -> None:
     order = JobOrder(job_order_id="J1")
     answer = await mes.call("station-1", "StoreAndStart", OrderCall(job_order=order))
-    assert answer == CallAnswer(ReturnStatus.NO_ERROR)
+    assert answer == MethodReply(ReturnStatus.NO_ERROR)
     call = station.received[0]
     assert call.payload == b'{"JobOrder":{"JobOrderID":"J1"}}'
     assert call.content_type == "application/json"
@@ -64,7 +64,7 @@ async def test_a_call_travels_in_opc_ua_spelling_and_brings_back_the_return_stat
 async def test_a_declined_call_says_why(mes: Mes, station: PlayedStation) -> None:
     station.said = {"data": {"ReturnStatus": 8}, "mdcserrormessage": "the job is running"}
     answer = await mes.call("station-1", "Start", IdCall(job_order_id="J1"))
-    assert answer == CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, "the job is running")
+    assert answer == MethodReply(ReturnStatus.INVALID_JOB_ORDER_STATUS, "the job is running")
 
 
 async def test_all_calls_for_one_job_bear_the_same_correlation(mes: Mes, station: PlayedStation) -> None:

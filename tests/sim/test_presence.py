@@ -8,7 +8,7 @@ from asyncio.subprocess import DEVNULL
 from edge.config import MqttSettings
 from edge.links.mqtt import Message, open_session
 from edge.sim.broker import open_broker
-from edge.sim.presence import last_will, present
+from edge.sim.presence import announce_presence, last_will
 from tests.conftest import WaitUntil
 
 START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
@@ -28,7 +28,7 @@ async def test_who_comes_and_goes_says_so_once(mqtt: MqttSettings, unique: str, 
     bystander = Bystander()
     async with open_session(mqtt, f"{unique}-bystander") as ears:
         await ears.subscribe(f"{unique}/presence", bystander.note)
-        async with open_session(mqtt, unique, will=last_will(unique)) as session, present(session, unique):
+        async with open_session(mqtt, unique, will=last_will(unique)) as session, announce_presence(session, unique):
             await wait_until(lambda: bystander.heard)
         await wait_until(lambda: len(bystander.heard) == 2)
     assert bystander.heard == [b"online", b"offline"]
@@ -42,7 +42,7 @@ async def test_who_is_connected_anew_is_born_again(unique: str, wait_until: Wait
     bystander = Bystander()
     async with open_broker() as broker:
         mqtt = MqttSettings(url=broker.url)
-        async with open_session(mqtt, unique) as session, present(session, unique):
+        async with open_session(mqtt, unique) as session, announce_presence(session, unique):
             await broker.kill()
             await wait_until(lambda: not session.connected)
             broker.forget()

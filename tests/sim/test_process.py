@@ -32,8 +32,8 @@ def is_alive(pid: int) -> bool:
 
 async def test_a_process_becomes_ready_by_what_it_says_and_ends_with_the_block(tmp_path: Path) -> None:
     async with asyncio.timeout(20), open_process("p", python(FOR_EVER), tmp_path / "log", "at work", nobody) as process:
-        await process.until_ready()
-        assert process.last_words() == "  at work"
+        await process.wait_until_ready()
+        assert process.last_lines() == "  at work"
 
 
 async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_un
     code = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {FOR_EVER!r}])\nprint(child.pid)\n"
     log = tmp_path / "log"
     async with asyncio.timeout(20), open_process("p", python(code), log, "at work", lambda _: None) as process:
-        await process.until_ready()
+        await process.wait_until_ready()
         child = int(next(line for line in log.read_text().split() if line.isdigit()))
         assert is_alive(child)
     await wait_until(lambda: not is_alive(child))
@@ -68,7 +68,7 @@ async def test_a_process_that_does_not_listen_is_killed(tmp_path: Path, monkeypa
     monkeypatch.setattr("edge.sim.process._STOP_SECONDS", 0.1)
     deaf = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{FOR_EVER}"
     async with asyncio.timeout(20), open_process("p", python(deaf), tmp_path / "log", "at work", nobody) as process:
-        await process.until_ready()
+        await process.wait_until_ready()
 
 
 async def test_our_own_variables_stay_with_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,5 +81,5 @@ async def test_our_own_variables_stay_with_us(tmp_path: Path, monkeypatch: pytes
 
     async with asyncio.timeout(20), open_process("p", python(code), tmp_path / "log", "done", end) as process:
         await ended.wait()
-        assert process.last_words() == "  []\n  done"
+        assert process.last_lines() == "  []\n  done"
     assert "EDGE_MQTT__URL" in os.environ

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge.sim.script import Answering, Script, ScriptError, ScriptJob, parse_script
+from edge.sim.script import AnswerPlan, Script, ScriptError, ScriptJob, parse_script
 
 TYPE = "com.example.work.v1"
 
@@ -15,7 +15,7 @@ def script(**keys: Any) -> Script:
 
 def test_an_empty_script_is_a_good_day_for_one_job() -> None:
     read = script()
-    assert read.default == Answering("ok", 0.1)
+    assert read.default == AnswerPlan("ok", 0.1)
     assert [(job.id, job.starts_at) for job in read.jobs] == [("J1", 0)]
     assert read.horizon == 3600
 
@@ -34,11 +34,11 @@ def test_the_first_rule_that_matches_answers() -> None:
         {"type_id": TYPE, "after": 9},
     ]
     read = script(equipment=rules, default={"after": 5})
-    assert read.answering(TYPE, "b", "J1", 2).result == "failed"
-    assert read.answering(TYPE, "a", "J1", 1).result == "none"
-    assert read.answering(TYPE, "b", "J2", 1).after == 7
-    assert read.answering(TYPE, "b", "J1", 1).after == 9
-    assert read.answering("other", "b", "J1", 1).after == 5
+    assert read.answer_plan(TYPE, "b", "J1", 2).result == "failed"
+    assert read.answer_plan(TYPE, "a", "J1", 1).result == "none"
+    assert read.answer_plan(TYPE, "b", "J2", 1).after == 7
+    assert read.answer_plan(TYPE, "b", "J1", 1).after == 9
+    assert read.answer_plan("other", "b", "J1", 1).after == 5
 
 
 def test_values_that_are_set_are_booleans_numbers_and_strings() -> None:

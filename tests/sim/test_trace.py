@@ -4,11 +4,11 @@ from msgspec.structs import replace
 
 from edge.sfc.run import Outcome, new_run
 from edge.sfc.signal import Phase, StepChange
-from edge.sim.trace import Record
+from edge.sim.trace import TraceRecorder
 
 
 def test_times_count_from_zero_and_stops_are_no_commands_of_their_type() -> None:
-    record = Record(zero=1000)
+    record = TraceRecorder(zero=1000)
     told = [record.command(1500, "J", "a", "a.v1", phase, 1) for phase in (Phase.START, Phase.STOP, Phase.START)]
     record.changes("J", [StepChange("A", active=True, at=1250)])
     assert told == [1, 1, 2]
@@ -18,6 +18,6 @@ def test_times_count_from_zero_and_stops_are_no_commands_of_their_type() -> None
 def test_of_several_ends_the_worst_is_told_with_the_job_of_each_error() -> None:
     run = replace(new_run("J1", "s", "r", {}), outcome=Outcome.COMPLETED, ended_at=3000)
     failed = replace(run, outcome=Outcome.FAILED, error="no air", ended_at=5000)
-    trace = Record(zero=1000).trace({"J1": run, "J2": failed})
+    trace = TraceRecorder(zero=1000).trace({"J1": run, "J2": failed})
     assert (trace.final, trace.error, trace.end) == ("failed", "J2: no air", 4.0)
-    assert Record().trace({"J1": run, "J2": replace(failed, ended_at=None)}).end is None
+    assert TraceRecorder().trace({"J1": run, "J2": replace(failed, ended_at=None)}).end is None

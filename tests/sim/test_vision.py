@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from edge.errors import Unavailable
 from edge.links.opcua import Node, Session, TypeName, open_client
-from edge.sim.vision import NAMESPACE_URI, Fault, VisionCamera, open_vision
+from edge.sim.vision import NAMESPACE_URI, VisionCamera, VisionFault, open_vision
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,7 +35,7 @@ async def state(session: Session) -> str:
     return text
 
 
-async def started(camera: VisionCamera, session: Session, fault: Fault) -> list[object]:
+async def started(camera: VisionCamera, session: Session, fault: VisionFault) -> list[object]:
     """Start a job from the beginning; give what StartSingleJob answers."""
     await camera.forget()
     camera.fault = fault
@@ -50,7 +50,7 @@ async def started(camera: VisionCamera, session: Session, fault: Fault) -> list[
 
 
 async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera, session: Session) -> None:
-    job, error = await started(camera, session, Fault.NONE)
+    job, error = await started(camera, session, VisionFault.NONE)
     assert error == 0
     (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
     results = (await session.children(system))["ResultManagement"]
@@ -69,12 +69,12 @@ async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera
 
 
 async def test_a_job_may_be_refused(camera: VisionCamera, session: Session) -> None:
-    _, error = await started(camera, session, Fault.REFUSED)
+    _, error = await started(camera, session, VisionFault.REFUSED)
     assert error == 1
 
 
 async def test_a_job_may_break_the_camera(camera: VisionCamera, session: Session) -> None:
-    await started(camera, session, Fault.ERROR_STATE)
+    await started(camera, session, VisionFault.ERROR_STATE)
     while await state(session) != "Error":
         pass
     assert await session.call(await machine(session), "SelectModeAutomatic") == [1]
@@ -90,7 +90,7 @@ async def is_reachable(url: str) -> bool:
         return False
 
 
-async def follow(camera: VisionCamera, fault: Fault) -> None:
+async def follow(camera: VisionCamera, fault: VisionFault) -> None:
     """Start a job, and look at the camera until that is not possible any more."""
     async with open_client(camera.device.url) as session:
         await started(camera, session, fault)
@@ -98,8 +98,8 @@ async def follow(camera: VisionCamera, fault: Fault) -> None:
             await state(session)
 
 
-@pytest.mark.parametrize(("fault", "results"), [(Fault.DISCONNECT, 1), (Fault.RESTART, 0)])
-async def test_a_connection_may_break_in_the_middle(camera: VisionCamera, fault: Fault, results: int) -> None:
+@pytest.mark.parametrize(("fault", "results"), [(VisionFault.DISCONNECT, 1), (VisionFault.RESTART, 0)])
+async def test_a_connection_may_break_in_the_middle(camera: VisionCamera, fault: VisionFault, results: int) -> None:
     with pytest.raises(Unavailable):
         await follow(camera, fault)
     async with asyncio.timeout(5):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from edge.sim.ijt import Fault, JoiningController
+from edge.sim.ijt import IjtFault, JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_result import INTERVENTION, NOT_OK
 from edge.station.equipment import EquipmentAnswer
@@ -171,7 +171,7 @@ async def test_a_start_whose_confirmation_got_lost_is_not_made_twice(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
 ) -> None:
     async with controller.without(*missing), opener() as bench:
-        controller.fault = Fault.CUT
+        controller.fault = IjtFault.CUT
         bench.station.unanswered = [WORK]
         await begun(bench, wait_until)
         await wait_until(lambda: not bench.equipment.connected)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from edge.errors import Refused, Unavailable
-from edge.sim.ijt import Fault, JoiningController
+from edge.sim.ijt import IjtFault, JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.southbound.ijt import open_ijt
 from edge.southbound.ijt_methods import Methods
@@ -58,9 +58,9 @@ async def test_a_gap_in_the_sequence_is_asked_for(
     async with opener() as bench:
         await controller.end_joining()
         await begun(bench, wait_until)
-        controller.fault = Fault.UNTOLD
+        controller.fault = IjtFault.UNTOLD
         await controller.end_joining()
-        controller.fault = Fault.NONE
+        controller.fault = IjtFault.NONE
         await controller.end_joining()
         await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}

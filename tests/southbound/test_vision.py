@@ -13,7 +13,7 @@ import pytest_asyncio
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import Node, Session
-from edge.sim.vision import Fault, VisionCamera
+from edge.sim.vision import VisionCamera, VisionFault
 from edge.sim.vision import open_vision as open_camera
 from edge.southbound import vision
 from edge.southbound.vision import Camera, open_vision
@@ -72,7 +72,7 @@ def opener(camera: VisionCamera, wait_until: WaitUntil) -> Opener:
         await camera.forget()
         camera.begun.clear()
         camera.stopped.clear()
-        camera.fault = Fault.NONE
+        camera.fault = VisionFault.NONE
         settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
         station = RecordingStation()
         async with open_vision("camera", settings, station, SCOPES) as equipment:
@@ -115,7 +115,7 @@ async def test_a_camera_in_error_is_reset_first(opener: Opener, camera: VisionCa
 
 async def test_a_job_that_the_camera_refuses_fails(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
     async with opener() as bench:
-        camera.fault = Fault.REFUSED
+        camera.fault = VisionFault.REFUSED
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.station.answers)
     assert bench.station.answers == [EquipmentAnswer(WORK.command_id, error="StartSingleJob: the camera says error 1")]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from edge.config import IjtSettings
-from edge.sim.ijt import Fault, JoiningController
+from edge.sim.ijt import IjtFault, JoiningController
 from edge.southbound.ijt import open_ijt
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
@@ -55,7 +55,7 @@ async def equipped(controller: JoiningController, wait_until: WaitUntil, **keys:
     controller.begun.clear()
     controller.stopped.clear()
     controller.declined.clear()
-    controller.fault = Fault.NONE
+    controller.fault = IjtFault.NONE
     station = RecordingStation()
     async with open_ijt("wrench", settings(controller, **keys), station, SCOPES) as equipment:
         await wait_until(lambda: equipment.connected)

@@ -1,15 +1,15 @@
 """The calendar of a simulation gives what is planned in its order."""
 
-from edge.sim.calendar import Calendar, Rank, milliseconds
+from edge.sim.event_queue import EventQueue, EventRank, milliseconds
 
 
 def test_what_is_planned_comes_by_time_then_rank_then_as_it_was_planned() -> None:
-    calendar: Calendar[str] = Calendar()
-    calendar.plan(5, Rank.SET, "late")
-    calendar.plan(1, Rank.ANSWER, "answer")
-    calendar.plan(1, Rank.START, "first start")
-    calendar.plan(1, Rank.START, "second start")
-    calendar.plan(1, Rank.SET, "value")
+    calendar: EventQueue[str] = EventQueue()
+    calendar.push(5, EventRank.SET, "late")
+    calendar.push(1, EventRank.ANSWER, "answer")
+    calendar.push(1, EventRank.START, "first start")
+    calendar.push(1, EventRank.START, "second start")
+    calendar.push(1, EventRank.SET, "value")
     given = []
     while calendar.next_at is not None:
         given.append(calendar.pop())

@@ -4,7 +4,7 @@ from time import perf_counter
 from typing import Any
 
 from edge.sim.script import Script, parse_script
-from edge.sim.virtual import simulate
+from edge.sim.virtual_simulation import simulate
 from tests.sfc.recipes import action, chain, recipe, transition, wait
 
 

@@ -27,9 +27,9 @@ from edge.sfc.condition import REGISTERED, View
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import Phase, Tick
-from edge.sim.calendar import Calendar, Rank, milliseconds
-from edge.sim.script import Answering, Entry, Script, ScriptError, ScriptEvent, ScriptJob
-from edge.sim.trace import Record, Trace, rejected_at_load
+from edge.sim.event_queue import EventQueue, EventRank, milliseconds
+from edge.sim.script import AnswerPlan, Script, ScriptError, ScriptEvent, ScriptJob, TimelineEntry
+from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent
@@ -69,9 +69,9 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
         return epoch + int((time.monotonic() - began) * 1000 * speed)
 
     async with open_store(redis, "simulation") as store:
-        world = _World(store, recipe, script, speed, clock)
-        await world.play(net)
-        return world.record.trace(world.runs)
+        simulation = LiveSimulation(store, recipe, script, speed, clock)
+        await simulation.play(net)
+        return simulation.recorder.trace(simulation.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class _Engine:
 @dataclass(frozen=True, slots=True)
 class _PlannedAnswer:
     command_id: str
-    how: Answering
+    how: AnswerPlan
 
 
-_Planned = ScriptJob | Entry | _PlannedAnswer
+_Planned = ScriptJob | TimelineEntry | _PlannedAnswer
 
 
 @dataclass(slots=True)
-class _World:
+class LiveSimulation:
     """Everything around the engine: the calendar, the equipment, the record."""
 
     store: Store
@@ -105,8 +105,8 @@ class _World:
     connected: bool = True
     identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
     """Plain identifiers: what the script has set so far goes before registered Python conditions."""
-    calendar: Calendar[_Planned] = field(default_factory=Calendar)
-    record: Record = field(default_factory=Record)
+    queue: EventQueue[_Planned] = field(default_factory=EventQueue)
+    recorder: TraceRecorder = field(default_factory=TraceRecorder)
     runs: dict[str, Run] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
     """When time alone changes each job that has started."""
@@ -150,7 +150,7 @@ class _World:
 
     async def _prepare(self, engine: _Engine, net: Net) -> None:
         """Store the recipe and the jobs, and plan the script from now on."""
-        self.record.warnings += net.warnings
+        self.recorder.warnings += net.warnings
         await self._teach(self.recipe)
         for job in self.script.jobs:
             order = JobOrder(job_order_id=job.id, work_master_id=(WorkMaster(id=_MASTER),))
@@ -158,12 +158,12 @@ class _World:
             if answer.status is not ReturnStatus.NO_ERROR:
                 raise ScriptError(f"job {job.id!r} cannot be stored: {'; '.join(answer.reasons)}")
             self.runs[job.id] = new_run(job.id, _SCOPE, "", {})
-        zero = self.record.zero = self.clock()
+        zero = self.recorder.zero = self.clock()
         for job in self.script.jobs:
-            self.calendar.plan(zero + milliseconds(job.starts_at), Rank.START, job)
+            self.queue.push(zero + milliseconds(job.starts_at), EventRank.START, job)
         for entry in self.script.timeline:
-            rank = Rank.SET if entry.set is not None else Rank.TIMELINE
-            self.calendar.plan(zero + milliseconds(entry.at), rank, entry)
+            rank = EventRank.SET if entry.set is not None else EventRank.TIMELINE
+            self.queue.push(zero + milliseconds(entry.at), rank, entry)
 
     async def _teach(self, recipe: Any) -> None:
         master = WorkMaster(id=_MASTER, data=recipe, dataschema=RECIPE_DATASCHEMA)
@@ -178,9 +178,9 @@ class _World:
             match what:
                 case ScriptJob():
                     await self._start(engine, what.id)
-                case Entry(system="restart"):
+                case TimelineEntry(system="restart"):
                     return False
-                case Entry():
+                case TimelineEntry():
                     await self._enter(engine, what)
                 case _PlannedAnswer(command_id, how):
                     # An error without words is an error all the same.
@@ -190,11 +190,11 @@ class _World:
 
     async def _next(self, engine: _Engine) -> _Planned | None:
         """Wait for what is planned next; None when there is nothing to wait for."""
-        horizon = self.record.zero + milliseconds(self.script.horizon)
+        horizon = self.recorder.zero + milliseconds(self.script.horizon)
         while not self._is_over(engine):
-            now, planned = self.clock(), self.calendar.next_at
+            now, planned = self.clock(), self.queue.next_at
             if planned is not None and planned <= min(now, horizon):
-                return self.calendar.pop()[1]
+                return self.queue.pop()[1]
             if now > horizon:
                 return None
             until = horizon + 1 if planned is None else min(planned, horizon + 1)
@@ -212,7 +212,7 @@ class _World:
             return False
         if all(run.ended for run in self.runs.values()):
             return True
-        return self.calendar.next_at is None and not any(self.due.values())
+        return self.queue.next_at is None and not any(self.due.values())
 
     async def _start(self, engine: _Engine, job_id: str) -> None:
         """Start a job; what the script says next finds it started."""
@@ -222,7 +222,7 @@ class _World:
                 while self.runs[job_id].started_at is None:
                     await self._change_within(_LOOK_AGAIN_S)
 
-    async def _enter(self, engine: _Engine, entry: Entry) -> None:
+    async def _enter(self, engine: _Engine, entry: TimelineEntry) -> None:
         if entry.event is not None:
             await self._event(engine, entry.event)
         elif entry.set is not None:
@@ -233,7 +233,7 @@ class _World:
             for job_id in [entry.job] if entry.job is not None else list(self.runs):
                 await self._operate(engine, _CAUSES[entry.operator], job_id)
         elif isinstance(net := compile_recipe(entry.recipe), Rejected):
-            self.record.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
+            self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
             await self._teach(entry.recipe)
 
@@ -255,7 +255,7 @@ class _World:
         job_id, run = progress.held.job.job_id, progress.held.stored.run
         self.runs[job_id] = run
         self.due[job_id] = None if run.ended else progress.due
-        self.record.changes(job_id, progress.steps)
+        self.recorder.changes(job_id, progress.steps)
         self.changed.set()
 
     async def send(self, command: Command) -> None:
@@ -265,11 +265,13 @@ class _World:
         self.received.add((command.command_id, command.phase))
         now = self.clock()
         self.changed.set()
-        nth = self.record.command(now, command.job_id, command.action, command.type_id, command.phase, command.attempt)
+        nth = self.recorder.command(
+            now, command.job_id, command.action, command.type_id, command.phase, command.attempt
+        )
         if command.phase is not Phase.STOP:
-            how = self.script.answering(command.type_id, command.action, command.job_id, nth)
+            how = self.script.answer_plan(command.type_id, command.action, command.job_id, nth)
             for delay in how.delays():
-                self.calendar.plan(now + delay, Rank.ANSWER, _PlannedAnswer(command.command_id, how))
+                self.queue.push(now + delay, EventRank.ANSWER, _PlannedAnswer(command.command_id, how))
 
     async def stop(self, command: Command) -> None:
         """Take a stop as equipment."""

@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from edge.config import RedisSettings
 from edge.model.recipe import Recipe, parse_recipe
-from edge.sim.live import simulate_live
+from edge.sim.live_simulation import simulate_live
 from edge.sim.script import Script, parse_script
-from edge.sim.virtual import simulate
+from edge.sim.virtual_simulation import simulate
 
 CASES = {
     file.stem: json.loads(file.read_text()) for file in sorted((Path(__file__).parents[1] / "sfc/cases").glob("*.json"))
@@ -38,7 +38,7 @@ def instants(recipe: Recipe, script: Script, trace: Json) -> Iterator[float]:
     received: dict[str, int] = {}
     for sent in trace["commands"]:
         nth = received[sent["type_id"]] = received.get(sent["type_id"], 0) + (sent["phase"] != "stop")
-        how = script.answering(sent["type_id"], sent["action"], sent["job"], nth)
+        how = script.answer_plan(sent["type_id"], sent["action"], sent["job"], nth)
         yield from (sent["t"] + delay / 1000 for delay in how.delays())
     spans = [(each.step, span) for each in recipe.actions for span in (each.duration_seconds, each.timeout_seconds)]
     for change in trace["steps"]:

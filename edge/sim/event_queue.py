@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Rank(IntEnum):
+class EventRank(IntEnum):
     """What happens at one instant happens in this order."""
 
     SET = 0
@@ -24,10 +24,10 @@ class Rank(IntEnum):
 
 
 @dataclass(slots=True)
-class Calendar(Generic[_T]):
+class EventQueue(Generic[_T]):
     """Gives what is planned in order of time, then of rank, then as it was planned; instants are milliseconds."""
 
-    _planned: list[tuple[int, Rank, int, _T]] = field(default_factory=list)
+    _planned: list[tuple[int, EventRank, int, _T]] = field(default_factory=list)
     _order: Iterator[int] = field(default_factory=count)
 
     @property
@@ -35,7 +35,7 @@ class Calendar(Generic[_T]):
         """The instant of what comes next; None when nothing is planned."""
         return self._planned[0][0] if self._planned else None
 
-    def plan(self, at: int, rank: Rank, what: _T) -> None:
+    def push(self, at: int, rank: EventRank, what: _T) -> None:
         """Note what is to happen."""
         heapq.heappush(self._planned, (at, rank, next(self._order), what))
 

@@ -16,7 +16,7 @@ COMPLETED = "Ended (Completed)"
 
 
 @dataclass(slots=True)
-class Step:
+class ObservedStep:
     """A step of the recipe; instants are milliseconds since the epoch."""
 
     name: str
@@ -25,7 +25,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Action:
+class ObservedAction:
     """An action of the recipe, what was sent for it and what came back; instants as in Step."""
 
     name: str
@@ -42,7 +42,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class JobLogEntry:
     """One thing that happened, for people: when, of what kind, and in words."""
 
     at: int
@@ -57,16 +57,16 @@ class ObservedJob:
         self.scope = scope
         self.job_order_id = job_order_id
         self.status = ""
-        self.happenings: list[Happening] = []
-        self.steps = {step.name: Step(step.name) for step in recipe.steps}
+        self.log_entries: list[JobLogEntry] = []
+        self.steps = {step.name: ObservedStep(step.name) for step in recipe.steps}
         self.actions = {
-            each.name: Action(
+            each.name: ObservedAction(
                 each.name, each.step, each.type_id, each.interaction is Interaction.PUSH_COMMAND, each.parameters
             )
             for each in recipe.actions
         }
         self.response: JobResponse | None = None
-        self._commands: dict[str, Action] = {}
+        self._commands: dict[str, ObservedAction] = {}
         self._answered: set[str] = set()
         self._events: dict[str, CloudEvent] = {}
 
@@ -174,7 +174,7 @@ class ObservedJob:
         self._tell(now, "event", f"{name} ← {equipment}  {plain_text(event.data)}")
 
     def _tell(self, now: int, kind: str, text: str) -> None:
-        self.happenings.append(Happening(now, kind, text.rstrip()))
+        self.log_entries.append(JobLogEntry(now, kind, text.rstrip()))
 
     def _faults(self) -> Iterator[str]:
         state = status_text(self.response.job_state) if self.response else "no response"

@@ -11,7 +11,7 @@ from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVEN
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, LocalizedText
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.model.recipe import Action, Interaction, Qualifier, Recipe, Step
-from edge.sim.observed import ObservedJob, plain_text, status_text
+from edge.sim.observed_job import ObservedJob, plain_text, status_text
 
 RECIPE = Recipe(
     steps=(Step("Tighten", initial=True), Step("Look")),
@@ -87,7 +87,7 @@ def test_a_good_run_has_no_faults_and_is_told_in_order(job: ObservedJob) -> None
     assert job.faults() == []
     assert (job.has_ended, job.status, job.milliseconds) == (True, "Ended (Completed)", 1500)
     assert (job.commands, job.active_steps) == (1, 2)
-    assert [(each.at, each.kind, each.text) for each in job.happenings] == [
+    assert [(each.at, each.kind, each.text) for each in job.log_entries] == [
         (10, "step", "Tighten"),
         (20, "command", "tighten → wrench  torque 85Nm"),
         (25, "state", "Running"),
@@ -125,14 +125,14 @@ def test_a_failed_answer_is_told_with_its_reason(job: ObservedJob) -> None:
     job.take_equipment_message("wrench", "commands", command(), 1)
     job.take_equipment_message("wrench", "answers", answer(mdcserrorkind="slipped", mdcserrormessage="it slipped"), 2)
     assert job.actions["tighten"].error == "it slipped"
-    assert job.happenings[-1].text == "tighten ← wrench  failed: it slipped"
+    assert job.log_entries[-1].text == "tighten ← wrench  failed: it slipped"
 
 
 def test_a_command_to_stop_is_no_command_of_its_own(job: ObservedJob) -> None:
     job.take_equipment_message("wrench", "commands", command(), 1)
     job.take_equipment_message("wrench", "commands", command(phase="stop"), 2)
     assert job.commands == 1
-    assert job.happenings[-1].text.startswith("stop tighten → wrench")
+    assert job.log_entries[-1].text.startswith("stop tighten → wrench")
 
 
 def test_what_happens_to_other_jobs_is_passed_over(job: ObservedJob) -> None:
@@ -145,7 +145,7 @@ def test_what_happens_to_other_jobs_is_passed_over(job: ObservedJob) -> None:
     job.take_equipment_message("camera", "events", sent("look.v1", {}, "q1"), 1)
     job.take_equipment_message("camera", "tasks", task(job="J2"), 1)
     job.take_equipment_message("camera", "data", sent("look.v1", {}), 1)
-    assert job.happenings == []
+    assert job.log_entries == []
     assert not job.has_ended
 
 

@@ -32,24 +32,24 @@ from edge.sfc.signal import (
     Tick,
 )
 from edge.sfc.view import next_deadline
-from edge.sim.calendar import Calendar, Rank, milliseconds
-from edge.sim.trace import Record, Trace, rejected_at_load
+from edge.sim.event_queue import EventQueue, EventRank, milliseconds
+from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from edge.sfc.condition import View
-    from edge.sim.script import Answering, Entry, Script, ScriptEvent
+    from edge.sim.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
 
 
 def simulate(recipe: object, script: Script) -> Trace:
     """Run a recipe (decoded JSON) against a script until all jobs have ended or the horizon is reached."""
-    world = _World(script)
-    net = compile_recipe(recipe, world.identifiers)
+    simulation = VirtualSimulation(script)
+    net = compile_recipe(recipe, simulation.identifiers)
     if isinstance(net, Rejected):
         return rejected_at_load(script, net)
-    world.play(net)
-    return world.record.trace({name: job.run for name, job in world.jobs.items()})
+    simulation.play(net)
+    return simulation.recorder.trace({name: job.run for name, job in simulation.jobs.items()})
 
 
 @dataclass(slots=True)
@@ -61,15 +61,15 @@ class _Job:
 
 
 @dataclass(slots=True)
-class _World:
+class VirtualSimulation:
     """Everything around the runs: the calendar, the equipment, the traces."""
 
     script: Script
     identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
     """Plain identifiers: what the script has set so far goes before registered Python conditions."""
     jobs: dict[str, _Job] = field(default_factory=dict)
-    calendar: Calendar[Callable[[int], None]] = field(default_factory=Calendar)
-    record: Record = field(default_factory=Record)
+    queue: EventQueue[Callable[[int], None]] = field(default_factory=EventQueue)
+    recorder: TraceRecorder = field(default_factory=TraceRecorder)
     unnamed: Iterator[int] = field(default_factory=count)
     seen: set[str] = field(default_factory=set)
     master: Net | None = None
@@ -77,21 +77,21 @@ class _World:
     def play(self, net: Net) -> None:
         """Let happen what the script says and what follows from it, instant by instant."""
         self.master = net
-        self.record.warnings += net.warnings
+        self.recorder.warnings += net.warnings
         for job in self.script.jobs:
             self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", {}))
-            self.calendar.plan(milliseconds(job.starts_at), Rank.START, self._starter(job.id))
+            self.queue.push(milliseconds(job.starts_at), EventRank.START, self._starter(job.id))
         for entry in self.script.timeline:
-            rank = Rank.SET if entry.set is not None else Rank.TIMELINE
-            self.calendar.plan(milliseconds(entry.at), rank, self._entry(entry))
+            rank = EventRank.SET if entry.set is not None else EventRank.TIMELINE
+            self.queue.push(milliseconds(entry.at), rank, self._entry(entry))
         horizon = milliseconds(self.script.horizon)
         clock = 0
         while not all(job.run.ended for job in self.jobs.values()):
             deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
             due = min((at for at in deadlines if at is not None), default=None)
-            planned = self.calendar.next_at
+            planned = self.queue.next_at
             if planned is not None and (due is None or planned <= due):
-                now, happen = self.calendar.pop()
+                now, happen = self.queue.pop()
                 if now > horizon:
                     break
                 clock = now
@@ -112,7 +112,7 @@ class _World:
 
         return start
 
-    def _entry(self, entry: Entry) -> Callable[[int], None]:
+    def _entry(self, entry: TimelineEntry) -> Callable[[int], None]:
         def happen(now: int) -> None:
             if entry.event is not None:
                 self._event(entry.event, now)
@@ -139,7 +139,7 @@ class _World:
     def _replace(self, recipe: object) -> None:
         net = compile_recipe(recipe, self.identifiers)
         if isinstance(net, Rejected):
-            self.record.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
+            self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
             self.master = net
 
@@ -183,19 +183,19 @@ class _World:
         if not isinstance(advanced, Advanced):
             return
         job.run = advanced.run
-        self.record.changes(job_id, advanced.steps)
+        self.recorder.changes(job_id, advanced.steps)
         for request in advanced.requests:
             self._receive(job_id, request, now)
 
     def _receive(self, job_id: str, request: CommandRequest, now: int) -> None:
         """The equipment receives a command and plans its answers."""
-        nth = self.record.command(now, job_id, request.action, request.type_id, request.phase, request.attempt)
+        nth = self.recorder.command(now, job_id, request.action, request.type_id, request.phase, request.attempt)
         if request.phase is not Phase.STOP:
-            how = self.script.answering(request.type_id, request.action, job_id, nth)
+            how = self.script.answer_plan(request.type_id, request.action, job_id, nth)
             for delay in how.delays():
-                self.calendar.plan(now + delay, Rank.ANSWER, self._answerer(request.command_id, how))
+                self.queue.push(now + delay, EventRank.ANSWER, self._answerer(request.command_id, how))
 
-    def _answerer(self, command_id: str, how: Answering) -> Callable[[int], None]:
+    def _answerer(self, command_id: str, how: AnswerPlan) -> Callable[[int], None]:
         ok = how.result == "ok"
         answer = Answer(command_id, ok=ok, data=how.data, error=None if ok else how.error)
 

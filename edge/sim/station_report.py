@@ -8,13 +8,13 @@ import msgspec
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE
 from edge.model.isa95 import JobResponse, Parameter
-from edge.sim.observed import ObservedJob
+from edge.sim.observed_job import ObservedJob
 
 # A result over OPC UA tells a great deal; this is what one looks for first.
 _SHOWN = ("evaluation", "torque", "angle", "result_state", "content")
 
 
-def take_told(job: ObservedJob, event: CloudEvent, devices: Mapping[str, str], now: int) -> None:
+def apply_station_report(job: ObservedJob, event: CloudEvent, devices: Mapping[str, str], now: int) -> None:
     """Take the commands to `devices` (by their `type_id`) from the progress of a job, their results from its end."""
     match event.type:
         case t if t == PROGRESS_TYPE and event.data["job_id"] == job.job_order_id:

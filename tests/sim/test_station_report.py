@@ -11,8 +11,8 @@ from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE
 from edge.model.isa95 import JobResponse, Parameter
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.model.recipe import Action, Interaction, Qualifier, Recipe, Step
-from edge.sim.observed import ObservedJob
-from edge.sim.observed_told import take_told
+from edge.sim.observed_job import ObservedJob
+from edge.sim.station_report import apply_station_report
 
 RECIPE = Recipe(
     steps=(Step("Tighten", initial=True),),
@@ -43,11 +43,11 @@ def response(*results: Parameter, **fields: Any) -> CloudEvent:
 
 def test_commands_are_those_of_the_progress_and_results_those_of_the_end() -> None:
     job = ObservedJob("station-1", "J1", RECIPE)
-    take_told(job, progress("tighten"), DEVICES, 1)
+    apply_station_report(job, progress("tighten"), DEVICES, 1)
     torque = Parameter(id="torque", value=85.2, engineering_units=engineering_unit("N·m"))
     result = Parameter(id="tighten", subparameters=(torque, Parameter(id="result_id", value="T1")))
-    take_told(job, response(result, end_time=datetime(2026, 1, 2, tzinfo=UTC)), DEVICES, 2)
-    assert [each.text for each in job.happenings] == [
+    apply_station_report(job, response(result, end_time=datetime(2026, 1, 2, tzinfo=UTC)), DEVICES, 2)
+    assert [each.text for each in job.log_entries] == [
         "tighten → wrench  torque 85",
         "tighten ← wrench  torque 85.2 N·m",
     ]
@@ -64,5 +64,5 @@ def test_what_is_no_news_of_these_devices_is_passed_by() -> None:
         response(Parameter(id="tighten", value=1)),
         response(Parameter(id="tighten", value=1), end_time=datetime(2026, 1, 2, tzinfo=UTC)),
     ):
-        take_told(job, event, DEVICES, 1)
-    assert job.happenings == []
+        apply_station_report(job, event, DEVICES, 1)
+    assert job.log_entries == []
