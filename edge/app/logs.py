@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from edge.config import LoggingSettings
-from edge.maintenance.clock import stamp
+from edge.maintenance.clock import mark_unsynchronised
 
 Format = Literal["console", "json", "journal"]
 
@@ -29,7 +29,7 @@ def set_up(settings: LoggingSettings) -> None:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        stamp,
+        mark_unsynchronised,
     ]
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     structlog.configure(

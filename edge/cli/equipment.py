@@ -12,7 +12,7 @@ from edge.cli.visit import console, json_option, print_json, settings_option, vi
 
 if TYPE_CHECKING:
     from edge.cli.equipment_view import Seen
-    from edge.maintenance.ping import Pong
+    from edge.maintenance.ping import PingResult
 
 
 @click.group()
@@ -92,7 +92,7 @@ async def _look(settings_file: Path | None) -> "list[Seen]":
         return seen(await load_all(at.store, at.settings.gateway.scopes))
 
 
-async def _ask(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, Pong]":
+async def _ask(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
     from edge.cli.visit import quiet, unusable
     from edge.config import load_settings
     from edge.maintenance import ping as asking

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from edge.cli.job_view import clock_time, instant, plain_table
 from edge.cli.terminal import printable
-from edge.maintenance.ping import Pong
+from edge.maintenance.ping import PingResult
 from edge.model.equipment_health import EquipmentHealth
 from edge.store.health_reports import Told
 
@@ -94,13 +94,13 @@ def report(each: Seen) -> Iterator[str]:
         yield f"{name:<{width}}  {printable(text)}"
 
 
-def pong_data(name: str, pong: Pong) -> dict[str, object]:
+def pong_data(name: str, pong: PingResult) -> dict[str, object]:
     """Give what came back for a program; times in milliseconds."""
     milliseconds = None if pong.seconds is None else round(pong.seconds * 1000, 3)
     return {"name": name, "answers": pong.answers, "milliseconds": milliseconds, "said": pong.said}
 
 
-def pong_table(pongs: Mapping[str, Pong]) -> Table:
+def pong_table(pongs: Mapping[str, PingResult]) -> Table:
     """Give what came back as a list, one a line."""
     shown = plain_table("name", "answers", "took", "said")
     for name, pong in pongs.items():

@@ -10,7 +10,7 @@ from edge.cli.terminal import printable, say
 from edge.cli.visit import settings_option
 
 if TYPE_CHECKING:
-    from edge.maintenance.recording import Line, Overheard, Recorded
+    from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord
 
 _LONGEST_SHOWN = 200
 
@@ -71,9 +71,9 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
 
 def shown(line: "Line") -> str:
     """Give what passed as one line for people."""
-    from edge.maintenance.recording import Overheard
+    from edge.maintenance.recording import ExchangeRecord
 
-    if isinstance(line, Overheard):
+    if isinstance(line, ExchangeRecord):
         try:
             what, words = str(line.what), _words(line)
         except (LookupError, TypeError, AttributeError):
@@ -85,13 +85,13 @@ def shown(line: "Line") -> str:
     return printable(f"{line.after:9.3f} s  {what:<9} {cut}")
 
 
-def _words_of_message(message: "Recorded") -> str:
+def _words_of_message(message: "MessageRecord") -> str:
     properties = message.properties
     told = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
     return "  ".join(word for word in told if word) or str(message.payload)
 
 
-def _words(overheard: "Overheard") -> str:
+def _words(overheard: "ExchangeRecord") -> str:
     from edge.model.traffic import Passing
 
     data = overheard.data

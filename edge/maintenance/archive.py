@@ -45,7 +45,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, Member]
 
 
-class _Form(msgspec.Struct, frozen=True):
+class _ManifestHeader(msgspec.Struct, frozen=True):
     format: int
     version: str
 
@@ -90,7 +90,7 @@ def read_archive(file: Path) -> tuple[Manifest, dict[str, bytes]]:
 
 def _manifest(file: Path, content: bytes) -> Manifest:
     try:
-        form = msgspec.json.decode(content, type=_Form)
+        form = msgspec.json.decode(content, type=_ManifestHeader)
         if form.format > FORMAT:
             advice = f"Restore it with microdcs-edge {form.version} or newer."
             raise Refused("archive", f"{file} was written by a newer version, {form.version}", advice)

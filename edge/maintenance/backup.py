@@ -13,7 +13,7 @@ from edge import __version__
 from edge.config import Settings, load_settings, main_file
 from edge.errors import Unavailable
 from edge.maintenance.archive import MANIFEST, Manifest, Member, sha256, write_archive
-from edge.maintenance.belongings import is_secret, places
+from edge.maintenance.gateway_files import is_secret, locate_files
 from edge.southbound.kinds import EQUIPMENT
 from edge.store.opening import open_store
 from edge.store.snapshot import take
@@ -62,7 +62,7 @@ async def _store(settings: Settings, now: int, tell: Tell) -> bytes:
 def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dict[str, bytes], dict[str, Member]]:
     contents, members = {}, {}
     try:
-        for name, path in places(settings, main).there():
+        for name, path in locate_files(settings, main).existing():
             if is_secret(name) and Part.KEYS not in parts:
                 continue
             contents[name] = path.read_bytes()

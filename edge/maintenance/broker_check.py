@@ -17,7 +17,7 @@ _PRESENCE_WITHIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BrokerSubscriber:
     """Who of us listens on a broker, to which topics, and where equipment says whether it is there."""
 
     subject: str
@@ -25,19 +25,21 @@ class Listener:
     presence: str = ""
 
 
-def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[Listener]]]:
+def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerSubscriber]]]:
     """Name each broker that the settings lead to, with who listens there."""
-    at: dict[MqttSettings, list[Listener]] = {}
+    at: dict[MqttSettings, list[BrokerSubscriber]] = {}
     if settings.mqtt.url:
         prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
-        at[settings.mqtt] = [Listener("MES", [topic for scope in scopes for topic in Topics(prefix, scope).read])]
+        at[settings.mqtt] = [
+            BrokerSubscriber("MES", [topic for scope in scopes for topic in Topics(prefix, scope).read])
+        ]
     for name, section in settings.southbound.items():
         if not isinstance(section, MqttEquipmentSettings):
             continue
         topic = f"{section.topic_prefix}/{name}"
         heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
-        listeners.append(Listener(f"equipment {name}", heard, f"{topic}/presence"))
+        listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
     yield from at.items()
 
 
@@ -46,19 +48,19 @@ def address(settings: MqttSettings) -> str:
     return urlsplit(settings.url).netloc.rpartition("@")[2]
 
 
-def guest_of(settings: MqttSettings) -> Broker:
+def diagnostic_broker(settings: MqttSettings) -> Broker:
     """Give a broker to which we come as a guest, who leaves nothing there. Raises SettingsError."""
     return broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
 
 
-async def examine_broker(settings: MqttSettings, listeners: Sequence[Listener]) -> AsyncIterator[Finding]:
+async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubscriber]) -> AsyncIterator[Finding]:
     """Connect as a guest and listen where the gateway listens. Raises SettingsError and Unavailable."""
     at = address(settings)
-    guest = guest_of(settings)
+    guest = diagnostic_broker(settings)
     async with connect(guest) as connection:
         yield ok(f"broker {at}", "reached" + (", encrypted" if guest.tls else ""))
         refusals = {each.subject: await _refusal(connection, each) for each in listeners}
-        said = await retained(connection, {each.presence for each in listeners} - {""})
+        said = await read_retained(connection, {each.presence for each in listeners} - {""})
     for each in listeners:
         if refusal := refusals[each.subject]:
             advice = "Look at the broker's access rules for our user."
@@ -67,14 +69,14 @@ async def examine_broker(settings: MqttSettings, listeners: Sequence[Listener]) 
             yield _presence(each, at, said.get(each.presence))
 
 
-async def _refusal(connection: Connection, listener: Listener) -> str:
+async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
     for topic in filter(None, (*listener.topics, listener.presence)):
         if refusal := await connection.subscribe(topic):
             return f"{topic}: {refusal}"
     return ""
 
 
-async def retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
+async def read_retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
     """Give what a broker retains on topics that we have just subscribed to."""
     said: dict[str, bytes] = {}
     with suppress(TimeoutError):
@@ -87,7 +89,7 @@ async def retained(connection: Connection, topics: set[str]) -> Mapping[str, byt
     return said
 
 
-def _presence(listener: Listener, at: str, said: bytes | None) -> Finding:
+def _presence(listener: BrokerSubscriber, at: str, said: bytes | None) -> Finding:
     match said:
         case b"online":
             return ok(listener.subject, f"online, at {at}")

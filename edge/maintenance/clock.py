@@ -40,7 +40,7 @@ def _marked(directory: Path) -> Clock:
     return Clock.UNSYNCHRONISED if directory.is_dir() else Clock.UNKNOWN
 
 
-def stamp(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def mark_unsynchronised(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Mark a log record whose time is not to be relied on with `clock=unsynchronised`."""
     if read_clock() is Clock.UNSYNCHRONISED:
         record["clock"] = Clock.UNSYNCHRONISED.value

@@ -23,7 +23,7 @@ from edge.maintenance.opcua_check import (
 from edge.maintenance.store_check import examine_store
 from edge.southbound.kinds import EQUIPMENT
 
-WITHIN_S = 8.0
+EXAMINATION_TIMEOUT_S = 8.0
 """How long one examination may take."""
 
 _Arguments = ParamSpec("_Arguments")
@@ -34,21 +34,21 @@ _Examination = tuple[str, AsyncIterator[Finding]]
 
 async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding]:
     """Examine the gateway of these settings; settings that cannot be used leave the machine to look at."""
-    asyncio.get_running_loop().set_default_executor(_Daemons())
+    asyncio.get_running_loop().set_default_executor(_DaemonExecutor())
     try:
         settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT)
     except SettingsError as error:
         found = [failing("settings", problem, error.advice) for problem in error.problems]
-        examinations = list(_of_the_machine(["/", STORE]))
+        examinations = list(_host_examinations(["/", STORE]))
     else:
         found = [ok("settings", "can be used")]
-        examinations = [*_of_the_gateway(settings), *_of_the_machine(["/", STORE, settings.opcua.pki])]
+        examinations = [*_gateway_examinations(settings), *_host_examinations(["/", STORE, settings.opcua.pki])]
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
     return [*found, *(finding for task in running for finding in task.result())]
 
 
-def _of_the_gateway(settings: Settings) -> Iterator[_Examination]:
+def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
     yield "store", examine_store(settings.redis)
     if Path(STORE).exists():
         yield "storage", examine_storage()
@@ -64,14 +64,16 @@ def _of_the_gateway(settings: Settings) -> Iterator[_Examination]:
         yield "OPC UA users", examine_users(settings.opcua)
 
 
-def _of_the_machine(directories: list[str]) -> Iterator[_Examination]:
+def _host_examinations(directories: list[str]) -> Iterator[_Examination]:
     yield "clock", examine_clock()
     yield "disk", examine_disks(directories)
     yield "memory", examine_memory()
     yield "versions", examine_versions()
 
 
-async def findings_of(subject: str, examination: AsyncIterator[Finding], within: float = WITHIN_S) -> list[Finding]:
+async def findings_of(
+    subject: str, examination: AsyncIterator[Finding], within: float = EXAMINATION_TIMEOUT_S
+) -> list[Finding]:
     """Carry out one examination, in so many seconds; whatever goes wrong in it is a finding and hides no other."""
     found: list[Finding] = []
     try:
@@ -90,7 +92,7 @@ async def findings_of(subject: str, examination: AsyncIterator[Finding], within:
     return found
 
 
-class _Daemons(ThreadPoolExecutor):
+class _DaemonExecutor(ThreadPoolExecutor):
     """Gives each call a thread that nobody waits for at the end: a disk or a name server may never answer."""
 
     def submit(

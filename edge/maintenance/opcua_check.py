@@ -12,8 +12,8 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
 from edge.links.x509 import entries, read_certificate
-from edge.maintenance.belongings import tls_files
 from edge.maintenance.finding import Finding, failing, ok, warning
+from edge.maintenance.gateway_files import tls_files
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.users import read_users
@@ -37,7 +37,7 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[Finding]:
     host = parts.hostname or "127.0.0.1"
     host = "127.0.0.1" if host in _ANYWHERE else host
     try:
-        answer = await _say_hello(host, parts.port or _PORT, endpoint)
+        answer = await _send_hello(host, parts.port or _PORT, endpoint)
     except ConnectionRefusedError:
         advice = "Start the gateway: systemctl start microdcs-edge"
         yield warning("OPC UA port", f"nobody listens at {endpoint}: the gateway does not run", advice)
@@ -57,7 +57,7 @@ async def examine_server(name: str, url: str) -> AsyncIterator[Finding]:
     """Say hello to equipment that is an OPC UA server."""
     parts = urlsplit(url)
     try:
-        answer = await _say_hello(parts.hostname or "", parts.port or _PORT, url)
+        answer = await _send_hello(parts.hostname or "", parts.port or _PORT, url)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
         advice = "Switch it on, and look at its way here: jobs wait for it."
         yield failing(f"equipment {name}", f"no answer at {url}: {str(error) or 'too slow'}", advice)
@@ -68,7 +68,7 @@ async def examine_server(name: str, url: str) -> AsyncIterator[Finding]:
             yield failing(f"equipment {name}", f"what listens at {url} does not speak OPC UA", "Correct its url.")
 
 
-async def _say_hello(host: str, port: int, endpoint: str) -> bytes:
+async def _send_hello(host: str, port: int, endpoint: str) -> bytes:
     """Give the kind of the answer."""
     url = endpoint.encode()
     hello = _HELLO_HEAD.pack(b"HELF", _HELLO_HEAD.size + 4 + len(url), 0, 65_536, 65_536, 0, 0)

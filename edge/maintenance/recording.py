@@ -20,7 +20,7 @@ from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, S
 from edge.errors import Refused, SettingsError, Unavailable, told_by_name
 from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
-from edge.maintenance.redaction import Redact, redact_data, redactor, shown
+from edge.maintenance.redaction import Redact, redact_data, redact_settings, redactor
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.traffic import Passed, Passing
 from edge.store.opening import open_store, runs_beside
@@ -35,7 +35,7 @@ BEGIN_SECONDS = 5.0
 """How long a gateway that is at work takes at most to notice us."""
 
 
-class Beginning(Struct, frozen=True, kw_only=True):
+class RecordingHeader(Struct, frozen=True, kw_only=True):
     """The first line of a recording: whose it is, as the settings have it, and when it was begun (RFC 3339, UTC)."""
 
     equipment: str
@@ -44,7 +44,7 @@ class Beginning(Struct, frozen=True, kw_only=True):
     begun_at: str
 
 
-class Recorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MessageRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message, `after` so many seconds. Topics are those below the topic of the equipment, such as `answers`.
 
     `payload` is JSON where `content_type` says so, else text; `hidden_bytes` tells of one that is neither.
@@ -61,7 +61,7 @@ class Recorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retain: bool = False
 
 
-class Overheard(Struct, frozen=True, kw_only=True):
+class ExchangeRecord(Struct, frozen=True, kw_only=True):
     """What a gateway tells that passed between it and the equipment, `after` so many seconds."""
 
     after: float
@@ -70,7 +70,7 @@ class Overheard(Struct, frozen=True, kw_only=True):
     data: Any
 
 
-Line = Recorded | Overheard
+Line = MessageRecord | ExchangeRecord
 """What passed: where it goes over a broker, as anybody hears it there, else as the gateway tells it."""
 
 
@@ -92,9 +92,9 @@ async def recording(
         recorder.begin(name, section)
         match section:
             case MqttEquipmentSettings():
-                listening_there = _at_broker(name, section, settings, recorder)
+                listening_there = _record_broker(name, section, settings, recorder)
             case _:
-                listening_there = _to_gateways(name, settings, recorder)
+                listening_there = _record_gateways(name, settings, recorder)
         async with listening_there as place:
             yield place
 
@@ -114,8 +114,8 @@ class _Recorder:
     def begin(self, name: str, section: EquipmentSettings) -> None:
         """Write the first line."""
         begun_at = datetime.now(UTC).isoformat(timespec="seconds")
-        told = redact_data(shown(section), self.redact)
-        self._write(Beginning(equipment=name, settings=told, version=__version__, begun_at=begun_at))
+        told = redact_data(redact_settings(section), self.redact)
+        self._write(RecordingHeader(equipment=name, settings=told, version=__version__, begun_at=begun_at))
 
     def after(self, at: int) -> float:
         """Give how many seconds an instant, in milliseconds since the epoch, is after that of the first line."""
@@ -153,7 +153,7 @@ def _recorder(file: Path, redact: Redact, tell: Callable[[Line], None]) -> Itera
 
 
 @asynccontextmanager
-async def _at_broker(
+async def _record_broker(
     name: str, section: MqttEquipmentSettings, settings: Settings, recorder: _Recorder
 ) -> AsyncIterator[str]:
     broker = broker_settings(section, settings.mqtt)
@@ -182,7 +182,7 @@ async def _wait_for(ended: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
+async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
     if not await runs_beside(settings.redis):
         # Ours would keep the gateway from starting: a directory has one server.
         advice = "Start the gateway first: its embedded store comes and goes with it."
@@ -216,17 +216,17 @@ async def _to_gateways(name: str, settings: Settings, recorder: _Recorder) -> As
         raise Unavailable(f"no gateway has told anything of {name}", advice)
 
 
-def _overheard(passed: Passed, after: float, redact: Redact) -> Overheard:
+def _overheard(passed: Passed, after: float, redact: Redact) -> ExchangeRecord:
     try:
         gateway, data = redact_data([passed.gateway, passed.data], redact)
     except RecursionError as error:
         raise Unavailable(f"{passed.gateway} tells what is nested without end") from error
-    return Overheard(after=after, gateway=gateway, what=passed.what, data=data)
+    return ExchangeRecord(after=after, gateway=gateway, what=passed.what, data=data)
 
 
-def _recorded(message: Message, after: float, prefix: str, redact: Redact) -> Recorded:
+def _recorded(message: Message, after: float, prefix: str, redact: Redact) -> MessageRecord:
     payload, hidden_bytes = _payload(message)
-    return Recorded(
+    return MessageRecord(
         after=after,
         topic=_below(prefix, message.topic, redact),
         payload=redact_data(payload, redact),

@@ -38,7 +38,7 @@ _PATTERNS = (
     (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
 )
 
-_TELLING = re.compile(
+_SENSITIVE_NAMES = re.compile(
     r"(?i)passw|pwd|passphrase|secret|token|api_?key|private|credential|auth(?!or(?!i[sz]ation))|pin_?code"
     r"|serial|instance_?uri|user|login|operator|personnel|employee|host"
     rf"|(?:ip|mac)_?addr|(?:^|{_WORD})(?:pin|sn|vin|ip|mac)$"
@@ -81,7 +81,7 @@ def redact_data(data: Any, redact: Redact) -> Any:
     They are known by the names of members, and in texts by what `redact` knows and by how addresses look.
     """
     match data:
-        case {"Name": str(name), "EntityId": str() | int()} if _TELLING.search(name):
+        case {"Name": str(name), "EntityId": str() | int()} if _SENSITIVE_NAMES.search(name):
             # An identifier of OPC 40450-1: its name is a value itself.
             return _members(data, redact) | {"EntityId": HIDDEN}
         case dict():
@@ -98,7 +98,8 @@ def redact_data(data: Any, redact: Redact) -> Any:
 
 def _members(data: dict[str, Any], redact: Redact) -> dict[str, Any]:
     return {
-        name: HIDDEN if _TELLING.search(name) and each else redact_data(each, redact) for name, each in data.items()
+        name: HIDDEN if _SENSITIVE_NAMES.search(name) and each else redact_data(each, redact)
+        for name, each in data.items()
     }
 
 
@@ -153,16 +154,16 @@ def _password_in(url: str) -> str:
         return url.rpartition("@")[0].rpartition(":")[2]
 
 
-def shown(value: object) -> object:
+def redact_settings(value: object) -> object:
     """Give settings, or a part of them, for others to read: what is secret only says whether it is set."""
     match value:
         case Secret():
             return HIDDEN if value else ""
         case msgspec.Struct():
-            return {key: shown(each) for key, each in msgspec.structs.asdict(value).items()}
+            return {key: redact_settings(each) for key, each in msgspec.structs.asdict(value).items()}
         case dict():
-            return {key: shown(each) for key, each in value.items()}
+            return {key: redact_settings(each) for key, each in value.items()}
         case tuple():
-            return [shown(each) for each in value]
+            return [redact_settings(each) for each in value]
         case _:
             return value

@@ -16,7 +16,7 @@ from edge.errors import Refused, SettingsError, Unavailable
 from edge.files import make_directory, write_whole
 from edge.maintenance.archive import Member, read_archive
 from edge.maintenance.backup import STORE, Tell
-from edge.maintenance.belongings import ASIDE, Places, is_below, places, variable
+from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.southbound.kinds import EQUIPMENT
 from edge.store.client import Store
 from edge.store.fitness import FORM
@@ -35,7 +35,7 @@ _SHARED_BITS = 0o755
 _SHOWN = 5
 
 
-class _Plan(msgspec.Struct, frozen=True):
+class _RestorePlan(msgspec.Struct, frozen=True):
     """What will be written where."""
 
     files: dict[Path, tuple[bytes, Member]]
@@ -66,7 +66,7 @@ async def restore(
                 tell(f"these jobs ran when the backup was made, and go on from there: {_listed(resumed)}")
                 tell("if they must not, end them before the gateway starts: edge jobs abort JOB")
     for path in plan.aside:
-        tell(f"set aside: {path}{ASIDE}")
+        tell(f"set aside: {path}{REPLACED_SUFFIX}")
     try:
         await asyncio.to_thread(_write, plan)
     except OSError as error:
@@ -115,13 +115,13 @@ def _snapshot(file: Path, lines: bytes | None) -> list[Kept] | None:
 
 def _plan(
     contents: Mapping[str, bytes], members: Mapping[str, Member], main: Path, environ: Mapping[str, str]
-) -> _Plan:
+) -> _RestorePlan:
     settings = _settings_of(contents, main, environ)
-    at = places(settings, main)
+    at = locate_files(settings, main)
     # The settings were read with copies of these.
     stood = {name: Path(members[name].path) for name in contents if name.startswith("tls/")}
     folders = {folder: path.parent for name, path in stood.items() if (folder := name.rpartition("/")[0]) != "tls"}
-    at = Places({**at.files, **stood}, {**at.folders, **folders})
+    at = GatewayFiles({**at.files, **stood}, {**at.folders, **folders})
     allowed = tuple(_allowed(main, environ))
     files = {}
     for name, content in contents.items():
@@ -134,7 +134,7 @@ def _plan(
             advice = "Let the settings here name that path first, or restore by hand."
             raise Refused("archive", f"it would write {path}, which is not below {main.parent}", advice)
         files[path] = content, members[name]
-    return _Plan(files, list(_replaced(at, files)), settings)
+    return _RestorePlan(files, list(_replaced(at, files)), settings)
 
 
 def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
@@ -142,7 +142,7 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     yield main.parent
     yield STATE_DIRECTORY
     with contextlib.suppress(SettingsError):  # none here, or none that could be used: that is what is mended
-        here = places(load_settings(main, environ, EQUIPMENT), main)
+        here = locate_files(load_settings(main, environ, EQUIPMENT), main)
         yield from here.files.values()
         yield from here.folders.values()
 
@@ -161,7 +161,7 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
             path.write_bytes(content)
             if name.startswith("tls/"):
                 named = "/".join(name.split("/")[:2])
-                staged[variable(named)] = str(Path(directory, named))
+                staged[environment_variable(named)] = str(Path(directory, named))
         try:
             return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, EQUIPMENT)
         except SettingsError as error:
@@ -170,9 +170,9 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
             raise SettingsError(["the settings of the backup cannot be used here", *problems], advice) from error
 
 
-def _replaced(at: Places, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:
+def _replaced(at: GatewayFiles, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:
     """Yield what is there and will not be, or not so."""
-    for name, path in at.there():
+    for name, path in at.existing():
         if path in files:
             if path.read_bytes() != files[path][0]:
                 yield path
@@ -180,9 +180,9 @@ def _replaced(at: Places, files: Mapping[Path, tuple[bytes, Member]]) -> Iterato
             yield path
 
 
-def _write(plan: _Plan) -> None:
+def _write(plan: _RestorePlan) -> None:
     for path in plan.aside:
-        path.replace(path.with_name(path.name + ASIDE))
+        path.replace(path.with_name(path.name + REPLACED_SUFFIX))
     for path, (content, member) in plan.files.items():
         make_directory(path.parent, 0o750)
         write_whole(path, content, member.mode & _SHARED_BITS)

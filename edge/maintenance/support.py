@@ -13,7 +13,7 @@ from edge.errors import EdgeError, SettingsError
 from edge.maintenance.archive import write_archive
 from edge.maintenance.doctor import examine
 from edge.maintenance.host_check import versions
-from edge.maintenance.redaction import redactor, secrets_of, shown
+from edge.maintenance.redaction import redact_settings, redactor, secrets_of
 from edge.southbound.kinds import EQUIPMENT
 from edge.store import statistics
 from edge.store.opening import open_store
@@ -52,7 +52,7 @@ async def gather(
     contents = {"README.txt": _README}
     tell("examining the gateway")
     contents["doctor.json"] = _json(msgspec.to_builtins(await examine(given, environ)))
-    contents["settings.json"] = _json(shown(settings) if settings else {"problems": problem})
+    contents["settings.json"] = _json(redact_settings(settings) if settings else {"problems": problem})
     contents["versions.json"] = _json(versions())
     tell("asking the store")
     if settings and settings.redis.url != "embedded:":
@@ -61,7 +61,7 @@ async def gather(
             contents["store.jsonl"] = await _told(_payloads(settings, now))
     for name, command in programs(since):
         tell(f"asking {command[0]}")
-        contents[name] = await said(command)
+        contents[name] = await run_program(command)
     redacted = {name: redact(text).encode() for name, text in contents.items()}
     size = await asyncio.to_thread(write_archive, file, redacted, now)
     tell(f"{file}: {size:,} bytes; look through it before you hand it on")
@@ -103,7 +103,7 @@ def programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "disks.txt", ("df", "--human-readable", "--print-type")
 
 
-async def said(command: tuple[str, ...]) -> str:
+async def run_program(command: tuple[str, ...]) -> str:
     """Call a program of this machine; give what it said."""
     if shutil.which(command[0]) is None:
         return f"{command[0]} is not there\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from edge.cli.equipment_view import Seen, pong_data, report, seen
-from edge.maintenance.ping import Pong
+from edge.maintenance.ping import PingResult
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store.health_reports import Told
 
@@ -24,4 +24,4 @@ def test_what_was_never_seen_is_said_so() -> None:
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
 def test_a_program_is_told_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
-    assert pong_data("wrench", Pong(None, "nothing", seconds))["milliseconds"] == milliseconds
+    assert pong_data("wrench", PingResult(None, "nothing", seconds))["milliseconds"] == milliseconds

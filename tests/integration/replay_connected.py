@@ -18,7 +18,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
 from edge.links.opcua import EventField, Node, Overhear, Session, TypeName
-from edge.maintenance.recording import Beginning, Overheard
+from edge.maintenance.recording import ExchangeRecord, RecordingHeader
 from edge.model.traffic import Asked, Passing
 from edge.southbound.connected import ConnectedEquipment, Happening, Happenings
 from edge.southbound.kinds import KINDS
@@ -162,7 +162,7 @@ def words(question: str, arguments: Sequence[Any]) -> bytes:
 class Replay:
     """Plays lines of a recording, one after the other."""
 
-    def __init__(self, beginning: Beginning, wait_until: WaitUntil) -> None:
+    def __init__(self, beginning: RecordingHeader, wait_until: WaitUntil) -> None:
         self.recalled = Recalled()
         self.station = RecallingStation(self.recalled)
         self._name = beginning.equipment
@@ -182,7 +182,7 @@ class Replay:
         )
         return opened
 
-    async def play(self, line: Overheard) -> None:
+    async def play(self, line: ExchangeRecord) -> None:
         match line.what:
             case Passing.BEGUN:
                 await self.process.aclose()
@@ -254,7 +254,7 @@ class Replay:
         self._stopping.append(asyncio.create_task(stop, name=f"stop {command.command_id}"))
 
 
-async def play(beginning: Beginning, lines: Sequence[Overheard], wait_until: WaitUntil) -> RecordingStation:
+async def play(beginning: RecordingHeader, lines: Sequence[ExchangeRecord], wait_until: WaitUntil) -> RecordingStation:
     """Play a recording; give what the station got."""
     replay = Replay(beginning, wait_until)
     async with replay.process:

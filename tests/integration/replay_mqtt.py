@@ -9,7 +9,7 @@ import msgspec
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
 from edge.links.mqtt import Session, open_session
-from edge.maintenance.recording import Beginning, Line, Recorded, recording
+from edge.maintenance.recording import Line, MessageRecord, RecordingHeader, recording
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, Task
@@ -19,12 +19,12 @@ from tests.southbound.contract import RecordingStation
 SAID_BY_EQUIPMENT = {"answers", "events", "data", "presence"}
 
 
-def by_topic(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
+def by_topic(lines: Sequence[MessageRecord]) -> dict[str, list[MessageRecord]]:
     """Give what was said on each topic in order: between topics the order is the broker's.
 
     Whether the broker had kept a message it tells only to who subscribes later: a recording may have, we do not.
     """
-    topics: dict[str, list[Recorded]] = defaultdict(list)
+    topics: dict[str, list[MessageRecord]] = defaultdict(list)
     for line in lines:
         topics[line.topic].append(msgspec.structs.replace(line, after=0.0, retain=False))
     return topics
@@ -40,7 +40,7 @@ class Replay:
         self._topic = topic
         self._sent: set[tuple[str, str]] = set()
 
-    async def play(self, line: Recorded, tasks: Sequence[Recorded]) -> None:
+    async def play(self, line: MessageRecord, tasks: Sequence[MessageRecord]) -> None:
         """Say a line again, unless the kind says it by itself."""
         match line.topic:
             case "commands":
@@ -56,7 +56,7 @@ class Replay:
             case _:
                 return
 
-    def has_taken(self, line: Recorded, taken: int) -> bool:
+    def has_taken(self, line: MessageRecord, taken: int) -> bool:
         """Tell whether the station has got one thing more than it had taken, or knows that the equipment is there."""
         if line.topic == "presence":
             return self._equipment.present is (line.payload == "online")
@@ -66,7 +66,7 @@ class Replay:
         """Count what the station got."""
         return len(self.station.answers) + len(self.station.events) + len(self.station.refused)
 
-    async def _command(self, line: Recorded) -> None:
+    async def _command(self, line: MessageRecord) -> None:
         told, data = line.properties, line.payload
         if (told["id"], told["phase"]) in self._sent:
             return
@@ -86,7 +86,7 @@ class Replay:
             self.station.unanswered.append(command)
             await self._equipment.send(command)
 
-    async def _say(self, line: Recorded) -> None:
+    async def _say(self, line: MessageRecord) -> None:
         is_json = line.content_type is not None
         nothing = b"" if line.payload is None else msgspec.json.encode(line.payload)
         await self._device.publish(
@@ -101,7 +101,12 @@ class Replay:
 
 
 async def play(
-    beginning: Beginning, lines: Sequence[Recorded], mqtt: MqttSettings, unique: str, again: Path, wait_until: WaitUntil
+    beginning: RecordingHeader,
+    lines: Sequence[MessageRecord],
+    mqtt: MqttSettings,
+    unique: str,
+    again: Path,
+    wait_until: WaitUntil,
 ) -> RecordingStation:
     """Play a recording while it is recorded `again`; give what the station got."""
     section = MqttEquipmentSettings(type_ids=tuple(beginning.settings["type_ids"]), topic_prefix=unique)

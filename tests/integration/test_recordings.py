@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
-from edge.maintenance.recording import Beginning, Overheard, Recorded
+from edge.maintenance.recording import ExchangeRecord, MessageRecord, RecordingHeader
 from tests.conftest import WaitUntil
 from tests.integration import replay_connected, replay_mqtt
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl"))
-Each = TypeVar("Each", Recorded, Overheard)
+Each = TypeVar("Each", MessageRecord, ExchangeRecord)
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
@@ -24,17 +24,17 @@ async def test_the_station_gets_what_it_got_when_it_was_recorded(
 ) -> None:
     beginning, again = begun(file), tmp_path / "again.jsonl"
     if beginning.settings["kind"] == "mqtt":
-        lines = read(file, Recorded)
+        lines = read(file, MessageRecord)
         station = await replay_mqtt.play(beginning, lines, mqtt, unique, again, wait_until)
-        assert replay_mqtt.by_topic(read(again, Recorded)) == replay_mqtt.by_topic(lines)
+        assert replay_mqtt.by_topic(read(again, MessageRecord)) == replay_mqtt.by_topic(lines)
     else:
-        station = await replay_connected.play(beginning, read(file, Overheard), wait_until)
+        station = await replay_connected.play(beginning, read(file, ExchangeRecord), wait_until)
     got = {"answers": station.answers, "events": station.events, "refused": station.refused}
     assert msgspec.to_builtins(got) == msgspec.json.decode(file.with_suffix(".station.json").read_bytes())
 
 
-def begun(file: Path) -> Beginning:
-    return msgspec.json.decode(file.read_bytes().splitlines()[0], type=Beginning)
+def begun(file: Path) -> RecordingHeader:
+    return msgspec.json.decode(file.read_bytes().splitlines()[0], type=RecordingHeader)
 
 
 def read(file: Path, kind: type[Each]) -> list[Each]:

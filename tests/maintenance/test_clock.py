@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.maintenance import clock
-from edge.maintenance.clock import Clock, read_clock, stamp
+from edge.maintenance.clock import Clock, mark_unsynchronised, read_clock
 
 
 class Kernel:
@@ -19,7 +19,7 @@ class Kernel:
 def record_with(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> dict[str, Any]:
     monkeypatch.setattr(clock, "_libc", kernel)
     record: dict[str, Any] = {"event": "ready"}
-    return dict(stamp(None, "info", record))
+    return dict(mark_unsynchronised(None, "info", record))
 
 
 @pytest.mark.parametrize(

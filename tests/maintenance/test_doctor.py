@@ -68,7 +68,7 @@ async def test_settings_with_faults_are_told_one_by_one_and_the_machine_is_exami
 
 def test_a_call_that_never_returns_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     forever = threading.Event()
-    monkeypatch.setattr(doctor, "WITHIN_S", 0.1)
+    monkeypatch.setattr(doctor, "EXAMINATION_TIMEOUT_S", 0.1)
 
     async def stuck() -> AsyncIterator[Finding]:
         await asyncio.to_thread(forever.wait)

@@ -14,7 +14,7 @@ from edge.errors import EdgeError, SettingsError, Unavailable
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
-from edge.maintenance.recording import Line, Overheard, Recorded, recording
+from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord, recording
 from edge.model.traffic import Asked, Passing
 from edge.station.overhearing import Overhearing
 from edge.store import overheard
@@ -122,7 +122,7 @@ async def test_data_nested_without_end_is_hidden_and_those_behind_it_are_recorde
             await session.publish(f"{unique}/wrench/data", payload, content_type="application/json")
         await session.publish(f"{unique}/wrench/data", b"behind")
         await wait_until(lambda: len(told) == 3)
-    assert [each.hidden_bytes for each in told if isinstance(each, Recorded)] == [1800, 200_000, 0]
+    assert [each.hidden_bytes for each in told if isinstance(each, MessageRecord)] == [1800, 200_000, 0]
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ async def test_another_who_records_adds_no_line(
     ):
         gateway.of("drill")(Passing.STOP, "J1/r/drill/1")
         await wait_until(lambda: len(told) == 2)
-    assert [each.what for each in told if isinstance(each, Overheard)] == [Passing.BEGUN, Passing.STOP]
+    assert [each.what for each in told if isinstance(each, ExchangeRecord)] == [Passing.BEGUN, Passing.STOP]
 
 
 async def test_where_no_gateway_tells_anything_no_file_is_left_behind(

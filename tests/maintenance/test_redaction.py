@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.config import load_settings
-from edge.maintenance.redaction import redact_data, redactor, secrets_of, shown
+from edge.maintenance.redaction import redact_data, redact_settings, redactor, secrets_of
 from edge.southbound.kinds import EQUIPMENT
 
 SETTINGS = """
@@ -51,7 +51,7 @@ def test_settings_that_cannot_be_used_hide_their_secrets_too(main: Path) -> None
 def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
     settings = load_settings(main, {}, EQUIPMENT)
     redact = redactor(secrets_of(settings, main, {}))
-    text = redact(msgspec.json.encode(shown(settings)).decode())
+    text = redact(msgspec.json.encode(redact_settings(settings)).decode())
     assert "canary" not in text
     assert msgspec.json.decode(text)["redis"]["password"] == "***"
     assert msgspec.json.decode(text)["redis"]["url"] == "redis://***@host:6379"

@@ -13,7 +13,7 @@ from edge.links.x509 import SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class GatewayFiles:
     """Where a gateway's files stand: single ones by their names in a backup, and folders of them."""
 
     files: Mapping[str, Path]
@@ -26,20 +26,20 @@ class Places:
             return self.folders[folder] / last
         return self.files.get(name)
 
-    def there(self) -> Iterator[tuple[str, Path]]:
+    def existing(self) -> Iterator[tuple[str, Path]]:
         """Yield every file that is there, with its name in a backup."""
         for name, path in self.files.items():
             if path.is_file():
                 yield name, path
         for name, folder in self.folders.items():
             for path in sorted(folder.glob("*.toml" if name.endswith("conf.d") else "*")):
-                if not path.is_file() or path.name.startswith(".") or path.name.endswith(ASIDE):
+                if not path.is_file() or path.name.startswith(".") or path.name.endswith(REPLACED_SUFFIX):
                     continue
-                if not name.endswith("trusted") or _is_for_all_to_see(path):
+                if not name.endswith("trusted") or _is_public(path):
                     yield f"{name}/{path.name}", path
 
 
-def _is_for_all_to_see(path: Path) -> bool:
+def _is_public(path: Path) -> bool:
     """Tell whether a file is a certificate, or says which are revoked: keys that somebody left beside them are not."""
     return path.suffix.lower() in {*SUFFIXES, ".crl"} and not _holds_a_key(path.read_bytes())
 
@@ -56,11 +56,11 @@ def _holds_a_key(content: bytes) -> bool:
     return True
 
 
-ASIDE = ".before-restore"
+REPLACED_SUFFIX = ".before-restore"
 """Ends the name of a file that a restored one has replaced."""
 
 
-def places(settings: Settings, main: Path) -> Places:
+def locate_files(settings: Settings, main: Path) -> GatewayFiles:
     """Find the places of these settings, whose main file is `main`."""
     pki = Path(settings.opcua.pki)
     files = {
@@ -80,7 +80,7 @@ def places(settings: Settings, main: Path) -> Places:
         for name, section in settings.southbound.items()
         if (directory := getattr(section, "trusted", ""))
     }
-    return Places(files, folders)
+    return GatewayFiles(files, folders)
 
 
 def tls_files(settings: Settings) -> dict[str, Path]:
@@ -100,7 +100,7 @@ def is_secret(name: str) -> bool:
     return name == "opcua/own.pem" or name.startswith("settings/passwords/") or name.endswith(".key_file")
 
 
-def variable(name: str) -> str:
+def environment_variable(name: str) -> str:
     """Give the variable of the environment that names the file, or folder, `tls/<section>.<key>`."""
     section, _, key = name.removeprefix("tls/").rpartition(".")
     return f"EDGE_{section.replace('.', '__', 1).replace('-', '_')}__{key}".upper()

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from edge.config import MqttSettings, OpcuaSettings, Settings
-from edge.maintenance.belongings import is_below, is_secret, places, variable
+from edge.maintenance.gateway_files import environment_variable, is_below, is_secret, locate_files
 
 
 def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None:
@@ -28,9 +28,9 @@ def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None
         ),
         mqtt=MqttSettings(url="mqtts://b", ca_file=str(tmp_path / "users")),
     )
-    at = places(settings, tmp_path / "edge.toml")
-    there = dict(at.there())
-    assert sorted(there) == [
+    at = locate_files(settings, tmp_path / "edge.toml")
+    existing = dict(at.existing())
+    assert sorted(existing) == [
         "opcua/trusted/a.der",
         "opcua/users",
         "settings/conf.d/10-site.toml",
@@ -38,7 +38,7 @@ def test_each_file_that_is_there_finds_back_to_its_place(tmp_path: Path) -> None
         "settings/passwords/mqtt",
         "tls/mqtt.ca_file",
     ]
-    assert all(at.of(name) == path for name, path in there.items())
+    assert all(at.of(name) == path for name, path in existing.items())
     assert at.of("settings/unknown") is None
     assert at.of("elsewhere/a.der") is None
 
@@ -76,4 +76,4 @@ def test_links_and_dots_do_not_lead_out(tmp_path: Path) -> None:
     ],
 )
 def test_a_setting_that_names_a_file_has_its_variable(name: str, expected: str) -> None:
-    assert variable(name) == expected
+    assert environment_variable(name) == expected
