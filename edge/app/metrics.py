@@ -100,7 +100,7 @@ def _of_equipment(sources: Sources) -> Iterator[Metric]:
         for each in health
         for outcome, count in (("done", each.answered - each.failed), ("failed", each.failed))
     ]
-    trips = [((each.equipment.name,), each.contact.round_trips) for each in sources.equipment.watched]
+    trips = [((each.equipment.name,), each.stats.round_trips) for each in sources.equipment.watched]
     yield _gauge(
         "equipment_connected",
         "Whether it is there: 1 or 0; missing until it says so.",

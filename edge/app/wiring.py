@@ -31,10 +31,10 @@ from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, follow_wall_clock
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Equipment
-from edge.station.equipment_watch import EquipmentWatch, Watched
+from edge.station.equipment_tracer import EquipmentTracer
+from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import Duty, Instance, open_instance
 from edge.station.jobs import JobService
-from edge.station.overhearing import Overhearing
 from edge.station.responses import Responses
 from edge.station.runs import Runs
 from edge.station.sender import Sender
@@ -132,13 +132,13 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _C
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: _Core) -> None:
     southbound, runs = core.settings.southbound, core.runs
     # What goes over a broker can be listened to there.
-    overhearing = Overhearing(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
-    await stack.enter_async_context(overhearing.telling())
+    tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
+    await stack.enter_async_context(tracer.tracing())
     for name, section in southbound.items():
         answers = Answers(core.store, runs, core.settings.retention.dedupe * 1000, section.type_ids)
-        answers.watchers.append(overhearing.of(name))
+        answers.watchers.append(tracer.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
-        core.watch.watched.append(Watched(equipment, section.kind, section.type_ids, answers.contact))
+        core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))
 
 
 def _is_at_broker(section: EquipmentSettings) -> bool:

@@ -92,22 +92,22 @@ def _words_of_message(message: "MessageRecord") -> str:
 
 
 def _words(overheard: "ExchangeRecord") -> str:
-    from edge.model.traffic import Passing
+    from edge.model.equipment_trace import TraceKind
 
     data = overheard.data
     match overheard.what:
-        case Passing.BEGUN:
+        case TraceKind.BEGUN:
             return "  ".join(filter(None, (overheard.gateway, data.get("state"))))
-        case Passing.CONNECTED:
+        case TraceKind.CONNECTED:
             return f"{len(data)} commands outstanding"
-        case Passing.COMMAND | Passing.STOP:
+        case TraceKind.COMMAND | TraceKind.STOP:
             return f"{data['type_id']}  {data['phase']}  {data['command_id']}"
-        case Passing.ANSWER:
+        case TraceKind.ANSWER:
             return f"{data['command_id']}  {data['error'] or 'done'}"
-        case Passing.ASKED:
+        case TraceKind.ASKED:
             asked = data["arguments"][1] if data["question"] == "call" else data["question"]
             return f"{asked}  {data['error']}" if "error" in data else str(asked)
-        case Passing.HAPPENING:
+        case TraceKind.HAPPENING:
             return "  ".join(str(name) for name in data)
-        case Passing.LOST | Passing.MISSED:
+        case TraceKind.LOST | TraceKind.MISSED:
             return str(data)

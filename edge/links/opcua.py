@@ -18,7 +18,7 @@ from edge.links.opcua_browse import MOST_NODES, Browser
 from edge.links.opcua_security import secure
 from edge.links.opcua_structure import Structures
 from edge.links.opcua_wire import BoundedClient
-from edge.model.traffic import Asked
+from edge.model.equipment_trace import TracedCall
 
 _REQUEST_SECONDS = 4.0
 # How long the server keeps a session whose client is gone.
@@ -66,11 +66,11 @@ class _Method:
     arguments: Sequence[tuple[ua.NodeId, bool]]
 
 
-Overhear = Callable[[Asked], None]
+Overhear = Callable[[TracedCall], None]
 """Is told each question to a server, with its answer; also what is watched from then on."""
 
 
-def _nobody_listens(_asked: Asked) -> None:
+def _nobody_listens(_asked: TracedCall) -> None:
     """Let a question pass."""
 
 
@@ -85,7 +85,7 @@ def _overheard(
 
     @wraps(question)
     async def asking(session: "Session", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
-        asked = partial(Asked, question.__name__, (*arguments, *named.values()))
+        asked = partial(TracedCall, question.__name__, (*arguments, *named.values()))
         with _failure_told(session.overhear, asked):
             found = await question(session, *arguments, **named)
         session.overhear(asked(found))
@@ -95,7 +95,7 @@ def _overheard(
 
 
 @contextmanager
-def _failure_told(overhear: Overhear, asked: Callable[..., Asked]) -> Iterator[None]:
+def _failure_told(overhear: Overhear, asked: Callable[..., TracedCall]) -> Iterator[None]:
     try:
         yield
     except Refused as refusal:
@@ -273,7 +273,7 @@ class Session:
         What is given raises Unavailable when the connection is lost.
         """
         names = {node.id: name for name, node in values.items()}
-        asked = partial(Asked, "watch", (source, fields, values))
+        asked = partial(TracedCall, "watch", (source, fields, values))
         async with AsyncExitStack() as opened:
             with _failure_told(self.overhear, asked), _sorted_errors(self.url):
                 subscription = await opened.enter_async_context(self._subscription())

@@ -22,7 +22,7 @@ from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
 from edge.maintenance.redaction import Redact, redact_data, redact_settings, redactor
 from edge.model.cloudevent import JSON, decode_data
-from edge.model.traffic import Passed, Passing
+from edge.model.equipment_trace import TraceKind, TraceRecord
 from edge.store.opening import open_store, runs_beside
 from edge.store.overheard import listening
 
@@ -66,7 +66,7 @@ class ExchangeRecord(Struct, frozen=True, kw_only=True):
 
     after: float
     gateway: str
-    what: Passing
+    what: TraceKind
     data: Any
 
 
@@ -190,9 +190,9 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
     begun: dict[str, Any] = {}
     is_begun = asyncio.Event()
 
-    async def take_all(told: AsyncIterator[Passed]) -> None:
+    async def take_all(told: AsyncIterator[TraceRecord]) -> None:
         async for passed in told:
-            if passed.what is Passing.BEGUN:
+            if passed.what is TraceKind.BEGUN:
                 # Said again for another who records, it is no news.
                 process = passed.data.get("process") if isinstance(passed.data, dict) else None
                 if process and begun.get(passed.gateway) == process:
@@ -216,7 +216,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
         raise Unavailable(f"no gateway has told anything of {name}", advice)
 
 
-def _overheard(passed: Passed, after: float, redact: Redact) -> ExchangeRecord:
+def _overheard(passed: TraceRecord, after: float, redact: Redact) -> ExchangeRecord:
     try:
         gateway, data = redact_data([passed.gateway, passed.data], redact)
     except RecursionError as error:

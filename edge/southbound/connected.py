@@ -13,7 +13,7 @@ from edge.errors import EdgeError, Refused, SettingsError, Unavailable, told_by_
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.links.quota import Quota
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.station.equipment import Command, EquipmentAnswer, Station
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import SetAside
@@ -89,13 +89,13 @@ async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connectin
             reason = _brief(error)
             if reason != last:
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=reason)
-                station.overhears(Passing.LOST, reason)
+                station.trace(TraceKind.LOST, reason)
             last = reason
         except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
             defect = _unwrapped(error)
             if defects.spend():
                 _log.error("equipment could not be worked with, trying on", equipment=equipment.name, exc_info=defect)
-            station.overhears(Passing.LOST, type(defect).__name__)
+            station.trace(TraceKind.LOST, type(defect).__name__)
         await backoff.pause()
 
 
@@ -129,7 +129,7 @@ class ConnectedEquipment:
     async def send(self, command: Command) -> None:
         """Take a command in; raises Unavailable while the device is not connected."""
         self._connected()
-        self._station.overhears(Passing.COMMAND, command)
+        self._station.trace(TraceKind.COMMAND, command)
         if command.command_id not in self._ended and not self._is_at_work(command):
             self._waiting[command.command_id] = command
             self._more.set()
@@ -137,7 +137,7 @@ class ConnectedEquipment:
     async def stop(self, command: Command) -> None:
         """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
         device = self._connected()
-        self._station.overhears(Passing.STOP, command)
+        self._station.trace(TraceKind.STOP, command)
         self._note_ended(command.command_id)
         if self._waiting.pop(command.command_id, None):
             return
@@ -155,7 +155,7 @@ class ConnectedEquipment:
     async def serve(self, device: Device, happenings: Happenings) -> None:
         """Work on one connection until it is lost; then raise Unavailable."""
         outstanding = await self._outstanding()
-        self._station.overhears(Passing.CONNECTED, outstanding)
+        self._station.trace(TraceKind.CONNECTED, outstanding)
         for command in outstanding:
             if command.command_id not in self._ended:
                 self._waiting[command.command_id] = command
@@ -172,7 +172,7 @@ class ConnectedEquipment:
 
     async def _take_all(self, device: Device, happenings: Happenings) -> None:
         async for happening in happenings:
-            self._station.overhears(Passing.HAPPENING, _told(happening))
+            self._station.trace(TraceKind.HAPPENING, _told(happening))
             try:
                 await _take(device, happening)
             except Unavailable:
@@ -217,7 +217,7 @@ class ConnectedEquipment:
 
     async def _perform(self, device: Device, command: Command) -> None:
         answer = await self._outcome(device, command)
-        self._station.overhears(Passing.ANSWER, answer)
+        self._station.trace(TraceKind.ANSWER, answer)
         await self._answer(answer)
         self._note_ended(command.command_id)
         try:

@@ -7,7 +7,7 @@ from functools import partial
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import Node, Overhear, Session, TypeName, open_client
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.southbound.connected import ConnectedEquipment, Device, Happenings, open_connected
 from edge.station.equipment import Station
 
@@ -39,7 +39,7 @@ def open_opcua_equipment(
     Nothing of a session outlives it: a server that was started again may have other namespace indexes, other nodes and
     no subscriptions, so `opening` finds its nodes and subscribes anew on each.
     """
-    overhear = partial(station.overhears, Passing.ASKED)
+    overhear = partial(station.trace, TraceKind.ASKED)
 
     @asynccontextmanager
     async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:

@@ -9,17 +9,17 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
+from edge.model.equipment_trace import TraceKind
 from edge.model.job_state import JobState
 from edge.model.station import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, faults_of_id
-from edge.model.traffic import Passing
 from edge.sfc.advance import MOST_EARLY
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, is_outstanding
 from edge.sfc.signal import Answer, Event, Ignored
-from edge.station.contact import Contact
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.dispatch import command_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment_stats import EquipmentStats
 from edge.station.runs import NoRun, Runs
 from edge.store import dedupe, jobs, responses, runs
 from edge.store.client import Store
@@ -38,9 +38,9 @@ class Answers:
     """
 
     def __init__(self, store: Store, active: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
-        self.contact = Contact()
+        self.stats = EquipmentStats()
         """What the equipment has told us."""
-        self.watchers: list[Callable[[Passing, Any], None]] = []
+        self.watchers: list[Callable[[TraceKind, Any], None]] = []
         """Who is told what passes between us and the equipment."""
         self._store = store
         self._runs = active
@@ -52,15 +52,15 @@ class Answers:
         key = parse_command_id(answer.command_id)
         if key is None or any(faults_of_id("JobOrderID", key.job_id)):
             logger.warning("answer to a command that is not ours", command=answer.command_id)
-            self.contact.ignores()
+            self.stats.record_ignored()
             return
         at = self._runs.clock()
-        self.contact.seen(at)
+        self.stats.record_contact(at)
         sent_at = _sent_at(self._runs.known(key.job_id), answer.command_id)
         held = await self._runs.held(key.job_id)
         if held and self._is_for_other_equipment(held, answer.command_id):
             logger.warning("answer to a command of other equipment", job=key.job_id, command=answer.command_id)
-            self.contact.ignores()
+            self.stats.record_ignored()
             return
         try:
             data, error = _kept(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
@@ -70,12 +70,12 @@ class Answers:
         match await self._runs.signal(key.job_id, signal):
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
-                self.contact.ignores()
+                self.stats.record_ignored()
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
-                self.contact.ignores()
+                self.stats.record_ignored()
             case Decision():
-                self.contact.answers(at, sent_at, error)
+                self.stats.record_answer(at, sent_at, error)
             case NotAllowed() | Stale():
                 pass
 
@@ -93,7 +93,7 @@ class Answers:
 
         Raises Refused(`too_large`) for one that holds more than is kept.
         """
-        self.contact.seen(self._runs.clock())
+        self.stats.record_contact(self._runs.clock())
         event = dataclasses.replace(event, data=_kept(event.data))
         declined: set[str] = set()
         while True:
@@ -103,7 +103,7 @@ class Answers:
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
                 logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
-                self.contact.ignores()
+                self.stats.record_ignored()
                 if not _names_its_job(event):
                     # It tells of a part that is gone: repeated, it must not pass the next one either.
                     await self._store.commit(self._mark(event, None))
@@ -126,8 +126,8 @@ class Answers:
 
     async def set_aside(self, message: SetAside) -> None:
         """Keep a message that cannot be taken, for a person to look at, and count it."""
-        self.contact.seen(self._runs.clock())
-        self.contact.refuses(message.reason)
+        self.stats.record_contact(self._runs.clock())
+        self.stats.record_refused(message.reason)
         await self._store.commit(set_aside(self._store.keys, message))
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
@@ -149,7 +149,7 @@ class Answers:
         held = await self._runs.load(key.job_id) if key else None
         return held is not None and is_outstanding(held.stored.run, command_id)
 
-    def overhears(self, what: Passing, data: Any) -> None:
+    def trace(self, what: TraceKind, data: Any) -> None:
         """Hand on what passes between us and the equipment to who records it just now."""
         for watch in self.watchers:
             watch(what, data)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.store.refused import SetAside
 
@@ -85,7 +85,7 @@ class Station(Protocol):
     async def is_outstanding(self, command_id: str) -> bool:
         """Tell whether a command still waits for an answer."""
 
-    def overhears(self, what: Passing, data: Any) -> None:
+    def trace(self, what: TraceKind, data: Any) -> None:
         """Hand on what passes between us and the equipment to who records it just now."""
 
 

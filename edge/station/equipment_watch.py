@@ -11,8 +11,8 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.station.active_runs import ActiveRuns
-from edge.station.contact import Contact
 from edge.station.equipment import Equipment
+from edge.station.equipment_stats import EquipmentStats
 from edge.store import health_reports
 from edge.store.client import Store
 
@@ -25,20 +25,20 @@ _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedEquipment:
     """A piece of equipment, the commands that it takes, and what it has told."""
 
     equipment: Equipment
     kind: str
     type_ids: Collection[str]
-    contact: Contact
+    stats: EquipmentStats
 
 
 class EquipmentWatch:
     """How all equipment is, as of the last look, and what it owes active runs; `watchers` are told after each."""
 
     def __init__(self, store: Store, active: ActiveRuns, clock: Clock) -> None:
-        self.watched: list[Watched] = []
+        self.watched: list[WatchedEquipment] = []
         self.health: tuple[EquipmentHealth, ...] = ()
         self.watchers: list[Callable[[], Awaitable[None]]] = []
         self._store = store
@@ -63,7 +63,7 @@ class EquipmentWatch:
         for each in self.watched:
             name, connected = each.equipment.name, each.equipment.connected
             if before.get(name) is not connected and (name in before or connected):
-                each.contact.seen(self._clock())
+                each.stats.record_contact(self._clock())
         waiting = Counter(each.type_id for held in self._active.held.values() for each in held.unanswered())
         return tuple(_health(each, sum(waiting[type_id] for type_id in each.type_ids)) for each in self.watched)
 
@@ -86,17 +86,17 @@ def _troubles(equipment: Sequence[EquipmentHealth]) -> list[tuple[object, ...]]:
     return [(each.name, each.connected, each.failed, each.refused, each.last_error) for each in equipment]
 
 
-def _health(watched: Watched, outstanding: int) -> EquipmentHealth:
-    contact = watched.contact
+def _health(watched: WatchedEquipment, outstanding: int) -> EquipmentHealth:
+    stats = watched.stats
     return EquipmentHealth(
         name=watched.equipment.name,
         kind=watched.kind,
         connected=watched.equipment.connected,
-        last_seen=contact.last_seen,
+        last_seen=stats.last_seen,
         outstanding=outstanding,
-        answered=contact.answered,
-        failed=contact.failed,
-        ignored=contact.ignored,
-        refused=contact.refused,
-        last_error=contact.last_error,
+        answered=stats.answered,
+        failed=stats.failed,
+        ignored=stats.ignored,
+        refused=stats.refused,
+        last_error=stats.last_error,
     )

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from edge.errors import Unavailable
-from edge.model.traffic import Passed
+from edge.model.equipment_trace import TraceRecord
 from edge.store.client import Store
 
 
@@ -16,7 +16,7 @@ async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
     return dict(zip(names, found[1::2], strict=True))
 
 
-def written(passed: Passed) -> bytes:
+def written(passed: TraceRecord) -> bytes:
     """Write what passed as it is now; of what is no JSON, what it is."""
     try:
         return msgspec.json.encode(passed, enc_hook=str)
@@ -30,15 +30,15 @@ async def tell(store: Store, name: str, passed: bytes) -> bool:
 
 
 @asynccontextmanager
-async def listening(store: Store, name: str) -> AsyncIterator[AsyncIterator[Passed]]:
+async def listening(store: Store, name: str) -> AsyncIterator[AsyncIterator[TraceRecord]]:
     """Listen to what passes at a piece of equipment, for the length of the block; what is given raises Unavailable."""
     async with store.listening(channel(store, name)) as messages:
         yield (_read(each) async for each in messages)
 
 
-def _read(message: str) -> Passed:
+def _read(message: str) -> TraceRecord:
     try:
-        return msgspec.json.decode(message, type=Passed)
+        return msgspec.json.decode(message, type=TraceRecord)
     except (msgspec.DecodeError, RecursionError) as error:
         problem = f"a gateway of another version tells what we cannot read: {error}"
         raise Unavailable(problem, "Use the `edge` of that gateway.") from error

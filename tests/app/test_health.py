@@ -19,7 +19,7 @@ from edge.maintenance.finding import Finding, failing, ok
 from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
-from edge.station.equipment_watch import EquipmentWatch, Watched
+from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import heartbeat
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -37,7 +37,7 @@ def health_of(store: Store, *equipment: FakeEquipment, certificates: Callable[[]
     plant = Plant(store, {}, now_ms)
     active = ActiveRuns(plant.runs, (SCOPE,))
     watch = EquipmentWatch(store, active, now_ms)
-    watch.watched += [Watched(each, "fake", (), plant.answers.contact) for each in equipment]
+    watch.watched += [WatchedEquipment(each, "fake", (), plant.answers.stats) for each in equipment]
     return Health(store, active, watch, certificates)
 
 

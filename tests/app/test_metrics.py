@@ -19,7 +19,7 @@ from edge.model.job_state import Cause
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
-from edge.station.equipment_watch import EquipmentWatch, Watched
+from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
@@ -37,7 +37,7 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]
     await plant.teach("linear", LINEAR)
     active, activity = ActiveRuns(plant.runs, (SCOPE,)), Activity()
     watch = EquipmentWatch(store, active, plant.runs.clock)
-    watch.watched.append(Watched(tool, "fake", (TIGHTEN,), plant.answers.contact))
+    watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
     plant.runs.watchers.append(activity.watch)
     return Sources("edge", (SCOPE,), store, Health(store, active, watch), watch, activity, lambda: 3), plant
 

@@ -14,7 +14,7 @@ from edge.cli.record import shown
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.links.mqtt import open_session
 from edge.maintenance.recording import ExchangeRecord
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.southbound.stacklight import StackLightSettings
 from tests.app.running import NO_OPCUA, edge_run, settings_of, written
@@ -88,18 +88,18 @@ async def test_it_shows_what_a_gateway_tells_of_equipment_from_its_first_connect
 @pytest.mark.parametrize(
     ("what", "data", "words"),
     [
-        (Passing.COMMAND, WORK, f"{WORK.type_id}  start  {WORK.command_id}"),
-        (Passing.STOP, replace(WORK, phase=Phase.STOP), f"{WORK.type_id}  stop  {WORK.command_id}"),
-        (Passing.ANSWER, {"command_id": "J1/r/work/1", "data": 1, "error": None}, "J1/r/work/1  done"),
-        (Passing.ANSWER, {"command_id": "J1/r/work/1", "data": None, "error": "jammed"}, "J1/r/work/1  jammed"),
-        (Passing.ASKED, {"question": "call", "arguments": [{}, "EnableAsset", True]}, "EnableAsset"),
-        (Passing.ASKED, {"question": "read", "arguments": [{}], "error": "no answer"}, "read  no answer"),
-        (Passing.HAPPENING, {"EventType": "i=1", "Result": {}}, "EventType  Result"),
-        (Passing.LOST, "pulled out", "pulled out"),
-        (Passing.MISSED, 7, "7"),
+        (TraceKind.COMMAND, WORK, f"{WORK.type_id}  start  {WORK.command_id}"),
+        (TraceKind.STOP, replace(WORK, phase=Phase.STOP), f"{WORK.type_id}  stop  {WORK.command_id}"),
+        (TraceKind.ANSWER, {"command_id": "J1/r/work/1", "data": 1, "error": None}, "J1/r/work/1  done"),
+        (TraceKind.ANSWER, {"command_id": "J1/r/work/1", "data": None, "error": "jammed"}, "J1/r/work/1  jammed"),
+        (TraceKind.ASKED, {"question": "call", "arguments": [{}, "EnableAsset", True]}, "EnableAsset"),
+        (TraceKind.ASKED, {"question": "read", "arguments": [{}], "error": "no answer"}, "read  no answer"),
+        (TraceKind.HAPPENING, {"EventType": "i=1", "Result": {}}, "EventType  Result"),
+        (TraceKind.LOST, "pulled out", "pulled out"),
+        (TraceKind.MISSED, 7, "7"),
     ],
 )
-def test_what_passes_is_one_line(what: Passing, data: object, words: str) -> None:
+def test_what_passes_is_one_line(what: TraceKind, data: object, words: str) -> None:
     line = ExchangeRecord(after=1.5, gateway="edge", what=what, data=msgspec.to_builtins(data))
     assert shown(line) == f"    1.500 s  {what:<9} {words}"
 
@@ -108,12 +108,12 @@ def test_what_passes_is_one_line(what: Passing, data: object, words: str) -> Non
     "data", ["done\n    9.000 s  answer    J1/r/work/1  done", "\x1b[2J\x1b]0;title\x07", "x" * 1_000_000]
 )
 def test_what_equipment_says_forges_no_line_drives_no_terminal_and_fills_no_screen(data: str) -> None:
-    line = shown(ExchangeRecord(after=1.5, gateway="edge", what=Passing.LOST, data=data))
+    line = shown(ExchangeRecord(after=1.5, gateway="edge", what=TraceKind.LOST, data=data))
     assert line.isprintable()
     assert len(line) < 300
 
 
-@pytest.mark.parametrize("what", list(Passing))
+@pytest.mark.parametrize("what", list(TraceKind))
 @pytest.mark.parametrize("data", [None, 7, [], {"question": "call", "arguments": []}])
-def test_a_line_of_a_gateway_of_another_version_is_shown_as_it_is(what: Passing, data: object) -> None:
+def test_a_line_of_a_gateway_of_another_version_is_shown_as_it_is(what: TraceKind, data: object) -> None:
     assert shown(ExchangeRecord(after=1.5, gateway="edge", what=what, data=data)).startswith(f"    1.500 s  {what}")

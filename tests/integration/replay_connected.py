@@ -19,7 +19,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
 from edge.links.opcua import EventField, Node, Overhear, Session, TypeName
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
-from edge.model.traffic import Asked, Passing
+from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.southbound.connected import ConnectedEquipment, Happening, Happenings
 from edge.southbound.kinds import KINDS
 from edge.southbound.stacklight import StackLightSettings
@@ -184,32 +184,32 @@ class Replay:
 
     async def play(self, line: ExchangeRecord) -> None:
         match line.what:
-            case Passing.BEGUN:
+            case TraceKind.BEGUN:
                 await self.process.aclose()
                 self.recalled.happened = None
                 self._equipment = await self.process.enter_async_context(self._open())
-            case Passing.CONNECTED:
+            case TraceKind.CONNECTED:
                 await self._connect()
-                await self._answer(Asked("outstanding", (), line.data))
+                await self._answer(TracedCall("outstanding", (), line.data))
                 await self._wait_until(lambda: self._equipment and self._equipment.connected)
-            case Passing.LOST:
+            case TraceKind.LOST:
                 await self._lose(Unavailable(line.data))
-            case Passing.COMMAND:
+            case TraceKind.COMMAND:
                 assert self._equipment
                 await self._equipment.send(msgspec.convert(line.data, Command))
-            case Passing.STOP:
+            case TraceKind.STOP:
                 self._stop(msgspec.convert(line.data, Command))
-            case Passing.ASKED:
+            case TraceKind.ASKED:
                 await self._connect()
-                await self._answer(msgspec.convert(line.data, Asked))
-            case Passing.HAPPENING:
+                await self._answer(msgspec.convert(line.data, TracedCall))
+            case TraceKind.HAPPENING:
                 assert self.recalled.happened
                 refused = line.data.get("refused")
                 self.recalled.happened.put(Refused("unreadable", refused) if refused else line.data)
-            case Passing.ANSWER:
+            case TraceKind.ANSWER:
                 await self._wait_until(lambda: line.data["command_id"] in self.station.said())
                 self.station.stopped_meanwhile.add(line.data["command_id"])
-            case Passing.MISSED:
+            case TraceKind.MISSED:
                 pytest.fail("what is not whole cannot be played")
 
     async def end(self) -> None:
@@ -222,7 +222,7 @@ class Replay:
         opening = words("open", ())
         await self._wait_until(lambda: self.recalled.happened or self.recalled.waiting(opening))
         if not self.recalled.happened:
-            await self._answer(Asked("open", ()))
+            await self._answer(TracedCall("open", ()))
             await self._wait_until(lambda: self.recalled.happened)
 
     async def _lose(self, error: Unavailable) -> None:
@@ -230,9 +230,9 @@ class Replay:
             self.recalled.happened.put(error)
             self.recalled.happened = None
         else:
-            await self._answer(Asked("open", (), error=error.message))
+            await self._answer(TracedCall("open", (), error=error.message))
 
-    async def _answer(self, asked: Asked) -> None:
+    async def _answer(self, asked: TracedCall) -> None:
         question = words(asked.question, asked.arguments)
         try:
             await self._wait_until(lambda: self.recalled.waiting(question))

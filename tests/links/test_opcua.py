@@ -12,8 +12,8 @@ from asyncua import Client
 
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, Node, Session, TypeName, open_client
+from edge.model.equipment_trace import TracedCall
 from edge.model.job_state import JobState
-from edge.model.traffic import Asked
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import entry, response, served
 
@@ -150,7 +150,7 @@ async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
 
 
 async def test_who_listens_is_told_each_question_with_its_answer(server: UaServer) -> None:
-    told: list[Asked] = []
+    told: list[TracedCall] = []
     async with open_client(server.endpoint, overhear=told.append) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")
         read: Any = await session.read(clock)
@@ -163,16 +163,16 @@ async def test_who_listens_is_told_each_question_with_its_answer(server: UaServe
             async with session.watch(clock, (unknown,), {}):
                 pytest.fail("it watches what there is not")
     assert told == [
-        Asked("find", ("Server", "ServerStatus", "CurrentTime"), clock),
-        Asked("read", (clock,), read),
-        Asked(
+        TracedCall("find", ("Server", "ServerStatus", "CurrentTime"), clock),
+        TracedCall("read", (clock,), read),
+        TracedCall(
             "call",
             (Node("i=2253", "/0:Objects/0:Server"), "Explode", 7),
             error="/0:Objects/0:Server has no method Explode",
             kind="unknown_node",
         ),
-        Asked("watch", (None, (), {"clock": clock})),
-        Asked(
+        TracedCall("watch", (None, (), {"clock": clock})),
+        TracedCall(
             "watch",
             (clock, (unknown,), {}),
             error=f"{server.endpoint} does not know the namespace urn:nowhere",

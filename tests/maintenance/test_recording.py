@@ -15,8 +15,8 @@ from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord, recording
-from edge.model.traffic import Asked, Passing
-from edge.station.overhearing import Overhearing
+from edge.model.equipment_trace import TracedCall, TraceKind
+from edge.station.equipment_tracer import EquipmentTracer
 from edge.store import overheard
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -137,21 +137,21 @@ def drill(redis: RedisSettings) -> Settings:
 @pytest.fixture
 def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a gateway notice at once who records."""
-    monkeypatch.setattr("edge.station.overhearing.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("edge.station.equipment_tracer.LOOK_EVERY_S", 0.01)
 
 
 @pytest.mark.usefixtures("watchful")
 async def test_what_a_gateway_tells_of_equipment_is_recorded_without_what_others_must_not_know(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, told, gateway = tmp_path / "drill.jsonl", list[Line](), Overhearing(store, ("drill",))
-    asked = Asked("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
+    file, told, gateway = tmp_path / "drill.jsonl", list[Line](), EquipmentTracer(store, ("drill",))
+    asked = TracedCall("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
     identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
     async with beside(gateway.run(), "gateway"), recording("drill", drill, {"sesame"}, file, told.append) as source:
         assert source == "what edge tells of drill"
-        gateway.of("drill")(Passing.ASKED, asked)
-        gateway.of("drill")(Passing.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
-        gateway.of("drill")(Passing.LOST, "opc.tcp://drill-7:4840 says sesame")
+        gateway.of("drill")(TraceKind.ASKED, asked)
+        gateway.of("drill")(TraceKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
+        gateway.of("drill")(TraceKind.LOST, "opc.tcp://drill-7:4840 says sesame")
         await wait_until(lambda: len(told) == 4)
     head, *lines = lines_of(file)
     assert (head["settings"]["url"], head["settings"]["product_instance_uri"]) == ("opc.tcp://***", "***")
@@ -173,15 +173,15 @@ async def test_what_a_gateway_tells_of_equipment_is_recorded_without_what_others
 async def test_another_who_records_adds_no_line(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    gateway, told = Overhearing(store, ("drill",)), list[Line]()
+    gateway, told = EquipmentTracer(store, ("drill",)), list[Line]()
     async with (
         beside(gateway.run(), "gateway"),
         recording("drill", drill, set(), tmp_path / "one.jsonl", told.append),
         recording("drill", drill, set(), tmp_path / "two.jsonl", print),
     ):
-        gateway.of("drill")(Passing.STOP, "J1/r/drill/1")
+        gateway.of("drill")(TraceKind.STOP, "J1/r/drill/1")
         await wait_until(lambda: len(told) == 2)
-    assert [each.what for each in told if isinstance(each, ExchangeRecord)] == [Passing.BEGUN, Passing.STOP]
+    assert [each.what for each in told if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
 
 
 async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
@@ -207,7 +207,7 @@ async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway
     assert not (tmp_path / "store").exists()
     async with (
         open_store(settings.redis, "edge") as store,
-        beside(Overhearing(store, ("drill",)).run(), "gateway"),
+        beside(EquipmentTracer(store, ("drill",)).run(), "gateway"),
         recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
     ):
         assert source == "what edge tells of drill"
@@ -224,7 +224,7 @@ async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, 
                 await server.kill()
                 await asyncio.Event().wait()
 
-        async with beside(Overhearing(store, ("drill",)).run(), "gateway"):
+        async with beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):
             with pytest.raises(Unavailable, match="Redis does not answer"):
                 await lose_the_store()
     assert [line.get("what") for line in lines_of(file)] == [None, "begun"]
@@ -259,7 +259,7 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
             await session.publish(f"{unique}/wrench/presence", b"online")
             await asyncio.Event().wait()
 
-    async with open_session(mqtt, unique) as session, beside(Overhearing(store, ("drill",)).run(), "gateway"):
+    async with open_session(mqtt, unique) as session, beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):
         with pytest.raises(Unavailable, match="the recording ends: No space left on device") as refused:
             await record()
     assert "Make room" in refused.value.advice
@@ -293,7 +293,7 @@ async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
             await store.execute("PUBLISH", overheard.channel(store, "drill"), told)
             await asyncio.Event().wait()
 
-    async with beside(Overhearing(store, ("drill",)).run(), "gateway"):
+    async with beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):
         with pytest.raises(Unavailable, match=r"cannot read|nested without end"):
             await record()
 
@@ -302,7 +302,7 @@ async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
 async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
     store: Store, drill: Settings, tmp_path: Path
 ) -> None:
-    gateway = Overhearing(store, ("drill",))
+    gateway = EquipmentTracer(store, ("drill",))
     async with beside(gateway.run(), "gateway"):
         for number in range(3):
             async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:

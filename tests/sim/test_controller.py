@@ -9,7 +9,7 @@ import pytest
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.sim.controller import SimulatedController, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
@@ -42,7 +42,7 @@ class Answers(list[EquipmentAnswer]):
     async def set_aside(self, message: SetAside) -> None:
         pytest.fail(f"the controller sent what cannot be taken: {message}")
 
-    def overhears(self, what: Passing, data: object) -> None:
+    def trace(self, what: TraceKind, data: object) -> None:
         pytest.fail(f"what goes over a broker is listened to there: {what}")
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:

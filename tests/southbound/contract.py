@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pytest_asyncio
 
 from edge.errors import Unavailable
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
 from edge.store.refused import SetAside
@@ -42,7 +42,7 @@ class RecordingStation:
         self.refused: list[SetAside] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
-        self.overheard: list[tuple[Passing, Any]] = []
+        self.overheard: list[tuple[TraceKind, Any]] = []
 
     async def answer(self, answer: EquipmentAnswer) -> None:
         if self.failures:
@@ -66,7 +66,7 @@ class RecordingStation:
     async def is_outstanding(self, command_id: str) -> bool:
         return command_id not in self.stopped_meanwhile
 
-    def overhears(self, what: Passing, data: Any) -> None:
+    def trace(self, what: TraceKind, data: Any) -> None:
         self.overheard.append((what, data))
 
     def said(self) -> dict[str, Any]:

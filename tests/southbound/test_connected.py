@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.errors import Refused, SettingsError, Unavailable
-from edge.model.traffic import Passing
+from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.southbound import connected
 from edge.southbound.connected import Device, Happening, Happenings, open_connected
@@ -108,7 +108,7 @@ async def test_a_device_of_which_nothing_comes_any_more_is_told_as_lost(wait_unt
     plug, station = Ending(), RecordingStation()
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: plug.attempts > 2)
-    assert (Passing.LOST, "plug at the wall has ended the connection") in station.overheard
+    assert (TraceKind.LOST, "plug at the wall has ended the connection") in station.overheard
 
 
 async def test_each_loss_of_the_connection_is_told_also_when_its_reason_is_that_of_the_last(
@@ -236,13 +236,13 @@ async def test_who_records_hears_of_connections_commands_happenings_and_answers(
         await wait_until(lambda: plug.taken)
         await equipment.stop(WORK)
     assert station.overheard == [
-        (Passing.LOST, "not plugged in"),
-        (Passing.CONNECTED, [WORK]),
-        (Passing.LOST, "pulled out"),
-        (Passing.CONNECTED, [WORK]),
-        (Passing.ANSWER, EquipmentAnswer(WORK.command_id, {"done": True})),
-        (Passing.HAPPENING, {"pressed": True}),
-        (Passing.STOP, WORK),
+        (TraceKind.LOST, "not plugged in"),
+        (TraceKind.CONNECTED, [WORK]),
+        (TraceKind.LOST, "pulled out"),
+        (TraceKind.CONNECTED, [WORK]),
+        (TraceKind.ANSWER, EquipmentAnswer(WORK.command_id, {"done": True})),
+        (TraceKind.HAPPENING, {"pressed": True}),
+        (TraceKind.STOP, WORK),
     ]
 
 
@@ -318,7 +318,7 @@ async def test_each_defect_of_a_command_is_told_by_its_cause(
             await wait_until(lambda: station.answers)
     causes = [repr(each["exc_info"]) for each in told if "could not be worked with" in each["event"]]
     assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
-    lost = [data for what, data in station.overheard if what is Passing.LOST]
+    lost = [data for what, data in station.overheard if what is TraceKind.LOST]
     assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
 
 

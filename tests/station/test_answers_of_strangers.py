@@ -27,7 +27,7 @@ async def test_equipment_that_answers_the_command_of_another_changes_nothing(pla
     before = await revision(plant)
     camera = Answers(plant.store, plant.runs, DEDUPE_MS, ["com.example.look.v1"])
     await camera.answer(answer)
-    assert (await revision(plant), camera.contact.ignored) == (before, 1)
+    assert (await revision(plant), camera.stats.ignored) == (before, 1)
     await Answers(plant.store, plant.runs, DEDUPE_MS, [TIGHTEN]).answer(answer)
     assert await revision(plant) > before
 
@@ -44,4 +44,4 @@ async def test_of_an_error_without_end_only_the_beginning_is_kept(plant: Plant, 
 @pytest.mark.parametrize("job_id", ["%ED%A0%80", "%00", "list:station-1", "x" * 60_000, ""])
 async def test_an_answer_that_names_what_cannot_be_a_job_is_ignored(plant: Plant, job_id: str) -> None:
     await plant.answers.answer(EquipmentAnswer(f"{job_id}/run/a/1"))
-    assert plant.answers.contact.ignored == 1
+    assert plant.answers.stats.ignored == 1

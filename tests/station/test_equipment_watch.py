@@ -16,7 +16,7 @@ from edge.model.job_state import Cause
 from edge.station import active_runs, equipment_watch
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
-from edge.station.equipment_watch import EquipmentWatch, Watched, is_due
+from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment, is_due
 from edge.store import health_reports, leases
 from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, Told
@@ -59,7 +59,7 @@ async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Equipment
     active = ActiveRuns(plant.runs, (SCOPE,))
     await active.look()
     watch = EquipmentWatch(plant.store, active, plant.runs.clock)
-    watch.watched.append(Watched(tool, "fake", (TIGHTEN, PHOTO), plant.answers.contact))
+    watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN, PHOTO), plant.answers.stats))
     async with beside(active.follow(), "active runs"), beside(watch.run(), "equipment"):
         yield watch
 

@@ -6,15 +6,15 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
-from edge.model.traffic import Passed, Passing
+from edge.model.equipment_trace import TraceKind, TraceRecord
 from edge.store import overheard
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.store.servers import own_server
 
 
-def happened(data: object) -> Passed:
-    return Passed(at=1, gateway="edge", what=Passing.HAPPENING, data=data)
+def happened(data: object) -> TraceRecord:
+    return TraceRecord(at=1, gateway="edge", what=TraceKind.HAPPENING, data=data)
 
 
 async def test_who_listens_is_counted_and_told(store: Store) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from edge.model.job_state import Cause
-from edge.station.contact import Contact
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent
+from edge.station.equipment_stats import EquipmentStats
 from edge.store.client import Store
 from edge.store.refused import SetAside
 from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
@@ -35,19 +35,19 @@ async def later(plant: Plant, milliseconds: int) -> None:
 
 
 async def test_an_answer_is_counted_with_its_round_trip(plant: Plant) -> None:
-    contact, command = plant.answers.contact, await waiting(plant)
+    stats, command = plant.answers.stats, await waiting(plant)
     await later(plant, 1500)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
-    assert (contact.answered, contact.failed, contact.last_seen) == (1, 0, NOW + 1500)
-    assert contact.round_trips.total == pytest.approx(1.5)
+    assert (stats.answered, stats.failed, stats.last_seen) == (1, 0, NOW + 1500)
+    assert stats.round_trips.total == pytest.approx(1.5)
 
 
 async def test_the_same_answer_again_is_heard_and_not_counted(plant: Plant) -> None:
-    contact, command = plant.answers.contact, await waiting(plant)
+    stats, command = plant.answers.stats, await waiting(plant)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
     await later(plant, 1000)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
-    assert (contact.answered, contact.ignored, contact.last_seen) == (1, 1, NOW + 1000)
+    assert (stats.answered, stats.ignored, stats.last_seen) == (1, 1, NOW + 1000)
 
 
 async def test_answers_and_events_that_nobody_wants_are_counted_as_ignored(plant: Plant) -> None:
@@ -55,13 +55,13 @@ async def test_answers_and_events_that_nobody_wants_are_counted_as_ignored(plant
     for stranger in ("nonsense", command.replace("J1", "J9")):
         await plant.answers.answer(EquipmentAnswer(stranger, {"ok": True}))
     await plant.answers.event(EquipmentEvent("/tool", "1", "nobody-waits.v1", SCOPE))
-    assert (plant.answers.contact.answered, plant.answers.contact.ignored) == (0, 3)
+    assert (plant.answers.stats.answered, plant.answers.stats.ignored) == (0, 3)
 
 
 async def test_a_failure_is_told_in_its_words(plant: Plant) -> None:
     await plant.answers.answer(EquipmentAnswer(await waiting(plant), error="the spindle is jammed"))
-    contact = plant.answers.contact
-    assert (contact.answered, contact.failed, contact.last_error) == (1, 1, "the spindle is jammed")
+    stats = plant.answers.stats
+    assert (stats.answered, stats.failed, stats.last_error) == (1, 1, "the spindle is jammed")
 
 
 async def test_the_answer_to_a_run_that_we_do_not_hold_has_no_round_trip(plant: Plant) -> None:
@@ -69,20 +69,20 @@ async def test_the_answer_to_a_run_that_we_do_not_hold_has_no_round_trip(plant: 
     plant.runs.forget("J1")
     await later(plant, 1500)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
-    assert plant.answers.contact.answered == 1
-    assert plant.answers.contact.round_trips.total == 0
+    assert plant.answers.stats.answered == 1
+    assert plant.answers.stats.round_trips.total == 0
 
 
 async def test_who_sends_events_or_nonsense_is_there(plant: Plant) -> None:
-    contact = plant.answers.contact
+    stats = plant.answers.stats
     await plant.answers.event(EquipmentEvent("/tool", "1", "scan.v1", SCOPE))
-    assert (contact.last_seen, contact.refused) == (NOW, 0)
+    assert (stats.last_seen, stats.refused) == (NOW, 0)
     await later(plant, 1000)
     await plant.answers.set_aside(SetAside("topic", "", "", "unreadable", "no JSON", b"{"))
-    assert (contact.last_seen, contact.refused, contact.last_error) == (NOW + 1000, 1, "no JSON")
+    assert (stats.last_seen, stats.refused, stats.last_error) == (NOW + 1000, 1, "no JSON")
 
 
 def test_a_clock_that_is_set_back_makes_no_round_trip_negative() -> None:
-    contact = Contact()
-    contact.answers(NOW - 1000, NOW, None)
-    assert contact.round_trips.total == 0
+    stats = EquipmentStats()
+    stats.record_answer(NOW - 1000, NOW, None)
+    assert stats.round_trips.total == 0

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Passing(StrEnum):
+class TraceKind(StrEnum):
     """What it is that passes, and what is told of it."""
 
     BEGUN = "begun"
@@ -30,7 +30,7 @@ class Passing(StrEnum):
     """More passed than could be told; of how often."""
 
 
-class Asked(Struct, frozen=True, omit_defaults=True):
+class TracedCall(Struct, frozen=True, omit_defaults=True):
     """A question to equipment, with what was found, or the `error`: a refusal of that `kind`, else it is away."""
 
     question: str
@@ -40,10 +40,10 @@ class Asked(Struct, frozen=True, omit_defaults=True):
     kind: str | None = None
 
 
-class Passed(Struct, frozen=True, kw_only=True):
+class TraceRecord(Struct, frozen=True, kw_only=True):
     """One thing that passed, at an instant in milliseconds since the epoch, as a gateway tells it."""
 
     at: int
     gateway: str
-    what: Passing
+    what: TraceKind
     data: Any

@@ -13,7 +13,7 @@ from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.links.background import beside
 from edge.model.cloudevent import new_id
-from edge.model.traffic import Passed, Passing
+from edge.model.equipment_trace import TraceKind, TraceRecord
 from edge.store import overheard
 from edge.store.client import Store
 
@@ -24,7 +24,7 @@ _MOST_WAITING, _MOST_BYTES = 200, 8 << 20
 """What passes faster than it can be told is told as missed."""
 
 
-class Overhearing:
+class EquipmentTracer:
     """Looks who records these pieces of equipment, and tells them; what nobody records costs nothing."""
 
     def __init__(self, store: Store, names: Collection[str]) -> None:
@@ -37,7 +37,7 @@ class Overhearing:
         self._missed: Counter[str] = Counter()
         self._state: dict[str, str] = {}
 
-    def of(self, name: str) -> Callable[[Passing, Any], None]:
+    def of(self, name: str) -> Callable[[TraceKind, Any], None]:
         """Give what is to be told of what passes at a piece of equipment."""
         return partial(self._take, name)
 
@@ -51,10 +51,10 @@ class Overhearing:
         self._listening = found
         # Who has heard it before takes no notice; who is new cannot be told from another who left meanwhile.
         for name in +found:
-            self._take(name, Passing.BEGUN, {"process": self._process, "state": self._state.get(name)})
+            self._take(name, TraceKind.BEGUN, {"process": self._process, "state": self._state.get(name)})
 
     @asynccontextmanager
-    async def telling(self) -> AsyncIterator[None]:
+    async def tracing(self) -> AsyncIterator[None]:
         """Look and tell for the length of the block; who records already hears of it from the first."""
         if not self._names:
             yield
@@ -85,13 +85,13 @@ class Overhearing:
                 # Who listened has lost the store as well.
                 self._listening.clear()
             if missed := self._missed.pop(name, 0):
-                self._put(name, Passing.MISSED, missed)
+                self._put(name, TraceKind.MISSED, missed)
 
-    def _take(self, name: str, what: Passing, data: Any) -> None:
+    def _take(self, name: str, what: TraceKind, data: Any) -> None:
         match what:
-            case Passing.CONNECTED:
+            case TraceKind.CONNECTED:
                 self._state[name] = "connected"
-            case Passing.LOST:
+            case TraceKind.LOST:
                 self._state[name] = f"away: {data}"
             case _:
                 pass
@@ -102,7 +102,7 @@ class Overhearing:
         else:
             self._put(name, what, data)
 
-    def _put(self, name: str, what: Passing, data: Any) -> None:
-        passed = overheard.written(Passed(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
+    def _put(self, name: str, what: TraceKind, data: Any) -> None:
+        passed = overheard.written(TraceRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
         self._bytes += len(passed)
         self._waiting.put_nowait((name, passed))
