@@ -41,7 +41,7 @@ class Defect(EdgeError):
 
 
 @contextmanager
-def told_by_name() -> Iterator[None]:
+def unwrap_group() -> Iterator[None]:
     """Bring out the error that ended a task: people are told by its message, not by the group around it."""
     try:
         yield

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 
-class Point(StrEnum):
+class FaultPoint(StrEnum):
     """Where a crash could leave something half done."""
 
     DECIDED = "decided"
@@ -23,24 +23,24 @@ class Point(StrEnum):
     """After a message took effect, before it is acknowledged."""
 
 
-def reach_of(armed: str) -> Callable[[Point], None]:
+def fault_point_of(armed: str) -> Callable[[FaultPoint], None]:
     """Give what is called at each point; it does nothing unless a point and the number of the pass are `armed`."""
     name, _, count = armed.partition(":")
     if not armed:
-        return _pass_by
-    point, left = Point(name), int(count)
+        return _not_armed
+    point, left = FaultPoint(name), int(count)
 
-    def reach(reached: Point) -> None:
+    def fault_point(reached: FaultPoint) -> None:
         nonlocal left
         left -= reached is point
         if left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return reach
+    return fault_point
 
 
-def _pass_by(_: Point) -> None:
+def _not_armed(_: FaultPoint) -> None:
     """Nothing is armed."""
 
 
-reach = reach_of(os.environ.get("EDGE_FAULT", ""))
+fault_point = fault_point_of(os.environ.get("EDGE_FAULT", ""))

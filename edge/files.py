@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def write_whole(path: Path, content: bytes, mode: int) -> None:
+def write_atomically(path: Path, content: bytes, mode: int) -> None:
     """Write a file that a power cut leaves as it was or as it is to be. Raises OSError."""
-    with replacing(path, mode) as file:
+    with replace_atomically(path, mode) as file:
         file.write(content)
         sync(file)
 
 
 @contextmanager
-def replacing(path: Path, mode: int) -> Iterator[BinaryIO]:
+def replace_atomically(path: Path, mode: int) -> Iterator[BinaryIO]:
     """Give a file to write to, which takes the place of `path` at the end, unless that fails. Raises OSError.
 
     It has this mode whatever the umask; when root writes it, it belongs to whom its folder does. Without `sync` a power

@@ -16,11 +16,11 @@ class Latency:
         self.total = 0.0
         """The sum of all durations, in seconds."""
 
-    def note(self, seconds: float) -> None:
+    def record(self, seconds: float) -> None:
         """Note one more."""
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self.total += seconds
 
-    def at_most(self) -> Iterator[tuple[float, int]]:
+    def cumulative(self) -> Iterator[tuple[float, int]]:
         """Give, for each bound and at the end for infinity, how many took no longer."""
         yield from zip((*self._bounds, float("inf")), accumulate(self._counts), strict=True)

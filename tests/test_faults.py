@@ -5,9 +5,12 @@ import sys
 
 import pytest
 
-from edge.faults import Point, reach_of
+from edge.faults import FaultPoint, fault_point_of
 
-PROGRAM = "from edge.faults import Point, reach\nfor n in range(5):\n    print(n, flush=True)\n    reach(Point.{})"
+PROGRAM = (
+    "from edge.faults import FaultPoint, fault_point\n"
+    "for n in range(5):\n    print(n, flush=True)\n    fault_point(FaultPoint.{})"
+)
 
 
 def passes(armed: str, point: str) -> tuple[int, int]:
@@ -18,8 +21,8 @@ def passes(armed: str, point: str) -> tuple[int, int]:
     return len(ended.stdout.split()), ended.returncode
 
 
-@pytest.mark.parametrize("point", Point)
-def test_the_process_is_killed_at_the_armed_pass_of_the_armed_point(point: Point) -> None:
+@pytest.mark.parametrize("point", FaultPoint)
+def test_the_process_is_killed_at_the_armed_pass_of_the_armed_point(point: FaultPoint) -> None:
     assert passes(f"{point}:3", point.name) == (3, -9)
 
 
@@ -30,4 +33,4 @@ def test_other_points_and_no_arming_let_it_pass() -> None:
 
 def test_an_unknown_point_is_told() -> None:
     with pytest.raises(ValueError, match="lunch"):
-        reach_of("lunch:1")
+        fault_point_of("lunch:1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.files import make_directory, replacing, sync, write_whole
+from edge.files import make_directory, replace_atomically, sync, write_atomically
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_file_is_written_whole(tmp_path: Path, present: bytes | None) -> None:
     path = tmp_path / "file"
     if present is not None:
         path.write_bytes(present)
-    write_whole(path, b"new", 0o640)
+    write_atomically(path, b"new", 0o640)
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -33,7 +33,7 @@ def test_a_file_is_written_whole(tmp_path: Path, present: bytes | None) -> None:
 def test_a_file_stays_as_it_was_until_the_new_one_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    with replacing(path, 0o644) as file:
+    with replace_atomically(path, 0o644) as file:
         file.write(b"new")
         sync(file)
         assert path.read_bytes() == b"old"
@@ -41,7 +41,7 @@ def test_a_file_stays_as_it_was_until_the_new_one_is_complete(tmp_path: Path) ->
 
 
 def write_until_the_disk_is_full(path: Path) -> None:
-    with replacing(path, 0o644) as file:
+    with replace_atomically(path, 0o644) as file:
         file.write(b"ne")
         raise OSError("disk full")
 
@@ -57,7 +57,7 @@ def test_what_cannot_be_completed_leaves_the_old_file_and_nothing_beside_it(tmp_
 
 def test_what_a_power_cut_left_half_written_is_not_in_the_way(tmp_path: Path) -> None:
     (tmp_path / ".file.partial").write_bytes(b"ne")
-    write_whole(tmp_path / "file", b"new", 0o644)
+    write_atomically(tmp_path / "file", b"new", 0o644)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -65,14 +65,14 @@ def test_nobody_has_us_write_through_a_link_laid_in_our_way(tmp_path: Path) -> N
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / ".file.partial").symlink_to(victim)
-    write_whole(tmp_path / "file", b"new", 0o644)
+    write_atomically(tmp_path / "file", b"new", 0o644)
     assert victim.read_bytes() == b"precious"
 
 
 @pytest.mark.usefixtures("narrow_umask")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_file_is_open_to_whom_it_is_for_whatever_the_umask(tmp_path: Path, mode: int) -> None:
-    write_whole(tmp_path / "file", b"new", mode)
+    write_atomically(tmp_path / "file", b"new", mode)
     assert mode_of(tmp_path / "file") == mode
 
 
@@ -95,6 +95,6 @@ def test_a_file_where_a_directory_belongs_is_told(tmp_path: Path) -> None:
 def test_what_root_makes_belongs_to_whom_the_folder_does(tmp_path: Path) -> None:
     os.chown(tmp_path, 4840, 4841)
     make_directory(tmp_path / "made", 0o755)
-    write_whole(tmp_path / "made" / "file", b"", 0o644)
+    write_atomically(tmp_path / "made" / "file", b"", 0o644)
     for made in (tmp_path / "made", tmp_path / "made" / "file"):
         assert (made.stat().st_uid, made.stat().st_gid) == (4840, 4841)

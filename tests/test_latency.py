@@ -13,8 +13,8 @@ BOUNDS = (0.001, 0.01, 0.1)
 def test_each_bound_tells_how_many_took_no_longer(durations: list[float]) -> None:
     latency = Latency(BOUNDS)
     for each in durations:
-        latency.note(each)
-    assert dict(latency.at_most()) == {
+        latency.record(each)
+    assert dict(latency.cumulative()) == {
         bound: sum(each <= bound for each in durations) for bound in (*BOUNDS, float("inf"))
     }
     assert latency.total == pytest.approx(sum(durations))

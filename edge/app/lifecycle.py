@@ -12,7 +12,7 @@ from edge import __version__
 from edge.app.systemd import notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
-from edge.errors import Unavailable, told_by_name
+from edge.errors import Unavailable, unwrap_group
 from edge.maintenance.clock import Clock, read_clock
 
 logger = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ async def serve(settings: Settings) -> None:
     limit = asyncio.timeout(None)
     try:
         async with limit:
-            with _signals(stop, limit), told_by_name():
+            with _signals(stop, limit), unwrap_group():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
                 _tell_clock()
                 async with open_gateway(settings, notify) as summary:

@@ -189,6 +189,6 @@ def _histogram(
 ) -> Metric:
     family = HistogramMetricFamily(_PREFIX + name, meaning, labels=labels)
     for values, latency in samples:
-        buckets = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in latency.at_most()]
+        buckets = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in latency.cumulative()]
         family.add_metric(values, buckets, latency.total)
     return family

@@ -12,7 +12,7 @@ from edge.cli.visit import json_option, print_json
 if TYPE_CHECKING:
     from edge.hardware.board import Board
     from edge.hardware.computer import Computer
-    from edge.hardware.files import File
+    from edge.hardware.files import BoardFile
 
 _root_option = click.option(
     "--root",
@@ -77,11 +77,11 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 
     Files that are as they should be stay untouched. What was written counts after a reboot.
     """
-    from edge.hardware.board import installed
+    from edge.hardware.board import profile_directory
     from edge.hardware.files import wanted_files, write
 
     computer, chosen, board = _look(root, name)
-    files = wanted_files(computer, board, installed(), options)
+    files = wanted_files(computer, board, profile_directory(), options)
     changed = [str(file.path) for file in files if file.differs] if dry_run else [*map(str, write(files))]
     if as_json:
         print_json({"board": chosen, "changed": changed})
@@ -95,17 +95,17 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 
 def _look(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
     """Give the computer, and the board it is or is said to be."""
-    from edge.hardware.board import installed, named, read_boards
+    from edge.hardware.board import find_board, profile_directory, read_boards
     from edge.hardware.computer import Computer
     from edge.hardware.detect import detect as found
 
     computer = Computer(root)
-    boards = read_boards(installed() / "boards")
+    boards = read_boards(profile_directory() / "boards")
     chosen = name or found(computer, boards)
-    return computer, chosen, named(boards, chosen)
+    return computer, chosen, find_board(boards, chosen)
 
 
-def _difference(file: "File") -> Iterator[str]:
+def _difference(file: "BoardFile") -> Iterator[str]:
     before = (file.present or "").splitlines(keepends=True)
     now = file.wanted.splitlines(keepends=True)
     return difflib.unified_diff(before, now, str(file.path), str(file.path))

@@ -30,13 +30,13 @@ def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[
     `kinds` names for each `kind` of equipment the type of its section, as `module:name`; it is imported once the
     settings name the kind. Raises SettingsError with every problem of every file and variable.
     """
-    draft = _Draft(kinds)
+    draft = _SettingsDraft(kinds)
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
     draft.read_password_files(main_file(path, environ).parent, environ)
     settings = draft.build()
-    problems = [*draft.problems, *_contradictions(settings)]
+    problems = [*draft.problems, *_conflicts(settings)]
     if problems:
         raise SettingsError(problems, "mend them all, then look again with: edge check settings FILE")
     return settings
@@ -69,7 +69,7 @@ def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _RawValue:
     """A value as somebody wrote it, and where."""
 
     origin: str
@@ -80,13 +80,13 @@ class _Given:
         return value.from_text(self.written, hint) if self.from_environment else value.from_toml(self.written, hint)
 
 
-class _Draft:
+class _SettingsDraft:
     """Settings in the making: what was given for each section, and every problem so far."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self.problems: list[str] = []
         self._kinds = kinds
-        self._given: dict[str, dict[str, _Given]] = {}
+        self._given: dict[str, dict[str, _RawValue]] = {}
 
     def read_file(self, file: Path) -> None:
         """Lays a TOML file over what is there."""
@@ -102,11 +102,11 @@ class _Draft:
             elif name in SECTIONS:
                 self._add_table(name, table, str(file))
             else:
-                self.problems.append(f"{file}: {name}: there is no such section{_near(name, SECTIONS)}")
+                self.problems.append(f"{file}: {name}: there is no such section{_suggestion(name, SECTIONS)}")
 
     def _add_table(self, section: str, table: object, origin: str) -> None:
         if isinstance(table, dict):
-            self._given.setdefault(section, {}).update({key: _Given(origin, entry) for key, entry in table.items()})
+            self._given.setdefault(section, {}).update({key: _RawValue(origin, entry) for key, entry in table.items()})
         else:
             kind = value.KINDS.get(type(table), "a date or time")
             self.problems.append(f"{origin}: {section}: expected a table, got {kind}")
@@ -114,16 +114,16 @@ class _Draft:
     def read_environment(self, environ: Mapping[str, str]) -> None:
         """Lays the variables `EDGE_<SECTION>__<KEY>` over what is there; other variables are not ours."""
         for variable in sorted(name for name in environ if name.startswith("EDGE_")):
-            given = _Given(f"environment {variable}", environ[variable], from_environment=True)
+            given = _RawValue(f"environment {variable}", environ[variable], from_environment=True)
             match variable.removeprefix("EDGE_").lower().split("__"):
                 case ["southbound", name, key]:
                     self._given.setdefault(self._equipment(name), {})[key] = given
                 case [section, key] if section in SECTIONS and section != "southbound":
                     self._given.setdefault(section, {})[key] = given
                 case [name]:
-                    self._suspect_single_underscore(name, given.origin)
+                    self._check_single_underscore(name, given.origin)
                 case parts:
-                    near = _near(parts[0], SECTIONS)
+                    near = _suggestion(parts[0], SECTIONS)
                     self.problems.append(f"{given.origin}: {parts[0]}: there is no such section{near}")
 
     def _equipment(self, name: str) -> str:
@@ -131,7 +131,7 @@ class _Draft:
         spelled = f"southbound.{name}"
         return next((known for known in self._given if known.lower().replace("-", "_") == spelled), spelled)
 
-    def _suspect_single_underscore(self, name: str, origin: str) -> None:
+    def _check_single_underscore(self, name: str, origin: str) -> None:
         section, _, key = name.partition("_")
         if section in SECTIONS and key in SECTIONS[section].__struct_fields__:
             meant = f"EDGE_{section}__{key}".upper()
@@ -145,15 +145,15 @@ class _Draft:
         for section in ("redis", "mqtt"):
             given = self._given.get(section, {})
             match given.get("password_file"):
-                case _Given(origin=origin, written=str(name)) if name:
+                case _RawValue(origin=origin, written=str(name)) if name:
                     file = _credential(name, directory, environ)
-                    given["password_file"] = _Given(origin, str(file))
+                    given["password_file"] = _RawValue(origin, str(file))
                     if "password" in given:
                         both = f"give this or {section}.password, not both"
                         self.problems.append(f"{origin}: {section}.password_file: {both}")
                     if os.access(file, os.R_OK) and not file.is_dir():
                         try:
-                            given["password"] = _Given(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+                            given["password"] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
                         except (OSError, UnicodeDecodeError) as error:
                             self.problems.append(f"{origin}: {section}.password_file: {file} cannot be read: {error}")
                 case _:
@@ -177,7 +177,7 @@ class _Draft:
         reference = self._kinds.get(kind.written) if isinstance(kind.written, str) else None
         if reference is None:
             known = ", ".join(self._kinds)
-            self._tell(f"{kind.origin}: {name}.kind", [f"expected one of {known}, got {kind.written!r}"])
+            self._add_problems(f"{kind.origin}: {name}.kind", [f"expected one of {known}, got {kind.written!r}"])
             return None
         return self._section(name, pkgutil.resolve_name(reference))
 
@@ -187,7 +187,9 @@ class _Draft:
         given = self._given.get(name, {})
         for key in given:
             if key not in hints:
-                self.problems.append(f"{given[key].origin}: {name}.{key}: there is no such key{_near(key, hints)}")
+                self.problems.append(
+                    f"{given[key].origin}: {name}.{key}: there is no such key{_suggestion(key, hints)}"
+                )
         values: dict[str, Any] = {}
         complete = True
         for field in msgspec.structs.fields(cls):
@@ -195,25 +197,25 @@ class _Draft:
             if field.name in given:
                 reading = given[field.name].read(hint)
                 values |= {field.name: reading.value} if reading.value is not None else {}
-                self._tell(f"{given[field.name].origin}: {name}.{field.name}", reading.faults)
+                self._add_problems(f"{given[field.name].origin}: {name}.{field.name}", reading.faults)
             elif field.required:
                 origin = next((other.origin for other in given.values()), "settings")
-                self._tell(f"{origin}: {name}.{field.name}", [f"missing, expected {value.expected(hint)}"])
+                self._add_problems(f"{origin}: {name}.{field.name}", [f"missing, expected {value.expected(hint)}"])
             complete = complete and (field.name in values or not field.required)
         return cls(**values) if complete else None
 
-    def _tell(self, where: str, faults: Iterable[str]) -> None:
+    def _add_problems(self, where: str, faults: Iterable[str]) -> None:
         self.problems.extend(f"{where}: {fault}" for fault in faults)
 
 
-def _contradictions(settings: Settings) -> Iterator[str]:
+def _conflicts(settings: Settings) -> Iterator[str]:
     """Yields what is wrong only in the light of another key."""
     southbound = {f"southbound.{name}": equipment for name, equipment in settings.southbound.items()}
-    found = {"mqtt": settings.mqtt.contradictions()}
-    found |= {name: equipment.contradictions(settings) for name, equipment in southbound.items()}
-    found |= {"rpc": settings.rpc.contradictions(), "metrics": settings.metrics.contradictions()}
-    for name, contradictions in found.items():
-        yield from (f"{name}.{each}" for each in contradictions)
+    found = {"mqtt": settings.mqtt.conflicts()}
+    found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
+    found |= {"rpc": settings.rpc.conflicts(), "metrics": settings.metrics.conflicts()}
+    for name, conflicts in found.items():
+        yield from (f"{name}.{each}" for each in conflicts)
     takers: dict[str, str] = {}
     for name, equipment in southbound.items():
         if not re.match(NAME, name.removeprefix("southbound.")):
@@ -223,6 +225,6 @@ def _contradictions(settings: Settings) -> Iterator[str]:
                 yield f"{name}.type_ids: {type_id} is taken by {other} already"
 
 
-def _near(word: str, known: Iterable[str]) -> str:
+def _suggestion(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""

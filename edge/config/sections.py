@@ -81,9 +81,9 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
 
-    def contradictions(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str]:
         """Yield what is wrong only in the light of another key, as `key: what`."""
-        return _broker_contradictions(self)
+        return _broker_conflicts(self)
 
 
 class NorthboundSettings(Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ class EquipmentSettings(Struct, frozen=True, kw_only=True):
     kind: str
     type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
 
-    def contradictions(self, _settings: "Settings") -> Iterator[str]:
+    def conflicts(self, _settings: "Settings") -> Iterator[str]:
         """Yield what is wrong only in the light of another key, of this section or another, as `key: what`."""
         return iter(())
 
@@ -120,16 +120,16 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
 
-    def contradictions(self, settings: "Settings") -> Iterator[str]:
+    def conflicts(self, settings: "Settings") -> Iterator[str]:
         """Yield what keeps it from having a broker, or contradicts how that is reached."""
-        yield from _broker_contradictions(self)
+        yield from _broker_conflicts(self)
         if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
         elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
             yield "url: needed, because a user or certificates are given for it"
 
 
-def _broker_contradictions(broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:
+def _broker_conflicts(broker: MqttSettings | MqttEquipmentSettings) -> Iterator[str]:
     if bool(broker.cert_file) != bool(broker.key_file):
         yield "cert_file, key_file: the one needs the other"
     if broker.url.startswith("mqtt:") and (broker.ca_file or broker.cert_file):
@@ -168,7 +168,7 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
 
-    def contradictions(self, _settings: "Settings") -> Iterator[str]:
+    def conflicts(self, _settings: "Settings") -> Iterator[str]:
         """Yield which files encryption lacks, or which are there in vain without it."""
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":
@@ -266,7 +266,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
     ca_file: Annotated[_File, Meta(description="Certificates that vouch for clients.")] = ""
 
-    def contradictions(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str]:
         """Yield what would let strangers call, and what does not go with the scheme of `listen`."""
         try:
             parts = urlsplit(self.listen)
@@ -319,7 +319,7 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
 
-    def contradictions(self) -> Iterator[str]:
+    def conflicts(self) -> Iterator[str]:
         """Yield what would let other hosts ask."""
         try:
             parts = urlsplit(f"//{self.listen}")

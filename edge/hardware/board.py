@@ -69,7 +69,7 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     boot: Boot | None = None
 
 
-def installed() -> Path:
+def profile_directory() -> Path:
     """Name the directory of what comes with the program for hardware: that of a checkout, else the installed one."""
     checkout = Path(__file__).parents[2] / "hw"
     return checkout if (checkout / "boards").is_dir() else Path(sys.prefix, "share", "microdcs-edge", "hw")
@@ -89,7 +89,7 @@ def read_boards(directory: Path) -> dict[str, Board]:
     return boards
 
 
-def named(boards: Mapping[str, Board], name: str) -> Board:
+def find_board(boards: Mapping[str, Board], name: str) -> Board:
     """Give the board of that name. Raises Refused."""
     if name not in boards:
         raise Refused("board", f"there is no board {name!r}", f"Known are: {', '.join(boards)}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edge.errors import Refused
-from edge.files import make_directory, write_whole
+from edge.files import make_directory, write_atomically
 from edge.hardware.board import Board, Boot
 from edge.hardware.computer import Computer
 
@@ -14,7 +14,7 @@ _HEAD = "# Written by `edge hw apply`: it writes this file anew when it is calle
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class BoardFile:
     """A file as it is to be, and as it is now: None when there is none."""
 
     path: Path
@@ -27,7 +27,7 @@ class File:
         return self.wanted != self.present
 
 
-def wanted_files(computer: Computer, board: Board, installed: Path, options: Iterable[str] = ()) -> list[File]:
+def wanted_files(computer: Computer, board: Board, installed: Path, options: Iterable[str] = ()) -> list[BoardFile]:
     """Give every file that the board needs; `options` are some of the board's own. Raises Refused."""
     texts = dict(_common(installed))
     if board.watchdog:
@@ -37,10 +37,10 @@ def wanted_files(computer: Computer, board: Board, installed: Path, options: Ite
     if board.watchdog or board.gpio or board.serial or board.boot:
         texts["etc/systemd/system/microdcs-edge.service.d/50-hardware.conf"] = _access(board)
     texts |= _firmware(computer, board.boot, list(options))
-    return [File(computer.path(name), text, _present(computer.path(name))) for name, text in texts.items()]
+    return [BoardFile(computer.path(name), text, _read_present(computer.path(name))) for name, text in texts.items()]
 
 
-def write(files: Iterable[File]) -> list[Path]:
+def write(files: Iterable[BoardFile]) -> list[Path]:
     """Write what differs; give what was written. Raises Refused when it cannot be written."""
     written = []
     for file in files:
@@ -86,7 +86,7 @@ def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iter
     lines = [*boot.lines, *(line for option in sorted(set(options)) for line in known[option])]
     yield f"{boot.directory}/{_INCLUDED}", "\n".join([_HEAD, *lines, ""])
     config = computer.path(f"{boot.directory}/config.txt")
-    present = _present(config)
+    present = _read_present(config)
     if present is None:
         raise Refused("board", f"there is no {config}", "Is this the board you named? Is the boot partition mounted?")
     if f"include {_INCLUDED}" not in present.splitlines():
@@ -95,7 +95,7 @@ def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iter
     yield f"{boot.directory}/config.txt", present
 
 
-def _present(path: Path) -> str | None:
+def _read_present(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -107,6 +107,6 @@ def _present(path: Path) -> str | None:
 def _replace(path: Path, text: str) -> None:
     try:
         make_directory(path.parent, 0o755)
-        write_whole(path, text.encode(), 0o644)
+        write_atomically(path, text.encode(), 0o644)
     except OSError as error:
         raise Refused("file", f"{path}: cannot be written: {error.strerror}", "Is this to be done as root?") from error

@@ -12,7 +12,7 @@ import structlog
 
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
-from edge.faults import Point, reach
+from edge.faults import FaultPoint, fault_point
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
@@ -316,7 +316,7 @@ class Session:
         while True:
             delivery = await subscription.queue.get()
             await _handle(subscription, delivery.message)
-            reach(Point.HANDLED)
+            fault_point(FaultPoint.HANDLED)
             delivery.handled = True
             self._acknowledge(delivery)
 

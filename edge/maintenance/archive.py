@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from edge.errors import Refused, Unavailable
-from edge.files import write_whole
+from edge.files import write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -67,7 +67,7 @@ def write_archive(file: Path, contents: Mapping[str, bytes], now: int) -> int:
             described.size, described.mode, described.mtime = len(content), 0o600, now // 1000
             tar.addfile(described, io.BytesIO(content))
     try:
-        write_whole(file, packed.getvalue(), 0o600)
+        write_atomically(file, packed.getvalue(), 0o600)
     except OSError as error:
         raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file where you may write.") from error
     return len(packed.getvalue())

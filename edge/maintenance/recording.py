@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from edge import __version__
 from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, Settings, broker_settings
-from edge.errors import Refused, SettingsError, Unavailable, told_by_name
+from edge.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.links.background import beside
 from edge.links.mqtt import Message, open_session
 from edge.maintenance.redaction import Redact, redact_data, redact_settings, redactor
@@ -172,7 +172,7 @@ async def _record_broker(
     opening = open_session(broker, client_id, session_expiry=SESSION_EXPIRY_SECONDS, connect_timeout=_CONNECT_SECONDS)
     async with opening as session:
         await session.subscribe(f"{topic}/+", take)
-        with told_by_name():
+        with unwrap_group():
             async with beside(_wait_for(ended), f"record {name}"):
                 yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
 
@@ -202,7 +202,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
             recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
 
     async with open_store(settings.redis, consumer=None) as store, listening(store, name) as told:
-        with told_by_name():
+        with unwrap_group():
             async with beside(take_all(told), f"record {name}"):
                 try:
                     async with asyncio.timeout(BEGIN_SECONDS):

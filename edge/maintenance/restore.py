@@ -13,7 +13,7 @@ import msgspec
 
 from edge.config import Settings, load_settings, main_file
 from edge.errors import Refused, SettingsError, Unavailable
-from edge.files import make_directory, write_whole
+from edge.files import make_directory, write_atomically
 from edge.maintenance.archive import Member, read_archive
 from edge.maintenance.backup import STORE, Tell
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
@@ -185,7 +185,7 @@ def _write(plan: _RestorePlan) -> None:
         path.replace(path.with_name(path.name + REPLACED_SUFFIX))
     for path, (content, member) in plan.files.items():
         make_directory(path.parent, 0o750)
-        write_whole(path, content, member.mode & _SHARED_BITS)
+        write_atomically(path, content, member.mode & _SHARED_BITS)
         if os.geteuid() == 0:
             with contextlib.suppress(KeyError):  # not known on this machine: it belongs to whom its folder does
                 os.chown(path, pwd.getpwnam(member.owner).pw_uid, grp.getgrnam(member.group).gr_gid)

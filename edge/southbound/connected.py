@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from edge.errors import EdgeError, Refused, SettingsError, Unavailable, told_by_name
+from edge.errors import EdgeError, Refused, SettingsError, Unavailable, unwrap_group
 from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.links.quota import Quota
@@ -163,7 +163,7 @@ class ConnectedEquipment:
         self._device = device
         _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._waiting))
         try:
-            with told_by_name():
+            with unwrap_group():
                 async with beside(self._work(device), f"commands of {self.name}"):
                     await self._take_all(device, happenings)
         finally:

@@ -45,7 +45,7 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
         str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
     ] = ""
 
-    def contradictions(self, settings: Settings) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str]:
         """Yield which lines are given twice, and a scope whose jobs run elsewhere."""
         scopes = settings.gateway.scopes
         for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():

@@ -27,7 +27,7 @@ class EquipmentStats:
         """Note the answer to a command that has waited for it since `sent_at`, None where we do not know that."""
         self.answered += 1
         if sent_at is not None:
-            self.round_trips.note(max(0, at - sent_at) / 1000)
+            self.round_trips.record(max(0, at - sent_at) / 1000)
         if error is not None:
             self.failed += 1
             self.last_error = error

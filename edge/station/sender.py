@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from edge.errors import Unavailable
-from edge.faults import Point, reach
+from edge.faults import FaultPoint, fault_point
 from edge.sfc.signal import Phase
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.dispatch import Dispatch
@@ -111,7 +111,7 @@ class Sender:
             queue.defects[outgoing] += 1
             if queue.defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
                 return
-        reach(Point.SENT)
+        fault_point(FaultPoint.SENT)
         self._runs.sent(job_id, outgoing)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:

@@ -12,7 +12,7 @@ import redis.asyncio as aioredis
 from redis import exceptions
 
 from edge.errors import Defect, EdgeError, Unavailable
-from edge.faults import Point, reach
+from edge.faults import FaultPoint, fault_point
 from edge.latency import Latency
 from edge.store.commit import Commit, CommitResult, pack, unpack
 from edge.store.heartbeat import Heartbeat
@@ -60,15 +60,15 @@ class Store:
         """Write what a decision changed: all of it, or nothing and Stale."""
         began = time.perf_counter()
         argument = pack(commit)
-        reach(Point.DECIDED)
+        fault_point(FaultPoint.DECIDED)
         with _sorted_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 try:
                     reply = await self._client.execute_command("EVALSHA", _COMMIT_SHA, 0, argument)
                 except exceptions.NoScriptError:
                     reply = await self._client.execute_command("EVAL", _COMMIT_LUA, 0, argument)
-        self.commits.note(time.perf_counter() - began)
-        reach(Point.COMMITTED)
+        self.commits.record(time.perf_counter() - began)
+        fault_point(FaultPoint.COMMITTED)
         return unpack(reply)
 
     async def wait(self, command: str, *arguments: str | bytes | int) -> Any:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edge.errors import SettingsError
-from edge.files import make_directory, write_whole
+from edge.files import make_directory, write_atomically
 from edge.links.x509 import application_uris
 
 VALID_FOR = timedelta(days=5 * 365)
@@ -71,7 +71,7 @@ def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCer
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ) + own.certificate.public_bytes(serialization.Encoding.PEM)
     # Key and certificate stand in one file, so that a power cut never leaves a pair that does not match.
-    write_whole(_path(directory), content, 0o600)
+    write_atomically(_path(directory), content, 0o600)
     _publish(directory, own)
     return own
 
@@ -117,7 +117,7 @@ def _publish(directory: Path, own: OwnCertificate) -> None:
     der = own.certificate.public_bytes(serialization.Encoding.DER)
     path = directory / "own.der"
     if not path.exists() or path.read_bytes() != der:
-        write_whole(path, der, 0o644)
+        write_atomically(path, der, 0o644)
 
 
 def _load(path: Path) -> OwnCertificate:

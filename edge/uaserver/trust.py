@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from edge.files import make_directory, replacing, write_whole
+from edge.files import make_directory, replace_atomically, write_atomically
 from edge.links.quota import Quota
 from edge.links.x509 import Entry, application_uris, entries, extension, fault_of, is_valid
 from edge.uaserver.certificates import thumbprint
@@ -100,7 +100,7 @@ class RejectedList:
             if (path.exists() and path.read_bytes() == der) or not self._new.spend():
                 return
             make_directory(self._directory, _OPEN_DIRECTORY)
-            with replacing(path, _OPEN_FILE) as file:
+            with replace_atomically(path, _OPEN_FILE) as file:
                 file.write(der)
             kept = sorted(self._directory.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
             for oldest in kept[: -self.MOST]:
@@ -118,7 +118,7 @@ def lay(certificate: x509.Certificate, directory: Path) -> Path:
     """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
     make_directory(directory, _OPEN_DIRECTORY)
     path = _place(certificate, directory)
-    write_whole(path, certificate.public_bytes(serialization.Encoding.DER), _OPEN_FILE)
+    write_atomically(path, certificate.public_bytes(serialization.Encoding.DER), _OPEN_FILE)
     return path
 
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 from asyncua import ua
 from asyncua.server.address_space import NodeData
 
-from edge.files import replacing, sync
+from edge.files import replace_atomically, sync
 
 _MAGIC = b"microdcs-edge type nodes 1\n"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQQ")
@@ -76,7 +76,7 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
 def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
     """Write every node under `key` (32 bytes); the file is there whole or not at all."""
     index: dict[tuple[int, Any], tuple[int, int]] = {}
-    with replacing(path, 0o644) as file:
+    with replace_atomically(path, 0o644) as file:
         file.seek(_HEADER.size)
         for node_id, node in nodes.items():
             start = file.tell()

@@ -21,7 +21,7 @@ import structlog
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-from edge.files import write_whole
+from edge.files import write_atomically
 from edge.uaserver.roles import Role
 
 logger = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ def write_user(file: Path, user: User) -> None:
     kept = [line for line in lines if not line.startswith(f"{user.name}:")]
     kept.append(f"{user.name}:{user.role.name.lower()}:{user.password_hash}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, ("\n".join(kept) + "\n").encode(errors=_AS_THEY_ARE), 0o640)
+    write_atomically(file, ("\n".join(kept) + "\n").encode(errors=_AS_THEY_ARE), 0o640)
     with contextlib.suppress(KeyError, PermissionError):  # no such group, or not ours to give: it stays with us
         os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
 

@@ -20,7 +20,7 @@ from edge.config import (
     Settings,
 )
 from edge.errors import Unavailable
-from edge.faults import Point
+from edge.faults import FaultPoint
 from edge.links.background import beside
 from edge.links.mqtt import open_session
 from edge.sim.broker import LocalBroker, open_broker
@@ -68,7 +68,7 @@ class Life:
 
     def __init__(self, file: Path, chance: random.Random, seen: Seen) -> None:
         self.ready = asyncio.Event()
-        self.points: tuple[Point, ...] = ()
+        self.points: tuple[FaultPoint, ...] = ()
         self.armed = ""
         self.over = False
         self._file = file

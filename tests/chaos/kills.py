@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from edge.faults import Point
+from edge.faults import FaultPoint
 from edge.sim.broker import LocalBroker
 from tests.chaos.campaign import Parts
 from tests.store.servers import Server
@@ -26,7 +26,7 @@ class Kills:
 
     async def __call__(self, parts: Parts) -> None:
         """Kill."""
-        parts.life.points = tuple(Point)
+        parts.life.points = tuple(FaultPoint)
         kills = parts.seen.kills
         end = time.monotonic() + self.seconds
         while kills.total() < self.count and time.monotonic() < end:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from edge.errors import Refused, SettingsError
-from edge.hardware.board import Board, installed, named, read_boards
+from edge.hardware.board import Board, find_board, profile_directory, read_boards
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schemas" / "board.schema.json"
@@ -28,7 +28,7 @@ def test_a_profile_keeps_to_the_schema(file: Path) -> None:
 
 
 def test_the_boards_of_the_plan_are_there() -> None:
-    assert set(read_boards(installed() / "boards")) == {
+    assert set(read_boards(profile_directory() / "boards")) == {
         "cm4",
         "ipc-x86",
         "revpi-connect-4",
@@ -58,5 +58,5 @@ def test_a_directory_without_profiles_is_told(tmp_path: Path) -> None:
 
 def test_a_board_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(Refused) as raised:
-        named(read_boards(installed() / "boards"), "rpi3")
+        find_board(read_boards(profile_directory() / "boards"), "rpi3")
     assert "rpi4" in raised.value.advice

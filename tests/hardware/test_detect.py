@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from edge.errors import Refused
-from edge.hardware.board import installed, read_boards
+from edge.hardware.board import profile_directory, read_boards
 from edge.hardware.detect import detect
 from tests.hardware.computers import computer
 
-BOARDS = read_boards(installed() / "boards")
+BOARDS = read_boards(profile_directory() / "boards")
 MODEL, COMPATIBLE = "/proc/device-tree/model", "/proc/device-tree/compatible"
 DMI = {"/sys/class/dmi/id/sys_vendor": "ACME", "/sys/class/dmi/id/product_name": "Box"}
 

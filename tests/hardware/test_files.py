@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from edge.errors import Refused
-from edge.hardware.board import installed, read_boards
+from edge.hardware.board import profile_directory, read_boards
 from edge.hardware.files import wanted_files, write
 from tests.hardware.computers import HEALTHY, computer
 
 HW = Path(__file__).parents[2] / "hw"
-BOARDS = read_boards(installed() / "boards")
+BOARDS = read_boards(profile_directory() / "boards")
 CONFIG = "boot/firmware/config.txt"
 
 

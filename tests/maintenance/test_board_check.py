@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from edge.hardware.board import installed, read_boards
+from edge.hardware.board import profile_directory, read_boards
 from edge.hardware.computer import Computer
 from edge.maintenance.board_check import examine_board
 from edge.maintenance.finding import Finding, Level
 from tests.hardware.computers import HEALTHY, computer
 
-BOARDS = read_boards(installed() / "boards")
+BOARDS = read_boards(profile_directory() / "boards")
 MOUNTS = "/proc/mounts"
 REDIS = "/etc/redis/redis-microdcs.conf"
 
