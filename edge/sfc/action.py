@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
 
 
-def rise(draft: Draft, action: NetAction) -> None:
+def on_activated(draft: Draft, action: NetAction) -> None:
     """The step of an association becomes active."""
     rule = action.rule
     if rule.resets:
@@ -30,16 +30,16 @@ def rise(draft: Draft, action: NetAction) -> None:
     elif rule.stored and _is_set(draft, action):
         return
     if rule.sends is Moment.ACTIVATION:
-        begin(draft, action)
+        start_action(draft, action)
     else:
         due = draft.now + action.duration_ms if rule.sends is Moment.DURATION else None
-        attempt = _set_aside(draft, action.key)
+        attempt = _keep_open_command(draft, action.key)
         draft.put(action.key, Association(action=action.name, step=action.step, attempt=attempt, due=due))
     if rule.stores is Moment.ACTIVATION:
         draft.set_stored(action.name, action.key)
 
 
-def _set_aside(draft: Draft, key: str) -> int:
+def _keep_open_command(draft: Draft, key: str) -> int:
     """Make room for a new activation: a command of the last one that is still open is kept beside it.
 
     Gives the attempt of the last activation.
@@ -70,9 +70,9 @@ def _is_set(draft: Draft, action: NetAction) -> bool:
     return True
 
 
-def begin(draft: Draft, action: NetAction) -> None:
+def start_action(draft: Draft, action: NetAction) -> None:
     """Send the command of an association, or arm its wait."""
-    _set_aside(draft, action.key)
+    _keep_open_command(draft, action.key)
     attempt = draft.attempts(action.name, reset=action.rule.resets) + 1
     deadline = draft.now + action.timeout_ms if action.timeout_ms else None
     each = Association(
@@ -95,15 +95,15 @@ def begin(draft: Draft, action: NetAction) -> None:
         if event.type_id == action.type_id:
             del draft.early[number]
             draft.touched.add(f"early:{number}")
-            complete(draft, action.key, event.data, event.id)
+            on_completed(draft, action.key, event.data, event.id)
             return
 
 
-def fall(draft: Draft, action: NetAction) -> None:
+def on_deactivated(draft: Draft, action: NetAction) -> None:
     """The step of an association ceases to be active."""
     rule = action.rule
     if rule.sends is Moment.DEACTIVATION:
-        begin(draft, action)
+        start_action(draft, action)
         return
     each = draft.associations[action.key]
     if not each.is_open:
@@ -111,28 +111,28 @@ def fall(draft: Draft, action: NetAction) -> None:
     match rule.leave:
         case Leave.STOP:
             draft.stop(action, each)
-            _close(draft, action.key, each, ActionState.STOPPED)
+            _end_association(draft, action.key, each, ActionState.STOPPED)
         case Leave.CANCEL_DELAY:
             if each.state is ActionState.PENDING:
-                _close(draft, action.key, each, ActionState.STOPPED)
+                _end_association(draft, action.key, each, ActionState.STOPPED)
         case Leave.KEEP:
             if rule.stored:
                 return
             if each.state is ActionState.WAITING:
                 # A wait that nobody needs any more would take the event of the next part.
-                _close(draft, action.key, each, ActionState.STOPPED)
+                _end_association(draft, action.key, each, ActionState.STOPPED)
             else:
                 # The step that waited is left: nobody supervises the pulse any more.
                 draft.put(action.key, replace(each, deadline=None))
 
 
-def _close(draft: Draft, key: str, each: Association, state: ActionState, error: str | None = None) -> None:
+def _end_association(draft: Draft, key: str, each: Association, state: ActionState, error: str | None = None) -> None:
     draft.put(key, replace(each, state=state, deadline=None, due=None, ended_at=draft.now, error=error))
 
 
 def reset_storage(draft: Draft, name: str) -> None:
     """R: what S, SD, DS or SL set is cleared, and their delays and limits with it."""
-    draft.unset_stored(name)
+    draft.clear_stored(name)
     for action in draft.net.starting.get(name, ()):
         each = draft.associations.get(action.key)
         if not action.rule.stored or each is None or not each.is_open:
@@ -140,10 +140,10 @@ def reset_storage(draft: Draft, name: str) -> None:
         if each.state is ActionState.COMPLETED:
             draft.put(action.key, replace(each, due=None))
         else:
-            _close(draft, action.key, each, ActionState.STOPPED)
+            _end_association(draft, action.key, each, ActionState.STOPPED)
 
 
-def duration_passed(draft: Draft, key: str) -> None:
+def on_duration_elapsed(draft: Draft, key: str) -> None:
     """The T of an association has passed: a delayed command goes out, a limited one is over."""
     action, each = draft.action_of(key), draft.associations[key]
     if each.state is ActionState.PENDING:
@@ -151,30 +151,30 @@ def duration_passed(draft: Draft, key: str) -> None:
             if draft.stored.get(action.name) != key and _is_set(draft, action):
                 return
             draft.set_stored(action.name, key)
-        begin(draft, action)
+        start_action(draft, action)
         return
     draft.stop(action, each)
     if each.state is ActionState.COMPLETED:
         draft.put(key, replace(each, due=None))
         return
-    _close(draft, key, each, ActionState.STOPPED if action.rule.stored else ActionState.COMPLETED)
-    _share(draft, key)
+    _end_association(draft, key, each, ActionState.STOPPED if action.rule.stored else ActionState.COMPLETED)
+    _update_sharing(draft, key)
 
 
-def overdue(draft: Draft, key: str) -> None:
+def on_timeout(draft: Draft, key: str) -> None:
     """The answer or event of an association did not come in time."""
     action, each = draft.action_of(key), draft.associations[key]
     draft.stop(action, each)
-    _close(draft, key, each, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
-    _share(draft, key)
-    _blame(draft, key)
+    _end_association(draft, key, each, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
+    _update_sharing(draft, key)
+    _record_failure(draft, key)
 
 
-def complete(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
+def on_completed(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
     """The answer or event of an association is here and good."""
     key = origin_of(draft, key)
     action, each = draft.action_of(key), draft.associations[key]
-    draft.learn(result)
+    draft.merge_variables(result)
     due = each.due if action.rule.stored else None
     draft.put(
         key,
@@ -191,15 +191,15 @@ def complete(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
     if "/" in key:
         draft.drop(key)
     else:
-        _share(draft, key)
+        _update_sharing(draft, key)
 
 
-def refuse(draft: Draft, key: str, error: str) -> None:
+def on_failed(draft: Draft, key: str, error: str) -> None:
     """The answer to a command is here and says that it failed."""
     key = origin_of(draft, key)
-    _close(draft, key, draft.associations[key], ActionState.FAILED, error)
-    _share(draft, key)
-    _blame(draft, key)
+    _end_association(draft, key, draft.associations[key], ActionState.FAILED, error)
+    _update_sharing(draft, key)
+    _record_failure(draft, key)
 
 
 def origin_of(draft: Draft, key: str) -> str:
@@ -211,7 +211,7 @@ def origin_of(draft: Draft, key: str) -> str:
     )
 
 
-def _share(draft: Draft, key: str) -> None:
+def _update_sharing(draft: Draft, key: str) -> None:
     """Tell the associations that share a stored start how it went."""
     each = draft.associations[key]
     action = draft.action_of(key)
@@ -229,7 +229,7 @@ def _share(draft: Draft, key: str) -> None:
             draft.put(other.key, replace(each, step=other.step, due=None))
 
 
-def _blame(draft: Draft, key: str) -> None:
+def _record_failure(draft: Draft, key: str) -> None:
     """Note a failure to be judged, of every association that shares it."""
     each = draft.associations[key]
     draft.faults.append(key)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec.structs import replace
 
-from edge.sfc.action import complete, duration_passed, overdue, refuse
+from edge.sfc.action import on_completed, on_duration_elapsed, on_failed, on_timeout
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from edge.sfc.net import Net
 
-MOST_EARLY: Final = 100
+MAX_EARLY_EVENTS: Final = 100
 
 
 def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
@@ -45,7 +45,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
         return Ignored(IgnoredKind.NOT_STARTED, "the run has not started yet")
     draft = Draft(net, run, now)
     try:
-        ignored = _take(draft, signal)
+        ignored = _dispatch(draft, signal)
     except LivelockError as error:
         # Nothing of such a decision may be sent: decide again, and only that the run fails.
         draft, ignored = Draft(net, run, now), None
@@ -56,7 +56,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
     return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken)
 
 
-def _take(draft: Draft, signal: Signal) -> Ignored | None:
+def _dispatch(draft: Draft, signal: Signal) -> Ignored | None:
     match signal:
         case Start():
             return _start(draft)
@@ -88,7 +88,7 @@ def _start(draft: Draft) -> Ignored | None:
     return None
 
 
-def _move_on(draft: Draft) -> None:
+def _settle_if_running(draft: Draft) -> None:
     """Let the run move on, unless it is held or over."""
     if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
         settle(draft)
@@ -107,15 +107,15 @@ def _answer(draft: Draft, answer: Answer) -> Ignored | None:
             and each.reset == key.reset
         ):
             if answer.ok:
-                complete(draft, association, answer.data)
+                on_completed(draft, association, answer.data)
             else:
-                refuse(draft, association, f"failed: {answer.error}" if answer.error else "failed")
-            _move_on(draft)
+                on_failed(draft, association, f"failed: {answer.error}" if answer.error else "failed")
+            _settle_if_running(draft)
             return None
-    return _unexpected(draft, key)
+    return _ignore_answer(draft, key)
 
 
-def _unexpected(draft: Draft, key: CommandKey) -> Ignored:
+def _ignore_answer(draft: Draft, key: CommandKey) -> Ignored:
     """Say why an answer that no open command wants is not wanted."""
     told = f"answer to attempt {key.attempt} of action {key.action!r}"
     if not 0 < key.attempt <= draft.attempts(key.action, reset=key.reset):
@@ -143,15 +143,15 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
     ]
     if waiting:
         draft.taken = min(waiting)[2]
-        complete(draft, draft.taken, event.data, event.id)
-        _move_on(draft)
+        on_completed(draft, draft.taken, event.data, event.id)
+        _settle_if_running(draft)
         return None
     if not event.named:
         return Ignored(IgnoredKind.NOT_WAITING, f"{told}: the job does not wait for it")
     if not pulling:
         return Ignored(IgnoredKind.FOREIGN, f"{told}: no action of the recipe waits for this type")
-    if len(draft.early) >= MOST_EARLY:
-        return Ignored(IgnoredKind.TOO_MANY, f"{told}: {MOST_EARLY} early events are kept already")
+    if len(draft.early) >= MAX_EARLY_EVENTS:
+        return Ignored(IgnoredKind.TOO_MANY, f"{told}: {MAX_EARLY_EVENTS} early events are kept already")
     number = max(draft.early, default=0) + 1
     draft.early[number] = KeptEvent(event.type_id, event.id, event.data)
     draft.touched.add(f"early:{number}")
@@ -167,10 +167,10 @@ def _tick(draft: Draft) -> Ignored | None:
         if instant is None or instant > draft.now:
             break
         draft.at = instant
-        _expire(draft, instant)
+        _process_timers(draft, instant)
         settle(draft)
     draft.at = draft.now
-    _move_on(draft)
+    _settle_if_running(draft)
     return None
 
 
@@ -180,16 +180,16 @@ def _timers(draft: Draft) -> Iterator[int]:
         yield from (instant for instant in (each.due, each.deadline) if instant is not None)
 
 
-def _expire(draft: Draft, instant: int) -> None:
+def _process_timers(draft: Draft, instant: int) -> None:
     """Let pass what is due; a duration that ends together with a deadline comes first: reaching T is no failure."""
-    for key in draft.in_order(draft.open):
+    for key in draft.in_recipe_order(draft.open):
         due = draft.associations[key].due
         if due is not None and due <= instant:
-            duration_passed(draft, key)
-    for key in draft.in_order(draft.open):
+            on_duration_elapsed(draft, key)
+    for key in draft.in_recipe_order(draft.open):
         deadline = draft.associations[key].deadline
         if deadline is not None and deadline <= instant:
-            overdue(draft, key)
+            on_timeout(draft, key)
 
 
 def _pause(draft: Draft) -> Ignored | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from edge.model.recipe import Action, BranchType, Interaction, Qualifier, Recipe
 from edge.sfc.qualifier import RULES
-from edge.sfc.structure import DEEPEST_NESTING, Structure
+from edge.sfc.structure import MAX_NESTING, Structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,14 +69,14 @@ def _nesting_faults(recipe: Recipe) -> Iterator[str]:
     told: set[str] = set()
     for branch in recipe.branches:
         seen = [branch.name]
-        while (outer := parent.get(seen[-1])) is not None and outer not in seen and len(seen) <= DEEPEST_NESTING:
+        while (outer := parent.get(seen[-1])) is not None and outer not in seen and len(seen) <= MAX_NESTING:
             seen.append(outer)
         if outer == branch.name and not told.intersection(seen):
             told.update(seen)
             yield f"branch {branch.name!r} contains itself: {' in '.join([*seen, branch.name])}"
-        elif len(seen) > DEEPEST_NESTING and not told:
+        elif len(seen) > MAX_NESTING and not told:
             told.update(seen)
-            yield f"branch {branch.name!r} is nested deeper than {DEEPEST_NESTING}"
+            yield f"branch {branch.name!r} is nested deeper than {MAX_NESTING}"
 
 
 def _names(recipe: Recipe) -> set[str]:
@@ -273,7 +273,7 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
         f"{_place_of(recipe, number)} never counts: what leads to this path names its first element, not the branch"
         for number in structure.unused_entries
     ]
-    found += [_told_of(better, hidden) for better, hidden in shadows(transitions)]
+    found += [_shadow_text(better, hidden) for better, hidden in shadows(transitions)]
     reset = {action.name for action in recipe.actions if RULES[action.qualifier].resets}
     keeps = {
         action.name for action in recipe.actions if RULES[action.qualifier].stored and not RULES[action.qualifier].ends
@@ -291,7 +291,7 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
     return list(dict.fromkeys(found))
 
 
-def _told_of(better: NetTransition, hidden: NetTransition) -> str:
+def _shadow_text(better: NetTransition, hidden: NetTransition) -> str:
     if better.place != hidden.place:
         return f"{hidden.place} never clears: {better.place} is always true and comes first"
     ways = (", ".join(each.targets) for each in (hidden, better))

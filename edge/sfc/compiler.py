@@ -40,7 +40,7 @@ def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejec
     faults = [*form, *shape, *part_faults(recipe), *conditions.values()]
     if shape:
         return Rejected(tuple(faults))
-    structure = Structure(_with_stand_ins(recipe, conditions))
+    structure = Structure(_with_placeholders(recipe, conditions))
     faults += safety_faults(structure)
     try:
         transitions = _transitions(structure, actions, registry)
@@ -106,7 +106,7 @@ def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[in
     return found
 
 
-def _with_stand_ins(recipe: Recipe, faulty: Container[int]) -> Recipe:
+def _with_placeholders(recipe: Recipe, faulty: Container[int]) -> Recipe:
     """Put a name of which nobody knows the value in place of faulty conditions, to search for further faults."""
     transitions = tuple(
         replace(transition, condition=UNREADABLE) if number in faulty else transition

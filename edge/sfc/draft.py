@@ -93,14 +93,14 @@ class Draft(RunView):
             self.stored[name] = key
             self.touched.add(f"stored:{name}")
 
-    def unset_stored(self, name: str) -> str | None:
+    def clear_stored(self, name: str) -> str | None:
         """Clear a stored action; gives the association that had set it."""
         key = self.stored.pop(name, None)
         if key is not None:
             self.touched.add(f"stored:{name}")
         return key
 
-    def learn(self, result: Any) -> None:
+    def merge_variables(self, result: Any) -> None:
         """Take the top-level keys of a result as job variables."""
         if isinstance(result, dict) and result:
             self.variables = self.variables | result
@@ -119,7 +119,7 @@ class Draft(RunView):
         if running and not action.pull and not action.rule.resets:
             self.send(action, Phase.STOP, each)
 
-    def forgive(self) -> None:
+    def clear_failures(self) -> None:
         """Forget the failures that are judged, and the commands left behind that ended with one."""
         for key in self.faults:
             if "/" in key:
@@ -130,11 +130,11 @@ class Draft(RunView):
         """Give the association of a key, also of one that was left behind (`key/attempt`)."""
         return self.net.actions[key.partition("/")[0]]
 
-    def in_order(self, keys: set[str]) -> list[str]:
+    def in_recipe_order(self, keys: set[str]) -> list[str]:
         """Sort association keys as the recipe lists them."""
         return sorted(keys, key=lambda key: (self.action_of(key).index, key))
 
-    def conclude(self, outcome: Outcome, error: str | None) -> None:
+    def set_outcome(self, outcome: Outcome, error: str | None) -> None:
         """Note how the run ended."""
         self.outcome = outcome
         self.error = error

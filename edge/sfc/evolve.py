@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from edge.sfc.action import UNSUCCESSFUL, begin, fall, origin_of, rise
+from edge.sfc.action import UNSUCCESSFUL, on_activated, on_deactivated, origin_of, start_action
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Beyond this many clearings at one instant a chart turns for ever; the checker finds such loops only where conditions
 # are constant.
-MOST_SWEEPS: Final = 10_000
+MAX_SWEEPS: Final = 10_000
 
 
 def settle(draft: Draft) -> None:
@@ -28,14 +28,14 @@ def settle(draft: Draft) -> None:
 
     Raises LivelockError when the run does not come to rest.
     """
-    error = _unattended(draft)
+    error = _unsupervised_failure(draft)
     if error is None:
         try:
             _run_to_completion(draft)
-            error = _unhandled(draft)
+            error = _unhandled_failure(draft)
         except _EvaluationError as fault:
             error = str(fault)
-    draft.forgive()
+    draft.clear_failures()
     if error is not None:
         end(draft, Outcome.FAILED, error)
     elif _is_completed(draft):
@@ -54,7 +54,7 @@ def _run_to_completion(draft: Draft) -> None:
     """Clear transitions sweep by sweep; within a sweep all conditions see the same state (IEC 61131-3, 6.7.5)."""
     sensitive = draft.net.sensitive
     draft.tested_at = draft.at
-    for _ in range(MOST_SWEEPS):
+    for _ in range(MAX_SWEEPS):
         looked_at = (draft.fresh & draft.active) | (draft.active & sensitive)
         draft.fresh.clear()
         clearing = _clearing(draft, looked_at)
@@ -108,7 +108,7 @@ def activate(draft: Draft, name: str) -> None:
     draft.fresh.add(name)
     draft.changes.append(StepChange(name, active=True, at=draft.now))
     for action in draft.net.steps[name].entering:
-        rise(draft, action)
+        on_activated(draft, action)
 
 
 def deactivate(draft: Draft, name: str) -> None:
@@ -121,10 +121,10 @@ def deactivate(draft: Draft, name: str) -> None:
     draft.active.discard(name)
     draft.changes.append(StepChange(name, active=False, at=draft.now))
     for action in draft.net.steps[name].actions:
-        fall(draft, action)
+        on_deactivated(draft, action)
 
 
-def _unattended(draft: Draft) -> str | None:
+def _unsupervised_failure(draft: Draft) -> str | None:
     """Give the error of a failure that no active step can deal with, told before anything moves.
 
     A falling pulse and a stored action fail the run then; a pulse or reset whose step did not wait for it does not.
@@ -133,21 +133,21 @@ def _unattended(draft: Draft) -> str | None:
     for key in draft.faults:
         action = draft.action_of(key)
         if action.rule.sends is Moment.DEACTIVATION or (action.rule.stored and action.name not in attended):
-            return _told(draft, key)
+            return _failure_text(draft, key)
     return None
 
 
-def _unhandled(draft: Draft) -> str | None:
+def _unhandled_failure(draft: Draft) -> str | None:
     """Give the error of a failure whose step no transition has left: a live transition had its chance."""
     for key in draft.faults:
         each = draft.associations.get(key)
         left_behind = "/" in key
         if each is not None and not left_behind and each.step in draft.active and each.state in UNSUCCESSFUL:
-            return _told(draft, key)
+            return _failure_text(draft, key)
     return None
 
 
-def _told(draft: Draft, key: str) -> str:
+def _failure_text(draft: Draft, key: str) -> str:
     each = draft.associations[key]
     return f"action {each.action!r} of step {each.step!r} {each.error}"
 
@@ -167,20 +167,20 @@ def _is_completed(draft: Draft) -> bool:
 
 def _complete(draft: Draft) -> None:
     """End a run normally: what is set stays set, a delay is dropped, a limit that still runs ends now."""
-    for key in draft.in_order(draft.open):
+    for key in draft.in_recipe_order(draft.open):
         each, action = draft.associations[key], draft.action_of(key)
         if each.state is ActionState.PENDING or each.state is ActionState.WAITING:
             draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
         elif each.due is not None:
             draft.stop(action, each)
             draft.put(key, replace(each, due=None))
-    draft.conclude(Outcome.COMPLETED, None)
+    draft.set_outcome(Outcome.COMPLETED, None)
 
 
 def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
     """End a run before its recipe does: every outstanding command is stopped, every stored action reset."""
     setting = [key for key in draft.stored.values() if _is_in_effect(draft, key)]
-    for key in draft.in_order(draft.open):
+    for key in draft.in_recipe_order(draft.open):
         each, action = draft.associations[key], draft.action_of(key)
         if action.rule.resets and each.state is ActionState.DISPATCHED:
             continue
@@ -194,8 +194,8 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
     for key in sorted(setting, key=lambda key: draft.net.actions[key].index):
         _reset(draft, draft.net.actions[key])
     for name in list(draft.stored):
-        draft.unset_stored(name)
-    draft.conclude(outcome, error)
+        draft.clear_stored(name)
+    draft.set_outcome(outcome, error)
 
 
 def _is_in_effect(draft: Draft, key: str) -> bool:
@@ -210,5 +210,5 @@ def _reset(draft: Draft, action: NetAction) -> None:
     """Send the reset command of a stored action; one without R has none."""
     for resetting in draft.net.resetting.get(action.name, ()):
         if not resetting.pull:
-            begin(draft, resetting)
+            start_action(draft, resetting)
             return

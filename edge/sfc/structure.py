@@ -16,9 +16,9 @@ from edge.model.recipe import Branch, BranchType, Recipe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-MOST_WAYS: Final = 1000
-MOST_ARCS: Final = 20_000
-DEEPEST_NESTING: Final = 32
+MAX_WAYS: Final = 1000
+MAX_ARCS: Final = 20_000
+MAX_NESTING: Final = 32
 
 
 class TooManyWaysError(Exception):
@@ -150,7 +150,7 @@ class Structure:
         """Every arc of the recipe, best rank first."""
         arcs: list[Arc] = []
         for arc in chain(self._written(), self._implied()):
-            if len(arcs) == MOST_ARCS:
+            if len(arcs) == MAX_ARCS:
                 raise TooManyWaysError(arc.place)
             arcs.append(arc)
         arcs.sort(key=lambda arc: arc.rank)
@@ -218,5 +218,5 @@ def _bound(branch: Branch, factors: list[list[Way]] | list[list[tuple[str, ...]]
     ways = 1
     for factor in factors:
         ways *= len(factor)
-    if ways > MOST_WAYS:
+    if ways > MAX_WAYS:
         raise TooManyWaysError(f"branch {branch.name!r}")

@@ -15,7 +15,7 @@ class Unknown(Enum):
 
 
 UNKNOWN: Final = Unknown.UNKNOWN
-LONGEST_SHOWN: Final = 80
+MAX_SHOWN_LENGTH: Final = 80
 Truth: TypeAlias = "bool | Unknown"
 Evaluate: TypeAlias = Callable[[Any], Any]
 """A part of a condition as a closure over the view of a run."""
@@ -30,7 +30,7 @@ def show(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = repr(value) if isinstance(value, str) else f"{value}"
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}…"
 
 
 def boolean(value: Evaluate, text: str) -> Evaluate:

@@ -12,7 +12,7 @@ from edge.errors import Refused
 from edge.model.equipment_trace import TraceKind
 from edge.model.job_state import JobState
 from edge.model.station import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, faults_of_id
-from edge.sfc.advance import MOST_EARLY
+from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, is_outstanding
 from edge.sfc.signal import Answer, Event, Ignored
@@ -171,7 +171,7 @@ class Answers:
         """Keep an event for the job it names, which has yet to start; False when it has no use for it."""
         # What cannot be the id of a job may be the name of another of our keys.
         job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
-        if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MOST_EARLY:
+        if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MAX_EARLY_EVENTS:
             return False
         kept = KeptEvent(event.type_id, _identity(event), event.data)
         after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sfc.advance import MOST_EARLY, advance
+from edge.sfc.advance import MAX_EARLY_EVENTS, advance
 from edge.sfc.run import Outcome, new_run
 from edge.sfc.signal import (
     Abort,
@@ -119,9 +119,9 @@ def test_events_without_id_are_all_different() -> None:
 
 def test_early_events_are_kept_up_to_a_bound() -> None:
     driven = Driven(WORK)
-    for number in range(MOST_EARLY):
+    for number in range(MAX_EARLY_EVENTS):
         driven.signal(event(number, named=True), 1)
-    assert driven.ignored(event(MOST_EARLY, named=True), 1) is IgnoredKind.TOO_MANY
+    assert driven.ignored(event(MAX_EARLY_EVENTS, named=True), 1) is IgnoredKind.TOO_MANY
 
 
 def test_a_paused_run_takes_no_tick_and_no_second_pause() -> None:

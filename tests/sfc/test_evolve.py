@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from edge.sfc.condition import View
-from edge.sfc.evolve import MOST_SWEEPS
+from edge.sfc.evolve import MAX_SWEEPS
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.signal import Abort, StepChange, Tick
 from tests.sfc.driving import Driven
@@ -31,7 +31,7 @@ def test_a_convergence_leaves_all_paths_and_enters_once() -> None:
 def test_a_long_row_of_empty_steps_is_no_livelock() -> None:
     driven = Driven(net_of(chain(" ".join(f"S{n}" for n in range(3000)))))
     assert driven.run.outcome is Outcome.COMPLETED
-    assert MOST_SWEEPS > 3000
+    assert MAX_SWEEPS > 3000
 
 
 def test_nothing_is_sent_by_a_decision_that_never_comes_to_rest() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from edge.model.recipe import parse_recipe
-from edge.sfc.structure import MOST_WAYS, Structure, TooManyWaysError
+from edge.sfc.structure import MAX_WAYS, Structure, TooManyWaysError
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import Json, branch, net_of, recipe, transition
 
@@ -164,7 +164,7 @@ def test_too_many_ways_are_told_not_computed() -> None:
         branch("par", "simultaneous", *paths),
         *(branch(path, "selection", f"{path}a", f"{path}b") for path in paths),
     )
-    assert 2 ** len(paths) > MOST_WAYS
+    assert 2 ** len(paths) > MAX_WAYS
     with pytest.raises(TooManyWaysError):
         assert structure(data).arcs
 

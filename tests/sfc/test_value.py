@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge.sfc.value import LONGEST_SHOWN, UNKNOWN, ConditionFaultError, boolean, compare, follow, negate, show
+from edge.sfc.value import MAX_SHOWN_LENGTH, UNKNOWN, ConditionFaultError, boolean, compare, follow, negate, show
 
 
 @pytest.mark.parametrize(("value", "negated"), [(True, False), (False, True), (UNKNOWN, UNKNOWN)])
@@ -91,4 +91,4 @@ def test_walking_into_a_result(tail: tuple[str | int, ...], found: object) -> No
 
 def test_values_are_shown_as_the_language_spells_them_and_not_too_long() -> None:
     assert [show(value) for value in (True, False, "a", 1.5)] == ["true", "false", "'a'", "1.5"]
-    assert len(show("x" * 10_000)) == LONGEST_SHOWN + 1
+    assert len(show("x" * 10_000)) == MAX_SHOWN_LENGTH + 1
