@@ -8,7 +8,7 @@ from typing import Final
 
 from edge.sfc.net import Net, NetAction
 from edge.sfc.run import ActionState, Association, Run
-from edge.sfc.why import why
+from edge.sfc.waiting import explain_waiting
 
 SYMBOLS: Final = {
     ActionState.PENDING: "○",
@@ -61,7 +61,7 @@ def marks_of(net: Net, run: Run, now: int) -> Marks:
         for key, action in net.actions.items()
         if (association := run.associations.get(key)) is not None
     }
-    return Marks(_title(run, at), steps, actions, tuple(map(str, why(net, run, now))))
+    return Marks(_title(run, at), steps, actions, tuple(map(str, explain_waiting(net, run, now))))
 
 
 def _mark(run: Run, action: NetAction, association: Association, at: int) -> ActionMark:

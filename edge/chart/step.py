@@ -8,7 +8,7 @@ from edge.chart.marks import SYMBOLS, ActionMark, Marks, StepMark, duration
 from edge.chart.shapes import MOST_LINES, Block, Frame, Limits, Line, Look, Role, Shape, Text
 from edge.chart.words import columns, time_literal, wrap
 from edge.model.recipe import Action, Interaction
-from edge.sfc.qualifier import RULES
+from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.run import ActionState
 
 _LEAST: Final = 11
@@ -82,7 +82,7 @@ def _step_lines(step: StepBlock, limits: Limits, mark: StepMark | None) -> _Line
 
 def _row(action: Action, limits: Limits, mark: ActionMark | None) -> _Row:
     qualifier: _Lines = [(action.qualifier.value, Role.QUALIFIER)]
-    if RULES[action.qualifier].timed:
+    if QUALIFIER_RULES[action.qualifier].timed:
         qualifier += [(text, Role.DETAIL) for text in wrap(time_literal(action.duration_seconds), limits.name, 2)]
     sign = "→" if action.interaction is Interaction.PUSH_COMMAND else "←"
     name: _Lines = [(text, Role.ACTION) for text in wrap(action.name, max(limits.name, limits.detail - 8), MOST_LINES)]

@@ -9,21 +9,21 @@ from edge.cli.job_view import clock_time, instant, state_text
 from edge.cli.stored import Stored
 from edge.cli.terminal import printable
 from edge.model.job_state import JobState, has_ended
-from edge.sfc.why import ActionWaits, Held, TransitionWaits, Waiting, why
+from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, Waiting, explain_waiting
 
 
 def waiting_of(stored: Stored, now: int) -> tuple[Waiting, ...]:
     """Give what a job waits for: before its start, in its run, after its end."""
     job = stored.job
     if has_ended(job.status):
-        return (Held(f"the job has ended{f': {job.error}' if job.error else ''}"),)
+        return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
-        return why(stored.net, stored.run, now)
+        return explain_waiting(stored.net, stored.run, now)
     if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
-        return (Held(f"it waits for its StartTime, {clock_time(job.earliest_start)}"),)
+        return (RunHalted(f"it waits for its StartTime, {clock_time(job.earliest_start)}"),)
     if job.status.state is JobState.ALLOWED_TO_START:
-        return (Held(f"no gateway has taken it yet: does one run that serves scope {job.scope}?"),)
-    return (Held(f"nobody has started it: edge jobs start {job.job_id}"),)
+        return (RunHalted(f"no gateway has taken it yet: does one run that serves scope {job.scope}?"),)
+    return (RunHalted(f"nobody has started it: edge jobs start {job.job_id}"),)
 
 
 def waiting_text(stored: Stored, now: int) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
                 yield f"    times out in {duration(waiting.left_ms)}{at}"
             if waiting.due_in_ms is not None:
                 yield f"    its duration ends in {duration(waiting.due_in_ms)}"
-        case Held(reason):
+        case RunHalted(reason):
             yield reason
         case _:
             assert_never(waiting)
@@ -82,7 +82,7 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
             told = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
             times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
             return {"action": told | times | {"deadline": deadline}}
-        case Held(reason):
+        case RunHalted(reason):
             return {"held": reason}
         case _:
             assert_never(waiting)

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from edge.model.recipe import Action, BranchType, Interaction, Qualifier, Recipe
-from edge.sfc.qualifier import RULES
+from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import MAX_NESTING, Structure
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def _place(number: int, action: Action) -> str:
 
 def _action_faults(recipe: Recipe) -> Iterator[str]:
     steps = {step.name for step in recipe.steps}
-    stored = {action.name for action in recipe.actions if RULES[action.qualifier].stored}
-    timed = Counter(action.name for action in recipe.actions if RULES[action.qualifier].timed)
+    stored = {action.name for action in recipe.actions if QUALIFIER_RULES[action.qualifier].stored}
+    timed = Counter(action.name for action in recipe.actions if QUALIFIER_RULES[action.qualifier].timed)
     for number, action in enumerate(recipe.actions):
-        place, rule = _place(number, action), RULES[action.qualifier]
+        place, rule = _place(number, action), QUALIFIER_RULES[action.qualifier]
         if action.step not in steps:
             yield f"{place}: unknown step {action.step!r}"
         if rule.timed and not action.duration_seconds > 0:
@@ -210,7 +210,7 @@ def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> It
 
     Only transitions that clear at once whenever they are enabled can make one.
     """
-    busy = {action.step for action in recipe.actions if RULES[action.qualifier].holds}
+    busy = {action.step for action in recipe.actions if QUALIFIER_RULES[action.qualifier].holds}
     at_once = [each for each in transitions if each.always and not busy.intersection(each.sources)]
     for loop in _loops(_feeding_itself(at_once)):
         yield f"livelock: {' → '.join(loop)}: a loop of steps without actions over conditions that are always true"
@@ -274,9 +274,11 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
         for number in structure.unused_entries
     ]
     found += [_shadow_text(better, hidden) for better, hidden in shadows(transitions)]
-    reset = {action.name for action in recipe.actions if RULES[action.qualifier].resets}
+    reset = {action.name for action in recipe.actions if QUALIFIER_RULES[action.qualifier].resets}
     keeps = {
-        action.name for action in recipe.actions if RULES[action.qualifier].stored and not RULES[action.qualifier].ends
+        action.name
+        for action in recipe.actions
+        if QUALIFIER_RULES[action.qualifier].stored and not QUALIFIER_RULES[action.qualifier].ends
     }
     found += [f"action {name!r} is set and never reset: it stays set after the job" for name in sorted(keeps - reset)]
     sources = {source for transition in transitions for source in transition.sources}

@@ -15,7 +15,7 @@ from edge.sfc.command_id import quote
 from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition
 from edge.sfc.grammar import ConditionSyntaxError
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
-from edge.sfc.qualifier import RULES
+from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _actions(recipe: Recipe) -> tuple[NetAction, ...]:
 
 
 def _action(index: int, action: Action, key: str) -> NetAction:
-    rule = RULES[action.qualifier]
+    rule = QUALIFIER_RULES[action.qualifier]
     return NetAction(
         key=key,
         index=index,

@@ -29,7 +29,7 @@ JOB_PROPERTIES: Final = ("id", "scope", "parameters")
 _LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "state", "done"})
 
 
-class View(Protocol):
+class RunAccess(Protocol):
     """What a condition may see of a run; this is also what a registered Python condition is given."""
 
     def step(self, name: str, prop: str) -> Any:
@@ -48,16 +48,16 @@ class View(Protocol):
         """Give the instant at which the T of an active step reaches that many seconds."""
 
 
-Registry: TypeAlias = Mapping[str, Callable[[View], object]]
+Registry: TypeAlias = Mapping[str, Callable[[RunAccess], object]]
 
-_registered: dict[str, Callable[[View], object]] = {}
+_registered: dict[str, Callable[[RunAccess], object]] = {}
 REGISTERED: Final[Registry] = _registered
 
 
-def condition(name: str) -> Callable[[Callable[[View], object]], Callable[[View], object]]:
+def condition(name: str) -> Callable[[Callable[[RunAccess], object]], Callable[[RunAccess], object]]:
     """Register a Python condition under a plain identifier: a pure, synchronous function of the run view."""
 
-    def register(function: Callable[[View], object]) -> Callable[[View], object]:
+    def register(function: Callable[[RunAccess], object]) -> Callable[[RunAccess], object]:
         _registered[name] = function
         return function
 
@@ -74,7 +74,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class TimerBound:
     """A comparison of a step's T with a bound; `beside` is the step whose T is the bound."""
 
     step: str
@@ -95,12 +95,12 @@ class Condition:
     """A compiled condition. `constant` is its value when no name has one: True means true whatever happens."""
 
     text: str
-    evaluate: Callable[[View], Truth]
+    evaluate: Callable[[RunAccess], Truth]
     constant: Truth
     timed_steps: frozenset[str]
     state_actions: frozenset[str]
-    wakes: tuple[Wake, ...]
-    explain: Callable[[View], tuple[Unmet, ...]]
+    wakes: tuple[TimerBound, ...]
+    explain: Callable[[RunAccess], tuple[Unmet, ...]]
 
 
 def compile_condition(text: str, names: Names) -> Condition:
@@ -154,7 +154,7 @@ class _Compiler:
         self._names = names
         self.timed_steps: set[str] = set()
         self.state_actions: set[str] = set()
-        self.wakes: list[Wake] = []
+        self.wakes: list[TimerBound] = []
 
     def closure(self, node: Node) -> Evaluate:
         match node:
@@ -176,7 +176,7 @@ class _Compiler:
         parts = tuple(boolean(self.closure(part), self._part(part)) for part in node.operands)
         decisive = node.word == "or"
 
-        def evaluate(view: View) -> Truth:
+        def evaluate(view: RunAccess) -> Truth:
             known = True
             for part in parts:
                 value: Truth = part(view)
@@ -192,12 +192,12 @@ class _Compiler:
         left, right = self.closure(node.left), self.closure(node.right)
         timed, beside = _timed_step(node.left), _timed_step(node.right)
         if timed is not None:
-            self.wakes.append(Wake(timed, right, beside))
+            self.wakes.append(TimerBound(timed, right, beside))
         if beside is not None:
-            self.wakes.append(Wake(beside, left, timed))
+            self.wakes.append(TimerBound(beside, left, timed))
         text, word = self._part(node), node.operator
 
-        def evaluate(view: View) -> Truth:
+        def evaluate(view: RunAccess) -> Truth:
             return compare(word, left(view), right(view), text)
 
         return evaluate
@@ -220,7 +220,7 @@ class _Compiler:
     def _plain(self, name: str) -> Evaluate:
         registry = self._names.registry
 
-        def evaluate(view: View) -> Any:
+        def evaluate(view: RunAccess) -> Any:
             function = registry.get(name)
             if function is None or view is _NOTHING:
                 return view.variable(name)
@@ -267,7 +267,7 @@ class _Compiler:
             )
         return str(rest[0]), tuple(rest[1:])
 
-    def unmet(self, node: Node, view: View) -> list[Unmet]:
+    def unmet(self, node: Node, view: RunAccess) -> list[Unmet]:
         """Give the smallest parts that keep a condition from being true."""
         text = self._part(node)
         try:
@@ -280,7 +280,7 @@ class _Compiler:
             return [unmet for part in node.operands for unmet in self.unmet(part, view)]
         return [Unmet(text, self._present(node, view))]
 
-    def _present(self, node: Node, view: View) -> str:
+    def _present(self, node: Node, view: RunAccess) -> str:
         """Name the present values in a part: `actions.a.result.torque is 61`."""
         told: dict[str, None] = {}
         for name in node.names():
@@ -299,7 +299,7 @@ def _timed_step(node: Node) -> str | None:
             return None
 
 
-def _call(name: str, function: Callable[[View], object], view: View) -> object:
+def _call(name: str, function: Callable[[RunAccess], object], view: RunAccess) -> object:
     try:
         return function(view)
     except Exception as error:
@@ -307,7 +307,7 @@ def _call(name: str, function: Callable[[View], object], view: View) -> object:
         raise ConditionFaultError(f"the Python condition {name!r} failed: {error!r}") from error
 
 
-def wake_instants(condition: Condition, view: View) -> list[int]:
+def wake_instants(condition: Condition, view: RunAccess) -> list[int]:
     """Give the instants at which the mere passing of time may change the condition."""
     instants = []
     for wake in condition.wakes:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from edge.model.recipe import Qualifier, Recipe
     from edge.sfc.condition import Condition
-    from edge.sfc.qualifier import Rule
+    from edge.sfc.qualifier import QualifierRule
     from edge.sfc.run import Run
 
 
@@ -26,7 +26,7 @@ class NetAction:
     name: str
     step: str
     qualifier: Qualifier
-    rule: Rule
+    rule: QualifierRule
     type_id: str
     pull: bool
     timeout_ms: int

@@ -31,7 +31,7 @@ class Leave(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class QualifierRule:
     """One line of the table.
 
     `sends` is when the command goes out (or the wait is armed), `stores` when the action is set until R, `ends` whether
@@ -56,16 +56,16 @@ class Rule:
         return self.stores is not Moment.NEVER
 
 
-RULES: Final[dict[Qualifier, Rule]] = {
-    Qualifier.N: Rule(sends=Moment.ACTIVATION, leave=Leave.STOP),
-    Qualifier.P: Rule(sends=Moment.ACTIVATION),
-    Qualifier.P1: Rule(sends=Moment.ACTIVATION),
-    Qualifier.P0: Rule(sends=Moment.DEACTIVATION, holds=False),
-    Qualifier.S: Rule(sends=Moment.ACTIVATION, stores=Moment.ACTIVATION),
-    Qualifier.R: Rule(sends=Moment.ACTIVATION, resets=True),
-    Qualifier.L: Rule(sends=Moment.ACTIVATION, leave=Leave.STOP, ends=True),
-    Qualifier.D: Rule(sends=Moment.DURATION, leave=Leave.STOP),
-    Qualifier.SD: Rule(sends=Moment.DURATION, stores=Moment.ACTIVATION, holds=False),
-    Qualifier.DS: Rule(sends=Moment.DURATION, stores=Moment.DURATION, leave=Leave.CANCEL_DELAY),
-    Qualifier.SL: Rule(sends=Moment.ACTIVATION, stores=Moment.ACTIVATION, ends=True),
+QUALIFIER_RULES: Final[dict[Qualifier, QualifierRule]] = {
+    Qualifier.N: QualifierRule(sends=Moment.ACTIVATION, leave=Leave.STOP),
+    Qualifier.P: QualifierRule(sends=Moment.ACTIVATION),
+    Qualifier.P1: QualifierRule(sends=Moment.ACTIVATION),
+    Qualifier.P0: QualifierRule(sends=Moment.DEACTIVATION, holds=False),
+    Qualifier.S: QualifierRule(sends=Moment.ACTIVATION, stores=Moment.ACTIVATION),
+    Qualifier.R: QualifierRule(sends=Moment.ACTIVATION, resets=True),
+    Qualifier.L: QualifierRule(sends=Moment.ACTIVATION, leave=Leave.STOP, ends=True),
+    Qualifier.D: QualifierRule(sends=Moment.DURATION, leave=Leave.STOP),
+    Qualifier.SD: QualifierRule(sends=Moment.DURATION, stores=Moment.ACTIVATION, holds=False),
+    Qualifier.DS: QualifierRule(sends=Moment.DURATION, stores=Moment.DURATION, leave=Leave.CANCEL_DELAY),
+    Qualifier.SL: QualifierRule(sends=Moment.ACTIVATION, stores=Moment.ACTIVATION, ends=True),
 }

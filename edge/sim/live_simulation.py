@@ -23,7 +23,7 @@ from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMast
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import Rejected, compile_recipe
-from edge.sfc.condition import REGISTERED, View
+from edge.sfc.condition import REGISTERED, RunAccess
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import Phase, Tick
@@ -103,7 +103,9 @@ class LiveSimulation:
     clock: Clock
     name: str = "simulated equipment"
     connected: bool = True
-    identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
+    identifiers: ChainMap[str, Callable[[RunAccess], object]] = field(
+        default_factory=lambda: ChainMap({}, dict(REGISTERED))
+    )
     """Plain identifiers: what the script has set so far goes before registered Python conditions."""
     queue: EventQueue[_Planned] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
@@ -278,5 +280,5 @@ class LiveSimulation:
         await self.send(command)
 
 
-def _constant(value: object) -> Callable[[View], object]:
+def _constant(value: object) -> Callable[[RunAccess], object]:
     return lambda _view: value

@@ -38,7 +38,7 @@ from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from edge.sfc.condition import View
+    from edge.sfc.condition import RunAccess
     from edge.sim.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
 
 
@@ -65,7 +65,9 @@ class VirtualSimulation:
     """Everything around the runs: the calendar, the equipment, the traces."""
 
     script: Script
-    identifiers: ChainMap[str, Callable[[View], object]] = field(default_factory=lambda: ChainMap({}, dict(REGISTERED)))
+    identifiers: ChainMap[str, Callable[[RunAccess], object]] = field(
+        default_factory=lambda: ChainMap({}, dict(REGISTERED))
+    )
     """Plain identifiers: what the script has set so far goes before registered Python conditions."""
     jobs: dict[str, _Job] = field(default_factory=dict)
     queue: EventQueue[Callable[[int], None]] = field(default_factory=EventQueue)
@@ -207,5 +209,5 @@ class VirtualSimulation:
         return happen
 
 
-def _constant(value: object) -> Callable[[View], object]:
+def _constant(value: object) -> Callable[[RunAccess], object]:
     return lambda _view: value

@@ -4,7 +4,7 @@ from edge.instant import Clock
 from edge.model.job_state import has_ended
 from edge.sfc.run import ActionState, Association
 from edge.sfc.view import next_deadline
-from edge.sfc.why import why
+from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import LoadedJob
 from edge.uaserver.charts import Charts
@@ -43,7 +43,7 @@ def picture(held: LoadedJob, now: int) -> ChartPicture:
             for name in net.steps
         },
         actions={key: _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
-        waiting=tuple(str(each) for each in why(net, run, now)),
+        waiting=tuple(str(each) for each in explain_waiting(net, run, now)),
         error=run.error or "",
         deadline=next_deadline(net, run),
     )

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from edge.model.recipe import Qualifier
-from edge.sfc.qualifier import RULES
+from edge.sfc.qualifier import QUALIFIER_RULES
 
 Json = dict[str, Any]
 Block = str
@@ -32,7 +32,7 @@ class Chart:
         return name
 
     def action(self, step: str) -> None:
-        stored = [a["name"] for a in self.actions if RULES[Qualifier(a["qualifier"])].stored]
+        stored = [a["name"] for a in self.actions if QUALIFIER_RULES[Qualifier(a["qualifier"])].stored]
         kinds = [*Qualifier] if stored else [q for q in Qualifier if q is not Qualifier.R]
         qualifier = self.draw(st.sampled_from(kinds))
         name = f"a{len(self.actions)}"
@@ -47,7 +47,7 @@ class Chart:
                 "interaction": "pull_event" if pull else "push_command",
                 "type_id": f"event{len(self.actions) % 3}" if pull else f"type{len(self.actions)}",
                 "timeout_seconds": self.draw(st.sampled_from([0, 4, 30])),
-                "duration_seconds": self.draw(st.sampled_from([1, 3])) if RULES[qualifier].timed else 0,
+                "duration_seconds": self.draw(st.sampled_from([1, 3])) if QUALIFIER_RULES[qualifier].timed else 0,
             }
         )
 
@@ -113,7 +113,7 @@ def recipes(draw: st.DrawFn) -> Json:
 
 def _one_timed_each(actions: list[Json]) -> None:
     """An action may have one timed qualifier; names are shared between S and R only, so none has two."""
-    timed = [a["name"] for a in actions if RULES[Qualifier(a["qualifier"])].timed]
+    timed = [a["name"] for a in actions if QUALIFIER_RULES[Qualifier(a["qualifier"])].timed]
     assert len(timed) == len(set(timed))
 
 

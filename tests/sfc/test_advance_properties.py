@@ -10,7 +10,7 @@ from edge.model.recipe import Qualifier
 from edge.sfc.advance import advance
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net, request_of
-from edge.sfc.qualifier import RULES
+from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.run import (
     ActionState,
     Outcome,
@@ -37,7 +37,7 @@ from edge.sfc.signal import (
     Tick,
 )
 from edge.sfc.view import next_deadline
-from edge.sfc.why import why
+from edge.sfc.waiting import explain_waiting
 from tests.sfc.charts import DAY, recipes
 
 Day = list[tuple[str, int, int]]
@@ -300,10 +300,10 @@ def test_a_request_can_be_made_again_from_the_net_and_the_run(recipe: dict[str, 
 def test_why_tells_something_about_every_run_that_does_not_move(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
     for _, _, now, advanced in play(net, fresh(), day):
-        reasons = why(net, advanced.run, now)
+        reasons = explain_waiting(net, advanced.run, now)
         assert reasons
         assert all(str(reason) for reason in reasons)
 
 
 def test_the_rules_cover_every_qualifier() -> None:
-    assert set(RULES) == set(Qualifier)
+    assert set(QUALIFIER_RULES) == set(Qualifier)

@@ -11,8 +11,8 @@ from edge.sfc.condition import (
     REGISTERED,
     Condition,
     Names,
+    RunAccess,
     Unmet,
-    View,
     compile_condition,
     condition,
     wake_instants,
@@ -46,7 +46,7 @@ class Values:
         return round(seconds * 1000) if step == "A" else None
 
 
-def made(text: str, registry: dict[str, Callable[[View], object]] | None = None) -> Condition:
+def made(text: str, registry: dict[str, Callable[[RunAccess], object]] | None = None) -> Condition:
     return compile_condition(text, Names(STEPS, ACTIONS, registry or {}))
 
 
@@ -174,7 +174,7 @@ def test_unmet_parts_are_told_with_their_present_values() -> None:
 
 
 def test_a_registered_python_condition_goes_before_a_job_variable() -> None:
-    registry: dict[str, Callable[[View], object]] = {"ok": lambda view: view.variable("torque") == 85}
+    registry: dict[str, Callable[[RunAccess], object]] = {"ok": lambda view: view.variable("torque") == 85}
     assert made("ok", registry).evaluate(Values(torque=85, ok=False)) is True
     assert made("ok", registry).constant is UNKNOWN
 
@@ -184,7 +184,7 @@ def test_a_registered_condition_without_value_leaves_the_variable() -> None:
 
 
 def test_a_registered_condition_that_raises_is_a_fault_that_names_it() -> None:
-    def broken(_: View) -> object:
+    def broken(_: RunAccess) -> object:
         raise KeyError("torque")
 
     with pytest.raises(ConditionFaultError, match="the Python condition 'ok' failed"):
@@ -193,7 +193,7 @@ def test_a_registered_condition_that_raises_is_a_fault_that_names_it() -> None:
 
 def test_the_decorator_registers_by_name() -> None:
     @condition("test_condition_only")
-    def always(_: View) -> object:
+    def always(_: RunAccess) -> object:
         return True
 
     assert REGISTERED["test_condition_only"] is always

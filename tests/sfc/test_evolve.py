@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from edge.sfc.condition import View
+from edge.sfc.condition import RunAccess
 from edge.sfc.evolve import MAX_SWEEPS
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.signal import Abort, StepChange, Tick
@@ -59,7 +59,7 @@ def test_a_condition_that_cannot_be_evaluated_fails_the_run_and_names_itself() -
 
 
 def test_a_python_condition_that_raises_fails_the_run_not_the_process() -> None:
-    def broken(_: View) -> object:
+    def broken(_: RunAccess) -> object:
         raise RuntimeError("camera")
 
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "seen")]), {"seen": broken}))

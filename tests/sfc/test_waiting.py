@@ -3,14 +3,14 @@
 from edge.sfc.condition import Unmet
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Abort, Pause
-from edge.sfc.why import ActionWaits, Held, TransitionWaits, why
+from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, explain_waiting
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition
 
 
 def test_an_unanswered_command_is_told_with_its_age_and_deadline() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))))
-    transition_waits, action_waits = why(driven.net, driven.run, 4000)
+    transition_waits, action_waits = explain_waiting(driven.net, driven.run, 4000)
     assert transition_waits == TransitionWaits(("A",), ("B",), "always", (Unmet("steps.A.done", "a is dispatched"),))
     assert action_waits == ActionWaits("a", "A", ActionState.DISPATCHED, 1, 4000, 6000, None)
     assert str(transition_waits) == "A → B [always] waits for steps.A.done: a is dispatched"
@@ -20,7 +20,7 @@ def test_an_unanswered_command_is_told_with_its_age_and_deadline() -> None:
 def test_each_unmet_term_is_told_with_its_present_value() -> None:
     data = recipe("A B C", [transition("A", "B", "torque >= 80 and torque_ok"), transition("A", "C", "steps.A.T > 9s")])
     driven = Driven(net_of(data), {"torque": 61})
-    told = [str(each) for each in why(driven.net, driven.run, 1500)]
+    told = [str(each) for each in explain_waiting(driven.net, driven.run, 1500)]
     assert told == [
         "A → B [torque >= 80 and torque_ok] waits for torque >= 80: torque is 61; torque_ok: torque_ok: no value yet",
         "A → C [steps.A.T > 9s] waits for steps.A.T > 9s: steps.A.T is 1.5",
@@ -35,7 +35,7 @@ def test_a_convergence_is_told_only_when_all_its_sources_are_active() -> None:
         branch("par", "simultaneous", "A A2", "B"),
     )
     driven = Driven(net_of(data))
-    told = [str(each) for each in why(driven.net, driven.run, 1000)]
+    told = [str(each) for each in explain_waiting(driven.net, driven.run, 1000)]
     assert told == [
         "A → A2 [always] waits for steps.A.done: a is dispatched",
         "action a of A is dispatched, for 1 s, times out in 9 s",
@@ -46,7 +46,7 @@ def test_a_convergence_is_told_only_when_all_its_sources_are_active() -> None:
 def test_a_paused_run_stands_still() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))))
     driven.signal(Pause(), 1000)
-    held, _, action_waits = why(driven.net, driven.run, 61_000)
+    held, _, action_waits = explain_waiting(driven.net, driven.run, 61_000)
     assert str(held) == "paused for 60 s"
     assert isinstance(action_waits, ActionWaits)
     assert action_waits.left_ms == 9000
@@ -54,13 +54,13 @@ def test_a_paused_run_stands_still() -> None:
 
 def test_a_run_that_does_not_run_says_why() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))), start=False)
-    assert why(driven.net, driven.run, 0) == (Held("the run has not started"),)
+    assert explain_waiting(driven.net, driven.run, 0) == (RunHalted("the run has not started"),)
     driven.signal(Abort("e-stop"), 1)
-    assert why(driven.net, driven.run, 2) == (Held("the run is aborted: e-stop"),)
+    assert explain_waiting(driven.net, driven.run, 2) == (RunHalted("the run is aborted: e-stop"),)
 
 
 def test_a_condition_that_cannot_be_evaluated_yet_waits_for_its_step() -> None:
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "torque > 80")], [action("a", "A")])), {"torque": "85"})
-    told = why(driven.net, driven.run, 0)[0]
+    told = explain_waiting(driven.net, driven.run, 0)[0]
     assert isinstance(told, TransitionWaits)
     assert told.unmet[1].because == "'torque > 80' compares a string with a number ('85', 80)"

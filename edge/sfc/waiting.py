@@ -57,7 +57,7 @@ class ActionWaits:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RunHalted:
     """Nothing moves because the run is paused, has not started or has ended."""
 
     reason: str
@@ -66,15 +66,15 @@ class Held:
         return self.reason
 
 
-Waiting: TypeAlias = TransitionWaits | ActionWaits | Held
+Waiting: TypeAlias = TransitionWaits | ActionWaits | RunHalted
 
 
-def why(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
+def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
     """Tell what a run waits for: transitions by rank, then actions in the order of the recipe."""
     if run.ended:
-        return (Held(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
+        return (RunHalted(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
     if run.started_at is None:
-        return (Held("the run has not started"),)
+        return (RunHalted("the run has not started"),)
     at = now if run.paused_at is None else run.paused_at
     view = RunView(net, run, at)
     enabled = {
@@ -83,7 +83,7 @@ def why(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
         for transition in net.steps[step].outgoing
         if run.active.issuperset(transition.sources)
     }
-    held = (Held(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
+    held = (RunHalted(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
     return (
         *held,
         *(_transition(enabled[index], view) for index in sorted(enabled)),
