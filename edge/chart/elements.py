@@ -19,7 +19,7 @@ class StepBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class TransitionBar:
     """A transition: its condition, the numbers of the written transitions it stands for, and when it is tested.
 
     `order` counts from 1 among the transitions of one divergence; it is 0 where there is no choice.
@@ -55,7 +55,7 @@ class Fork:
     legs: tuple[Leg, ...]
 
 
-Item: TypeAlias = StepBlock | Bar | Jump | Fork
+Item: TypeAlias = StepBlock | TransitionBar | Jump | Fork
 Sequence: TypeAlias = tuple[Item, ...]
 
 

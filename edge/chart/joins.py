@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 # Deeper than this, the longest path of a selection goes straight down instead of one level deeper.
-_DEEPEST: Final = 8
+_MAX_DEPTH: Final = 8
 # A path of so many blocks goes straight down when what stands beside it is no longer than this.
 _LONG: Final = 4
 _SHORT: Final = 2
-_MOST_FEEDING: Final = 2
+_MAX_FEEDING: Final = 2
 
 
 class Joins:
@@ -105,13 +105,13 @@ class Joins:
         ahead = list(filter(self.stands_inline, ahead)) or ahead
         longest = max(ahead, key=self._size)
         beside = sum(map(self._size, ahead)) - self._size(longest)
-        if depth >= _DEEPEST or (self._size(longest) >= _LONG and beside <= _SHORT):
+        if depth >= _MAX_DEPTH or (self._size(longest) >= _LONG and beside <= _SHORT):
             return longest
         return longest if len(ahead) == 1 and outer not in targets else None
 
     def stands_inline(self, name: str) -> bool:
         """Tell whether a block can stand in one of the paths that lead to it; what many lead to stands by itself."""
-        return name in self.blocks and len(self._feeding[name]) <= _MOST_FEEDING
+        return name in self.blocks and len(self._feeding[name]) <= _MAX_FEEDING
 
     def _join(self, block: str, targets: AbstractSet[str], free: Callable[[str], bool]) -> str | None:
         """Give the block at which most of the paths that begin with these targets converge."""

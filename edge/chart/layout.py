@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias, assert_never
 
-from edge.chart.elements import Bar, Fork, Item, Jump, Leg, StepBlock
+from edge.chart.elements import Fork, Item, Jump, Leg, StepBlock, TransitionBar
 from edge.chart.marks import Marks
 from edge.chart.shapes import (
-    MOST_CONDITION_LINES,
-    MOST_LINES,
+    MAX_CONDITION_LINES,
+    MAX_LINES,
     Arrow,
     Block,
-    Limits,
+    Label,
     Line,
-    Role,
+    LineLimits,
     Shape,
+    ShapeRole,
     Stroke,
-    Text,
 )
 from edge.chart.step import step_block
 from edge.chart.words import columns, wrap
@@ -30,26 +30,26 @@ _GAP: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedFork:
     """A fork whose legs are drawn elsewhere, under the name `label`."""
 
     label: str
     fork: Fork
 
 
-Laid: TypeAlias = Item | Folded
+LayoutItem: TypeAlias = Item | FoldedFork
 
 
 class Layout:
     """Measures blocks with given limits; `arrivals` are where jumps come from, by target."""
 
-    def __init__(self, arrivals: Mapping[str, tuple[str, ...]], limits: Limits, marks: Marks | None) -> None:
+    def __init__(self, arrivals: Mapping[str, tuple[str, ...]], limits: LineLimits, marks: Marks | None) -> None:
         self._arrivals = arrivals
         self._limits = limits
         self._marks = marks
-        self._measured: dict[int, tuple[Laid, Block]] = {}
+        self._measured: dict[int, tuple[LayoutItem, Block]] = {}
 
-    def sequence(self, items: tuple[Laid, ...]) -> Block:
+    def sequence(self, items: tuple[LayoutItem, ...]) -> Block:
         """Measure items one below the other, joined by a line along their common spine."""
         blocks = [self.item(item) for item in items]
         if not blocks:
@@ -77,7 +77,7 @@ class Layout:
             put=put,
         )
 
-    def item(self, item: Laid) -> Block:
+    def item(self, item: LayoutItem) -> Block:
         """Measure one item; of the same item the second time it is remembered."""
         known = self._measured.get(id(item))
         if known is None:
@@ -85,16 +85,16 @@ class Layout:
             known = self._measured[id(item)] = (item, self._measure(item))
         return known[1]
 
-    def _measure(self, item: Laid) -> Block:
+    def _measure(self, item: LayoutItem) -> Block:
         match item:
             case StepBlock():
                 return self._arriving(item.name, step_block(item, self._limits, self._marks))
-            case Bar():
-                return self._bar(item)
+            case TransitionBar():
+                return self._transition_bar(item)
             case Jump():
                 return self._jump(item)
-            case Folded():
-                return self._folded(item)
+            case FoldedFork():
+                return self._folded_fork(item)
             case Fork():
                 return self._fork(item)
             case _:
@@ -111,23 +111,23 @@ class Layout:
             out.append(Line(x, y, x, y + 1 + block.top))
             out.append(Line(x, y, x + 1, y))
             out.append(Arrow(x + 1, y, "left"))
-            out.append(Text(x + 3, y, text, Role.ARRIVAL))
+            out.append(Label(x + 3, y, text, ShapeRole.ARRIVAL))
             block.put(x, y + 1, out)
 
         right = max(block.right, 3 + columns(text))
         return Block(block.left, right, block.height + 1, 0, block.bottom + 1, put)
 
-    def _bar(self, bar: Bar) -> Block:
-        lines = wrap(bar.condition, self._limits.condition, MOST_CONDITION_LINES)
+    def _transition_bar(self, bar: TransitionBar) -> Block:
+        lines = wrap(bar.condition, self._limits.condition, MAX_CONDITION_LINES)
         order = str(bar.order) if bar.order else ""
 
         def put(x: int, y: int, out: list[Shape]) -> None:
             out.append(Line(x, y, x, y + 2))
             out.append(Line(x - _BAR, y + 1, x + _BAR, y + 1, Stroke.HEAVY))
             if order:
-                out.append(Text(x - _BAR - 1 - len(order), y + 1, order, Role.ORDER))
+                out.append(Label(x - _BAR - 1 - len(order), y + 1, order, ShapeRole.ORDER))
             for number, text in enumerate(lines):
-                out.append(Text(x + _BAR + 2, y + 1 + number, text, Role.CONDITION))
+                out.append(Label(x + _BAR + 2, y + 1 + number, text, ShapeRole.CONDITION))
 
         return Block(
             left=_BAR + (1 + len(order) if order else 0),
@@ -139,25 +139,25 @@ class Layout:
         )
 
     def _jump(self, jump: Jump) -> Block:
-        lines = wrap(jump.target, self._limits.name, MOST_LINES)
+        lines = wrap(jump.target, self._limits.name, MAX_LINES)
 
         def put(x: int, y: int, out: list[Shape]) -> None:
             out.append(Arrow(x, y, "down"))
             for number, text in enumerate(lines):
-                out.append(Text(x + 2, y + number, text, Role.JUMP))
+                out.append(Label(x + 2, y + number, text, ShapeRole.JUMP))
 
         return Block(0, 2 + max(map(columns, lines)), len(lines), 0, 0, put)
 
-    def _folded(self, folded: Folded) -> Block:
+    def _folded_fork(self, folded: FoldedFork) -> Block:
         text = f"{folded.label}: {len(folded.fork.legs)} paths, below"
-        lines = wrap(text, self._limits.condition, MOST_LINES)
+        lines = wrap(text, self._limits.condition, MAX_LINES)
         stroke = _stroke(folded.fork)
 
         def put(x: int, y: int, out: list[Shape]) -> None:
             out.append(Line(x, y, x, y + 2))
             out.append(Line(x - _BAR, y + 1, x + _BAR, y + 1, stroke))
             for number, line in enumerate(lines):
-                out.append(Text(x + _BAR + 2, y + 1 + number, line, Role.BRANCH))
+                out.append(Label(x + _BAR + 2, y + 1 + number, line, ShapeRole.BRANCH))
 
         block = Block(_BAR, _BAR + 2 + max(map(columns, lines)), len(lines) + 2, 0, 2, put)
         return self._arriving(folded.fork.name, block)
@@ -169,7 +169,7 @@ class Layout:
 
         def put(x: int, y: int, out: list[Shape]) -> None:
             if text:
-                out.append(Text(x + 2, y, text, Role.BRANCH))
+                out.append(Label(x + 2, y, text, ShapeRole.BRANCH))
             legs.put(x, y + 1, out)
 
         block = Block(
@@ -253,8 +253,8 @@ def _stroke(fork: Fork) -> Stroke:
 
 
 def _has_orders(fork: Fork) -> bool:
-    return any(isinstance(item, Bar) and item.order for leg in fork.legs for item in leg.items[:1])
+    return any(isinstance(item, TransitionBar) and item.order for leg in fork.legs for item in leg.items[:1])
 
 
 def _ends_with_bar(leg: Leg) -> bool:
-    return bool(leg.items) and isinstance(leg.items[-1], Bar)
+    return bool(leg.items) and isinstance(leg.items[-1], TransitionBar)

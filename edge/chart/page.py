@@ -6,34 +6,34 @@ A fork that does not fit is drawn as a short line with its name, and its paths f
 from typing import Final
 
 from edge.chart.elements import Chart, Fork, Leg, Sequence
-from edge.chart.layout import Folded, Laid, Layout
+from edge.chart.layout import FoldedFork, Layout, LayoutItem
 from edge.chart.marks import Marks
-from edge.chart.shapes import WIDEST, Block, Drawing, Limits, Line, Role, Shape, Text
+from edge.chart.shapes import MAX_LIMITS, Block, Drawing, Label, Line, LineLimits, Shape, ShapeRole
 from edge.chart.words import clean, columns, wrap
 
-LEAST_WIDTH: Final = 60
+MIN_WIDTH: Final = 60
 _READABLE: Final = 72
 _GAP: Final = 4
 _NARROWING: Final = (
-    WIDEST,
-    Limits(20, 28, 32),
-    Limits(16, 24, 24),
-    Limits(16, 23, 23, stacked=True),
-    Limits(14, 18, 18, stacked=True),
-    Limits(12, 14, 14, stacked=True),
-    Limits(8, 10, 10, stacked=True),
+    MAX_LIMITS,
+    LineLimits(20, 28, 32),
+    LineLimits(16, 24, 24),
+    LineLimits(16, 23, 23, stacked=True),
+    LineLimits(14, 18, 18, stacked=True),
+    LineLimits(12, 14, 14, stacked=True),
+    LineLimits(8, 10, 10, stacked=True),
 )
 _UNFOLDED: Final = 5
-_MOST_NOTE_LINES: Final = 6
+_MAX_NOTE_LINES: Final = 6
 
 
 def draw(chart: Chart, title: str, marks: Marks | None) -> Drawing:
     """Lay a chart out, as wide as it is."""
-    return _page(title, [_whole(chart, Layout(chart.arrivals, WIDEST, marks))], marks, _READABLE)
+    return _page(title, [_whole(chart, Layout(chart.arrivals, MAX_LIMITS, marks))], marks, _READABLE)
 
 
 def draw_within(chart: Chart, title: str, marks: Marks | None, width: int) -> Drawing:
-    """Lay a chart out within a width of at least `LEAST_WIDTH` columns."""
+    """Lay a chart out within a width of at least `MIN_WIDTH` columns."""
     widest, *between, narrowest = (Layout(chart.arrivals, limits, marks) for limits in _NARROWING[:_UNFOLDED])
     block = _whole(chart, widest)
     if block.width > width:
@@ -76,7 +76,7 @@ def _page(title: str, blocks: list[Block], marks: Marks | None, width: int) -> D
     headings = [clean(text) for text in (title, marks.title if marks else "") if text]
     for heading in headings:
         for text in wrap(heading, width, 2):
-            shapes.append(Text(0, y, text, Role.TITLE))
+            shapes.append(Label(0, y, text, ShapeRole.TITLE))
             y += 1
     y += bool(shapes)
     for block in blocks:
@@ -85,11 +85,11 @@ def _page(title: str, blocks: list[Block], marks: Marks | None, width: int) -> D
     widest = max(block.width for block in blocks)
     if marks is not None and marks.waiting:
         for number, said in enumerate(("waiting:", *marks.waiting)):
-            for line, text in enumerate(wrap(said, max(widest, width) - 4, _MOST_NOTE_LINES)):
-                shapes.append(Text(2 if number == 0 or line == 0 else 4, y, text, Role.NOTE))
+            for line, text in enumerate(wrap(said, max(widest, width) - 4, _MAX_NOTE_LINES)):
+                shapes.append(Label(2 if number == 0 or line == 0 else 4, y, text, ShapeRole.NOTE))
                 y += 1
         y += 1
-    texts = [shape.x + columns(shape.text) for shape in shapes if isinstance(shape, Text)]
+    texts = [shape.x + columns(shape.text) for shape in shapes if isinstance(shape, Label)]
     return Drawing(" – ".join(headings), max(widest, *texts, 1), y - 1, tuple(shapes))
 
 
@@ -115,17 +115,17 @@ class _Folding:
             for number, inner in enumerate(each.fork.legs, 1):
                 self._section(f"{each.label}: path {number} of {len(each.fork.legs)}", inner)
 
-    def _fold(self, items: Sequence) -> tuple[tuple[Laid, ...], list[Folded]]:
+    def _fold(self, items: Sequence) -> tuple[tuple[LayoutItem, ...], list[FoldedFork]]:
         """Fold the widest forks of a sequence until it fits."""
         blocks = [self._layout.item(item) for item in items]
-        laid: list[Laid] = list(items)
-        folded: list[Folded] = []
+        laid: list[LayoutItem] = list(items)
+        folded: list[FoldedFork] = []
         forks = {number: item for number, item in enumerate(items) if isinstance(item, Fork)}
         while forks and max(b.left for b in blocks) + max(b.right for b in blocks) > self._width:
             widest = max(forks, key=lambda number: blocks[number].width)
             fork = forks.pop(widest)
             self._nameless += not fork.name
-            new = Folded(fork.name or f"selection {self._nameless}", fork)
+            new = FoldedFork(fork.name or f"selection {self._nameless}", fork)
             folded.append(new)
             laid[widest] = new
             blocks[widest] = self._layout.item(new)
@@ -140,7 +140,7 @@ def _headed(heading: str, leg: Leg, block: Block, width: int) -> Block:
 
     def put(x: int, y: int, out: list[Shape]) -> None:
         for number, text in enumerate(lines):
-            out.append(Text(x - block.left, y + number, text, Role.BRANCH))
+            out.append(Label(x - block.left, y + number, text, ShapeRole.BRANCH))
         row = y + above
         if leg.entered:
             out.append(Line(x, row - 1, x, row + block.top))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
-from edge.chart.elements import Bar, Chart, Fork, Item, Jump, Leg, Sequence, StepBlock
+from edge.chart.elements import Chart, Fork, Item, Jump, Leg, Sequence, StepBlock, TransitionBar
 from edge.chart.joins import Joins
 from edge.model.recipe import Action, Branch, BranchType, Recipe
 from edge.sfc.structure import Structure
@@ -234,7 +234,9 @@ class _Reader:
             return Leg(*self._path(path, exits, follow, tuple(entries)))
         items, led = self._path(path, exits, follow, None)
         legs = [
-            self._jump(edge, orders[edge.rank]) if edge.door else Leg((_bar(edge, orders[edge.rank]),), open=True)
+            self._jump(edge, orders[edge.rank])
+            if edge.door
+            else Leg((_transition_bar(edge, orders[edge.rank]),), open=True)
             for edge in entries
         ]
         if not any(leg.open for leg in legs):
@@ -304,10 +306,10 @@ class _Reader:
         for order, edge in enumerate(edges, 1):
             number = 0 if len(edges) == 1 else order
             if edge.target == down and not edge.door:
-                legs.append(Leg((_bar(edge, number),), open=True))
+                legs.append(Leg((_transition_bar(edge, number),), open=True))
             elif inline and not edge.door and self._free(edge.target) and self.joins.stands_inline(edge.target):
                 items, led = self._chain(edge.target, down, None)
-                legs.append(Leg((_bar(edge, number), *items), led))
+                legs.append(Leg((_transition_bar(edge, number), *items), led))
             else:
                 legs.append(self._jump(edge, number))
         if single:
@@ -322,7 +324,7 @@ class _Reader:
     def _jump(self, edge: _Edge, order: int) -> Leg:
         target = edge.door or edge.target
         self.arrivals.setdefault(target, []).append(edge.source)
-        return Leg((_bar(edge, order), Jump(target)), open=False)
+        return Leg((_transition_bar(edge, order), Jump(target)), open=False)
 
 
 def _door(path: tuple[str, ...], name: str) -> str:
@@ -339,8 +341,8 @@ def _orders(edges: list[_Edge]) -> dict[tuple[int, ...], int]:
     return {rank: number if len(ranks) > 1 else 0 for number, rank in enumerate(ranks, 1)}
 
 
-def _bar(edge: _Edge, order: int = 0) -> Bar:
-    return Bar(_text(edge.conditions), edge.numbers, order)
+def _transition_bar(edge: _Edge, order: int = 0) -> TransitionBar:
+    return TransitionBar(_text(edge.conditions), edge.numbers, order)
 
 
 def _text(conditions: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ class Stroke(StrEnum):
     HEAVY = "heavy"
 
 
-class Role(StrEnum):
+class ShapeRole(StrEnum):
     """What a text or frame is to the reader."""
 
     STEP = "step"
@@ -33,7 +33,7 @@ class Role(StrEnum):
     NOTE = "note"
 
 
-class Look(StrEnum):
+class LineStyle(StrEnum):
     """How a step or action stands in the run that is shown."""
 
     PLAIN = "plain"
@@ -64,19 +64,19 @@ class Frame:
     y: int
     width: int
     height: int
-    role: Role
-    look: Look = Look.PLAIN
+    role: ShapeRole
+    style: LineStyle = LineStyle.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Label:
     """A line of text from a cell to the right; with a `room`, in the middle of that many columns."""
 
     x: int
     y: int
     text: str
-    role: Role
-    look: Look = Look.PLAIN
+    role: ShapeRole
+    style: LineStyle = LineStyle.PLAIN
     room: int = 0
 
 
@@ -90,7 +90,7 @@ class Arrow:
     """`down` or `left`."""
 
 
-Shape: TypeAlias = Line | Frame | Text | Arrow
+Shape: TypeAlias = Line | Frame | Label | Arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LineLimits:
     """The longest lines of names, conditions and details, in columns.
 
     `stacked` sets what an action's indicator says below its name instead of beside it.
@@ -116,9 +116,9 @@ class Limits:
     stacked: bool = False
 
 
-WIDEST: Final = Limits(24, 36, 44)
-MOST_LINES: Final = 4
-MOST_CONDITION_LINES: Final = 12
+MAX_LIMITS: Final = LineLimits(24, 36, 44)
+MAX_LINES: Final = 4
+MAX_CONDITION_LINES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)

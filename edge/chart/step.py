@@ -5,25 +5,25 @@ from typing import Final
 
 from edge.chart.elements import StepBlock
 from edge.chart.marks import SYMBOLS, ActionMark, Marks, StepMark, duration
-from edge.chart.shapes import MOST_LINES, Block, Frame, Limits, Line, Look, Role, Shape, Text
+from edge.chart.shapes import MAX_LINES, Block, Frame, Label, Line, LineLimits, LineStyle, Shape, ShapeRole
 from edge.chart.words import columns, time_literal, wrap
 from edge.model.recipe import Action, Interaction
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.run import ActionState
 
-_LEAST: Final = 11
+_MIN_STEP_WIDTH: Final = 11
 _LINK: Final = 3
-_LOOKS: Final = {
-    ActionState.PENDING: Look.PLAIN,
-    ActionState.DISPATCHED: Look.BUSY,
-    ActionState.WAITING: Look.BUSY,
-    ActionState.COMPLETED: Look.DONE,
-    ActionState.FAILED: Look.FAILED,
-    ActionState.TIMED_OUT: Look.FAILED,
-    ActionState.STOPPED: Look.STOPPED,
+_STYLES: Final = {
+    ActionState.PENDING: LineStyle.PLAIN,
+    ActionState.DISPATCHED: LineStyle.BUSY,
+    ActionState.WAITING: LineStyle.BUSY,
+    ActionState.COMPLETED: LineStyle.DONE,
+    ActionState.FAILED: LineStyle.FAILED,
+    ActionState.TIMED_OUT: LineStyle.FAILED,
+    ActionState.STOPPED: LineStyle.STOPPED,
 }
 
-_Lines = list[tuple[str, Role]]
+_Lines = list[tuple[str, ShapeRole]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +31,31 @@ class _Row:
     """One action: the lines of its cells."""
 
     cells: tuple[_Lines, _Lines, _Lines]
-    look: Look
+    style: LineStyle
 
     @property
     def height(self) -> int:
         return max(map(len, self.cells))
 
 
-def step_block(step: StepBlock, limits: Limits, marks: Marks | None) -> Block:
+def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None) -> Block:
     """Measure a step; its spine is the middle of its frame."""
     mark = marks.steps.get(step.name) if marks else None
     lines = _step_lines(step, limits, mark)
-    width = max(_LEAST, *(columns(text) + 4 for text, _ in lines))
+    width = max(_MIN_STEP_WIDTH, *(columns(text) + 4 for text, _ in lines))
     width += 1 - width % 2
     height = len(lines) + 2
     rows = [_row(action, limits, marks.actions.get(number) if marks else None) for number, action in step.actions]
     widths = _widths(rows)
     table_width = sum(widths) + len(widths) + 1
     table_height = sum(row.height for row in rows) + len(rows) + 1
-    look = Look.PLAIN if mark is None else Look.ACTIVE if mark.active else Look.VISITED
+    style = LineStyle.PLAIN if mark is None else LineStyle.ACTIVE if mark.active else LineStyle.VISITED
 
     def put(x: int, y: int, out: list[Shape]) -> None:
         left = x - width // 2
-        out.append(Frame(left, y, width, height, Role.INITIAL if step.initial else Role.STEP, look))
+        out.append(Frame(left, y, width, height, ShapeRole.INITIAL if step.initial else ShapeRole.STEP, style))
         for number, (text, role) in enumerate(lines, 1):
-            out.append(Text(left + 1, y + number, text, role, look, room=width - 2))
+            out.append(Label(left + 1, y + number, text, role, style, room=width - 2))
         if rows:
             table = left + width - 1 + _LINK
             out.append(Line(left + width - 1, y + 1, table, y + 1))
@@ -71,29 +71,33 @@ def step_block(step: StepBlock, limits: Limits, marks: Marks | None) -> Block:
     )
 
 
-def _step_lines(step: StepBlock, limits: Limits, mark: StepMark | None) -> _Lines:
-    lines: _Lines = [(text, Role.STEP) for text in wrap(step.name, limits.name, MOST_LINES)]
+def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None) -> _Lines:
+    lines: _Lines = [(text, ShapeRole.STEP) for text in wrap(step.name, limits.name, MAX_LINES)]
     if mark is not None:
         times = f" ×{mark.count}" if mark.count > 1 else ""
         token = "● " if mark.active else ""
-        lines.append((f"{token}{duration(mark.elapsed_ms)}{times}", Role.TIME))
+        lines.append((f"{token}{duration(mark.elapsed_ms)}{times}", ShapeRole.TIME))
     return lines
 
 
-def _row(action: Action, limits: Limits, mark: ActionMark | None) -> _Row:
-    qualifier: _Lines = [(action.qualifier.value, Role.QUALIFIER)]
+def _row(action: Action, limits: LineLimits, mark: ActionMark | None) -> _Row:
+    qualifier: _Lines = [(action.qualifier.value, ShapeRole.QUALIFIER)]
     if QUALIFIER_RULES[action.qualifier].timed:
-        qualifier += [(text, Role.DETAIL) for text in wrap(time_literal(action.duration_seconds), limits.name, 2)]
+        qualifier += [(text, ShapeRole.DETAIL) for text in wrap(time_literal(action.duration_seconds), limits.name, 2)]
     sign = "→" if action.interaction is Interaction.PUSH_COMMAND else "←"
-    name: _Lines = [(text, Role.ACTION) for text in wrap(action.name, max(limits.name, limits.detail - 8), MOST_LINES)]
-    name += [(text, Role.DETAIL) for text in wrap(f"{sign} {action.type_id}", limits.detail, MOST_LINES)]
+    name: _Lines = [
+        (text, ShapeRole.ACTION) for text in wrap(action.name, max(limits.name, limits.detail - 8), MAX_LINES)
+    ]
+    name += [(text, ShapeRole.DETAIL) for text in wrap(f"{sign} {action.type_id}", limits.detail, MAX_LINES)]
     indicator: _Lines = []
     if action.timeout_seconds:
-        indicator += [(text, Role.INDICATOR) for text in wrap(f"≤ {action.timeout_seconds:.10g} s", limits.detail, 2)]
+        indicator += [
+            (text, ShapeRole.INDICATOR) for text in wrap(f"≤ {action.timeout_seconds:.10g} s", limits.detail, 2)
+        ]
     if mark is not None:
-        indicator += [(text, Role.TIME) for said in _standing(mark) for text in wrap(said, limits.detail, 2)]
+        indicator += [(text, ShapeRole.TIME) for said in _standing(mark) for text in wrap(said, limits.detail, 2)]
     cells = (qualifier, name + indicator, []) if limits.stacked else (qualifier, name, indicator)
-    return _Row(cells, Look.PLAIN if mark is None else _LOOKS[mark.state])
+    return _Row(cells, LineStyle.PLAIN if mark is None else _STYLES[mark.state])
 
 
 def _standing(mark: ActionMark) -> list[str]:
@@ -112,14 +116,14 @@ def _widths(rows: list[_Row]) -> list[int]:
 
 
 def _put_table(rows: list[_Row], widths: list[int], left: int, top: int, out: list[Shape]) -> None:
-    roles = (Role.QUALIFIER, Role.ACTION, Role.INDICATOR)
+    roles = (ShapeRole.QUALIFIER, ShapeRole.ACTION, ShapeRole.INDICATOR)
     y = top
     for row in rows:
         x = left
         for width, role, lines in zip(widths, roles, row.cells, strict=False):
-            out.append(Frame(x, y, width + 2, row.height + 2, role, row.look))
-            room = width if role is Role.QUALIFIER else 0
+            out.append(Frame(x, y, width + 2, row.height + 2, role, row.style))
+            room = width if role is ShapeRole.QUALIFIER else 0
             for number, (text, kind) in enumerate(lines, 1):
-                out.append(Text(x + 1 + (not room), y + number, text, kind, row.look, room))
+                out.append(Label(x + 1 + (not room), y + number, text, kind, row.style, room))
             x += width + 1
         y += row.height + 1

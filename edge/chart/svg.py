@@ -3,7 +3,7 @@
 from html import escape
 from typing import Final
 
-from edge.chart.shapes import Arrow, Drawing, Frame, Line, Look, Role, Shape, Stroke, Text
+from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, Stroke
 
 _CELL: Final = 8
 _ROW: Final = 18
@@ -70,11 +70,11 @@ def _draw(shape: Shape, wires: list[str], bars: list[str], others: list[str], te
                 (bars if shape.stroke is Stroke.HEAVY else wires).append(_path(shape, 0))
         case Frame():
             others.append(_frame(shape, 0))
-            if shape.role is Role.INITIAL:
+            if shape.role is ShapeRole.INITIAL:
                 others.append(_frame(shape, _INSET))
         case Arrow():
             texts.append(_head(shape))
-        case Text():
+        case Label():
             texts.append(_text(shape))
 
 
@@ -92,8 +92,8 @@ def _frame(frame: Frame, inset: int) -> str:
     x, y = _centre(frame.x, frame.y)
     width = (frame.width - 1) * _CELL - 2 * inset
     height = (frame.height - 1) * _ROW - 2 * inset
-    look = "" if frame.look is Look.PLAIN else f" {frame.look}"
-    return f'<rect class="{frame.role}{look}" x="{x + inset:g}" y="{y + inset:g}" width="{width}" height="{height}"/>'
+    style = "" if frame.style is LineStyle.PLAIN else f" {frame.style}"
+    return f'<rect class="{frame.role}{style}" x="{x + inset:g}" y="{y + inset:g}" width="{width}" height="{height}"/>'
 
 
 def _head(arrow: Arrow) -> str:
@@ -103,7 +103,7 @@ def _head(arrow: Arrow) -> str:
     return f'<path class="head" d="M{x - _CELL:g} {y:g}l11 -4.5v9z"/>'
 
 
-def _text(text: Text) -> str:
+def _text(text: Label) -> str:
     x: float = _MARGIN + text.x * _CELL
     y = _MARGIN + text.y * _ROW + _BASELINE
     anchor = ""

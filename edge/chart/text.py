@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from edge.chart.shapes import Arrow, Drawing, Frame, Line, Look, Role, Stroke, Text
+from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, ShapeRole, Stroke
 from edge.chart.words import cells
 
 # A cell holds two bits for each direction a line leaves it: 1 light, 2 double, 3 heavy.
@@ -36,27 +36,27 @@ def _table() -> dict[int, str]:
 
 _DRAWN: Final = _table()
 
-PLAIN: Final[Mapping[Role | Look, str]] = {}
-ANSI: Final[Mapping[Role | Look, str]] = {
-    Look.ACTIVE: "1;33",
-    Look.BUSY: "1;34",
-    Look.DONE: "32",
-    Look.FAILED: "1;31",
-    Look.STOPPED: "35",
-    Role.TITLE: "1",
-    Role.STEP: "1",
-    Role.INITIAL: "1",
-    Role.JUMP: "1",
-    Role.DETAIL: "2",
-    Role.BRANCH: "2;3",
-    Role.ARRIVAL: "2",
-    Role.ORDER: "2",
-    Role.CONDITION: "36",
+PLAIN: Final[Mapping[ShapeRole | LineStyle, str]] = {}
+ANSI: Final[Mapping[ShapeRole | LineStyle, str]] = {
+    LineStyle.ACTIVE: "1;33",
+    LineStyle.BUSY: "1;34",
+    LineStyle.DONE: "32",
+    LineStyle.FAILED: "1;31",
+    LineStyle.STOPPED: "35",
+    ShapeRole.TITLE: "1",
+    ShapeRole.STEP: "1",
+    ShapeRole.INITIAL: "1",
+    ShapeRole.JUMP: "1",
+    ShapeRole.DETAIL: "2",
+    ShapeRole.BRANCH: "2;3",
+    ShapeRole.ARRIVAL: "2",
+    ShapeRole.ORDER: "2",
+    ShapeRole.CONDITION: "36",
 }
 """Colours for a terminal, as parameters of the escape sequence `CSI … m`."""
 
 
-def chart_text(drawing: Drawing, colours: Mapping[Role | Look, str]) -> list[str]:
+def chart_text(drawing: Drawing, colours: Mapping[ShapeRole | LineStyle, str]) -> list[str]:
     """Give the lines of a chart; `colours` is PLAIN or ANSI."""
     rows = [bytearray(drawing.width) for _ in range(drawing.height)]
     for shape in drawing.shapes:
@@ -65,17 +65,17 @@ def chart_text(drawing: Drawing, colours: Mapping[Role | Look, str]) -> list[str
                 _draw_line(rows, shape)
             case Frame():
                 _draw_frame(rows, shape)
-            case Text() | Arrow():
+            case Label() | Arrow():
                 pass
     drawn = {row: row.decode("latin-1").translate(_DRAWN) for row in map(bytes, rows)}
     lines = [list(drawn[bytes(row)]) for row in rows]
     for shape in drawing.shapes:
         match shape:
-            case Text():
+            case Label():
                 _write_text(lines, shape, colours)
             case Arrow():
                 lines[shape.y][shape.x] = _HEADS[shape.points]
-            case Frame() if colour := colours.get(shape.look):
+            case Frame() if colour := colours.get(shape.style):
                 _tint(lines, shape, colour)
     return ["".join(line).rstrip() for line in lines]
 
@@ -111,9 +111,9 @@ def _along(rows: list[bytearray], x: int, first: int, last: int, stroke: int) ->
 
 def _draw_frame(rows: list[bytearray], frame: Frame) -> None:
     stroke = 1
-    if frame.role is Role.INITIAL:
+    if frame.role is ShapeRole.INITIAL:
         stroke = 2
-    elif frame.look is Look.ACTIVE:
+    elif frame.style is LineStyle.ACTIVE:
         stroke = 3
     right, bottom = frame.x + frame.width - 1, frame.y + frame.height - 1
     _across(rows[frame.y], frame.x, right, stroke)
@@ -122,10 +122,10 @@ def _draw_frame(rows: list[bytearray], frame: Frame) -> None:
     _along(rows, right, frame.y, bottom, stroke)
 
 
-def _write_text(lines: list[list[str]], text: Text, colours: Mapping[Role | Look, str]) -> None:
+def _write_text(lines: list[list[str]], text: Label, colours: Mapping[ShapeRole | LineStyle, str]) -> None:
     written = cells(text.text)
     x = text.x + max(0, text.room - len(written)) // 2
-    _write(lines[text.y], x, written, colours.get(text.look) or colours.get(text.role))
+    _write(lines[text.y], x, written, colours.get(text.style) or colours.get(text.role))
 
 
 def _write(line: list[str], x: int, text: list[str], colour: str | None) -> None:

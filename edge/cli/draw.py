@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.chart.page import LEAST_WIDTH
+from edge.chart.page import MIN_WIDTH
 from edge.cli.visit import FILE, read_json, settings_option, unusable, visit
 from edge.instant import now_ms
 
@@ -27,8 +27,8 @@ _PIPE_SIZE = (120, 24)
 @click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
 @click.option(
     "--width",
-    type=click.IntRange(min=LEAST_WIDTH),
-    help=f"Longest line of a Unicode chart, at least {LEAST_WIDTH}. [default: that of the terminal]",
+    type=click.IntRange(min=MIN_WIDTH),
+    help=f"Longest line of a Unicode chart, at least {MIN_WIDTH}. [default: that of the terminal]",
 )
 def draw(
     recipe: Path | None, job_id: str | None, settings_file: Path | None, output: Path | None, width: int | None
@@ -82,7 +82,7 @@ def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, w
     if output is not None and output.suffix.lower() == ".svg":
         document = chart_svg(lay_out(chart, title, marks))
     else:
-        columns = width or max(LEAST_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
+        columns = width or max(MIN_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
         drawing = draw_within(chart, title, marks, columns)
         if output is None:
             # click takes the colours out where nobody sees them.

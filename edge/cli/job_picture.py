@@ -6,10 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edge.chart.marks import marks_of
-from edge.chart.page import LEAST_WIDTH, draw_within
+from edge.chart.page import MIN_WIDTH, draw_within
 from edge.chart.reading import read_chart
-from edge.chart.shapes import Drawing, Frame, Look, Role
-from edge.chart.shapes import Text as DrawnText
+from edge.chart.shapes import Drawing, Frame, Label, LineStyle, ShapeRole
 from edge.chart.text import ANSI, chart_text
 from edge.cli.job_view import state_text
 from edge.cli.job_waiting import waiting_text
@@ -26,7 +25,7 @@ def picture(stored: Stored, now: int, width: int, height: int) -> RenderableType
     if not (stored.run and stored.net):
         return Text("\n".join(waiting_text(stored, now)))
     marks = marks_of(stored.net, stored.run, now)
-    drawing = draw_within(read_chart(stored.net.recipe), "", marks, max(LEAST_WIDTH, width))
+    drawing = draw_within(read_chart(stored.net.recipe), "", marks, max(MIN_WIDTH, width))
     rows = drawing.height if has_ended(stored.job.status) else height - _ROWS_AROUND
     head = Text(f"{printable(stored.job.job_id)}: {state_text(stored.job.status)}", style="bold")
     return Group(head, *(Text.from_ansi(row, no_wrap=True) for row in visible(drawing, rows)))
@@ -39,11 +38,11 @@ def visible(drawing: Drawing, rows: int) -> Iterator[str]:
         yield from lines
         return
     notes = min(
-        (each.y for each in drawing.shapes if isinstance(each, DrawnText) and each.role is Role.NOTE), default=0
+        (each.y for each in drawing.shapes if isinstance(each, Label) and each.role is ShapeRole.NOTE), default=0
     )
     waiting = lines[notes:][: rows // 2] if notes else []
     room = max(rows - len(waiting), 1)
-    active = [each.y for each in drawing.shapes if isinstance(each, Frame) and each.look is Look.ACTIVE]
+    active = [each.y for each in drawing.shapes if isinstance(each, Frame) and each.style is LineStyle.ACTIVE]
     first = max(0, min(min(active, default=0) - room // 3, len(lines) - room))
     yield from lines[first : first + room]
     yield from waiting

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from edge.chart.elements import Bar, Chart, Fork, Item, Jump, Sequence, StepBlock
+from edge.chart.elements import Chart, Fork, Item, Jump, Sequence, StepBlock, TransitionBar
 from edge.model.recipe import BranchType, Recipe
 
 Names = frozenset[str]
@@ -101,7 +101,7 @@ class _Reader:
                 self.tails.setdefault((id(outer), index, number), []).append(sources)
             return
         item = place.items[at]
-        if isinstance(item, Bar):
+        if isinstance(item, TransitionBar):
             for targets, numbers in self.arrive(place, at + 1):
                 texts = (self.recipe.transitions[number].condition for number in (*item.numbers, *numbers))
                 self.found.add((sources, targets, telling(texts)))
@@ -129,7 +129,7 @@ class _Reader:
                 yield frozenset({item.name}), ()
             case Jump():
                 yield from self.arrive(*self.named[item.target])
-            case Bar():
+            case TransitionBar():
                 for targets, numbers in self.arrive(place, at + 1):
                     yield targets, (*item.numbers, *numbers)
             case Fork():

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.chart.elements import Bar, Chart, Fork, Jump, Leg, StepBlock
+from edge.chart.elements import Chart, Fork, Jump, Leg, StepBlock, TransitionBar
 from edge.chart.layout import Layout
-from edge.chart.page import LEAST_WIDTH, draw, draw_within
+from edge.chart.page import MIN_WIDTH, draw, draw_within
 from edge.chart.reading import read_chart
-from edge.chart.shapes import WIDEST, Arrow, Drawing, Frame, Line, Role, Shape, Stroke, Text
+from edge.chart.shapes import MAX_LIMITS, Arrow, Drawing, Frame, Label, Line, Shape, ShapeRole, Stroke
 from edge.chart.words import columns
 from edge.model.recipe import BranchType
 from tests.chart.drawn import items_of
 from tests.chart.sketches import Json, any_recipe, sound
 
-STEPS = {Role.STEP, Role.INITIAL}
+STEPS = {ShapeRole.STEP, ShapeRole.INITIAL}
 NAMED = {"A": StepBlock("A", initial=True, actions=()), "B": StepBlock("B", initial=False, actions=())}
 
 
@@ -28,7 +28,7 @@ def inside(shape: Shape) -> Iterator[tuple[int, int]]:
             for y in range(shape.y + 1, shape.y + shape.height - 1):
                 for x in range(shape.x + 1, shape.x + shape.width - 1):
                     yield x, y
-        case Text():
+        case Label():
             indent = max(0, shape.room - columns(shape.text)) // 2
             for x in range(shape.x + indent, shape.x + indent + columns(shape.text)):
                 yield x, shape.y
@@ -47,7 +47,7 @@ def border(frame: Frame) -> set[tuple[int, int]]:
 
 def overlaps(drawing: Drawing) -> list[str]:
     """Tell which cells belong to two shapes that have nothing to do with each other."""
-    texts = Counter(cell for shape in drawing.shapes if isinstance(shape, Text) for cell in inside(shape))
+    texts = Counter(cell for shape in drawing.shapes if isinstance(shape, Label) for cell in inside(shape))
     frames = Counter(cell for shape in drawing.shapes if isinstance(shape, Frame) for cell in inside(shape))
     lines = {cell for shape in drawing.shapes if isinstance(shape, Line) for cell in inside(shape)}
     borders = set().union(*(border(shape) for shape in drawing.shapes if isinstance(shape, Frame)))
@@ -64,28 +64,28 @@ def overlaps(drawing: Drawing) -> list[str]:
     return told
 
 
-@given(any_recipe, st.sampled_from([None, LEAST_WIDTH, 80, 130]))
+@given(any_recipe, st.sampled_from([None, MIN_WIDTH, 80, 130]))
 def test_nothing_overlaps_however_wide_the_page(data: Json, width: int | None) -> None:
     chart = read_chart(sound(data))
     drawing = draw(chart, "title", None) if width is None else draw_within(chart, "title", None, width)
     assert overlaps(drawing) == []
 
 
-@given(any_recipe, st.sampled_from([None, LEAST_WIDTH, 80, 130]))
+@given(any_recipe, st.sampled_from([None, MIN_WIDTH, 80, 130]))
 def test_every_step_action_and_transition_is_drawn_once(data: Json, width: int | None) -> None:
     recipe = sound(data)
     chart = read_chart(recipe)
     drawing = draw(chart, "", None) if width is None else draw_within(chart, "", None, width)
     frames = Counter(shape.role for shape in drawing.shapes if isinstance(shape, Frame))
     bars = sum(isinstance(shape, Line) and shape.stroke is Stroke.HEAVY for shape in drawing.shapes)
-    assert frames[Role.INITIAL] == 1
-    assert frames[Role.STEP] == len(recipe.steps) - 1
-    assert frames[Role.ACTION] == len(recipe.actions)
-    assert bars == sum(isinstance(item, Bar) for item in items_of(chart.pieces))
+    assert frames[ShapeRole.INITIAL] == 1
+    assert frames[ShapeRole.STEP] == len(recipe.steps) - 1
+    assert frames[ShapeRole.ACTION] == len(recipe.actions)
+    assert bars == sum(isinstance(item, TransitionBar) for item in items_of(chart.pieces))
 
 
 def test_items_of_a_sequence_hang_on_one_spine() -> None:
-    block = Layout({}, WIDEST, None).sequence((NAMED["A"], Bar("go", (0,)), NAMED["B"]))
+    block = Layout({}, MAX_LIMITS, None).sequence((NAMED["A"], TransitionBar("go", (0,)), NAMED["B"]))
     out: list[Shape] = []
     block.put(20, 0, out)
     upright = [shape for shape in out if isinstance(shape, Line) and shape.x0 == shape.x1]
@@ -98,7 +98,7 @@ def test_items_of_a_sequence_hang_on_one_spine() -> None:
 )
 def test_a_simultaneous_branch_has_double_lines_and_a_selection_single_ones(kind: BranchType, stroke: Stroke) -> None:
     fork = Fork("Both", kind, (Leg((NAMED["A"],), open=True), Leg((NAMED["B"],), open=True)))
-    block = Layout({}, WIDEST, None).item(fork)
+    block = Layout({}, MAX_LIMITS, None).item(fork)
     out: list[Shape] = []
     block.put(40, 0, out)
     level = [shape for shape in out if isinstance(shape, Line) and shape.x0 != shape.x1]
@@ -107,15 +107,17 @@ def test_a_simultaneous_branch_has_double_lines_and_a_selection_single_ones(kind
 
 
 def test_legs_that_end_do_not_reach_the_convergence() -> None:
-    legs = (Leg((Bar("a", (0,), 1),), open=True), Leg((Bar("b", (1,), 2), Jump("A")), open=False))
-    block = Layout({"A": ("B",)}, WIDEST, None).item(Fork("", BranchType.SELECTION, legs))
+    legs = (Leg((TransitionBar("a", (0,), 1),), open=True), Leg((TransitionBar("b", (1,), 2), Jump("A")), open=False))
+    block = Layout({"A": ("B",)}, MAX_LIMITS, None).item(Fork("", BranchType.SELECTION, legs))
     out: list[Shape] = []
     block.put(40, 0, out)
     assert sum(isinstance(shape, Line) and shape.y0 == shape.y1 and shape.stroke is Stroke.LIGHT for shape in out) == 1
 
 
 def test_where_jumps_arrive_the_sources_are_named() -> None:
-    chart = Chart(((NAMED["A"], Bar("go", (0,)), NAMED["B"], Bar("again", (1,)), Jump("A")),), {"A": ("B",)})
-    texts = {(shape.text, shape.role) for shape in draw(chart, "", None).shapes if isinstance(shape, Text)}
-    assert ("B", Role.ARRIVAL) in texts
-    assert ("A", Role.JUMP) in texts
+    chart = Chart(
+        ((NAMED["A"], TransitionBar("go", (0,)), NAMED["B"], TransitionBar("again", (1,)), Jump("A")),), {"A": ("B",)}
+    )
+    texts = {(shape.text, shape.role) for shape in draw(chart, "", None).shapes if isinstance(shape, Label)}
+    assert ("B", ShapeRole.ARRIVAL) in texts
+    assert ("A", ShapeRole.JUMP) in texts

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.chart.marks import Marks
-from edge.chart.page import LEAST_WIDTH, draw, draw_within
+from edge.chart.page import MIN_WIDTH, draw, draw_within
 from edge.chart.reading import read_chart
-from edge.chart.shapes import Drawing, Role, Text
+from edge.chart.shapes import Drawing, Label, ShapeRole
 from tests.chart.sketches import Json, any_recipe, recipe_of, simultaneous, sound
 
 
-def texts(drawing: Drawing, role: Role) -> list[str]:
-    return [shape.text for shape in drawing.shapes if isinstance(shape, Text) and shape.role is role]
+def texts(drawing: Drawing, role: ShapeRole) -> list[str]:
+    return [shape.text for shape in drawing.shapes if isinstance(shape, Label) and shape.role is role]
 
 
 def parallel(paths: int, length: int = 1) -> Drawing:
@@ -20,41 +20,41 @@ def parallel(paths: int, length: int = 1) -> Drawing:
     return draw_within(read_chart(recipe), "wide", None, 80)
 
 
-@given(any_recipe, st.integers(LEAST_WIDTH, 200))
+@given(any_recipe, st.integers(MIN_WIDTH, 200))
 def test_no_page_is_wider_than_asked(data: Json, width: int) -> None:
     assert draw_within(read_chart(sound(data)), "title", None, width).width <= width
 
 
 def test_names_and_conditions_without_end_fit_every_page() -> None:
     recipe = recipe_of([("A" * 300, "B" * 300, f"x == '{'y' * 900}'"), ("B" * 300, "C d" * 100, "always")])
-    for width in (LEAST_WIDTH, 100, 300):
+    for width in (MIN_WIDTH, 100, 300):
         assert draw_within(read_chart(recipe), "t" * 500, None, width).width <= width
 
 
 def test_what_fits_is_not_folded() -> None:
-    assert not [text for text in texts(parallel(4), Role.BRANCH) if "below" in text]
+    assert not [text for text in texts(parallel(4), ShapeRole.BRANCH) if "below" in text]
 
 
 def test_a_branch_too_wide_is_folded_and_its_paths_follow_below() -> None:
     drawing = parallel(40)
-    said = " ".join(texts(drawing, Role.BRANCH))
+    said = " ".join(texts(drawing, ShapeRole.BRANCH))
     assert "B: 40 paths, below" in said
     assert "B: path 1 of 40" in said
     assert "B: path 40 of 40" in said
-    assert len(texts(drawing, Role.STEP)) == 42
+    assert len(texts(drawing, ShapeRole.STEP)) == 42
 
 
 def test_a_page_as_wide_as_the_chart_holds_it_in_one_piece() -> None:
     names = [[f"S{number}"] for number in range(40)]
     recipe = recipe_of([("Init", "B", "always"), ("B", "End", "always")], [simultaneous(*names)])
     drawing = draw(read_chart(recipe), "", None)
-    assert texts(drawing, Role.BRANCH) == ["B"]
+    assert texts(drawing, ShapeRole.BRANCH) == ["B"]
     assert drawing.width > 400
 
 
 def test_the_title_and_what_a_run_waits_for_stand_around_the_chart() -> None:
     marks = Marks("job J1: running", {}, {}, ("A → B [go] waits for go: no value yet",))
     drawing = draw(read_chart(recipe_of([("A", "B", "go")])), "recipe", marks)
-    assert texts(drawing, Role.TITLE) == ["recipe", "job J1: running"]
-    assert texts(drawing, Role.NOTE) == ["waiting:", "A → B [go] waits for go: no value yet"]
+    assert texts(drawing, ShapeRole.TITLE) == ["recipe", "job J1: running"]
+    assert texts(drawing, ShapeRole.NOTE) == ["waiting:", "A → B [go] waits for go: no value yet"]
     assert drawing.title == "recipe – job J1: running"

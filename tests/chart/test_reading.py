@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from edge.chart.elements import Bar, Fork, Jump, StepBlock
+from edge.chart.elements import Fork, Jump, StepBlock, TransitionBar
 from edge.chart.reading import read_chart
 from edge.model.recipe import BranchType, Recipe
 from edge.sfc.structure import Structure
@@ -57,7 +57,7 @@ def test_every_branch_stands_in_the_chart_once_with_all_its_paths(data: Json) ->
 @given(any_recipe)
 def test_every_transition_stands_in_the_chart_and_only_those_of_selections_more_than_once(data: Json) -> None:
     recipe = sound(data)
-    bars = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, Bar)]
+    bars = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, TransitionBar)]
     times = Counter(number for bar in bars for number in bar.numbers)
     selections = {branch.name for branch in recipe.branches if branch.type is BranchType.SELECTION}
     passed_by = entered_by_a_door(recipe)
@@ -87,7 +87,7 @@ def test_alternatives_are_numbered_in_the_order_in_which_they_are_tested(data: J
     recipe = sound(data)
     for item in items_of(read_chart(recipe).pieces):
         if isinstance(item, Fork) and item.type is BranchType.SELECTION:
-            orders = [leg.items[0].order for leg in item.legs if leg.items and isinstance(leg.items[0], Bar)]
+            orders = [leg.items[0].order for leg in item.legs if leg.items and isinstance(leg.items[0], TransitionBar)]
             assert orders == sorted(orders)
 
 
@@ -120,7 +120,7 @@ def test_a_selection_has_a_transition_at_the_head_and_at_the_end_of_each_path() 
     assert [type(item) for item in piece] == [StepBlock, Fork, StepBlock]
     fork = piece[1]
     assert isinstance(fork, Fork)
-    texts = [[item.condition for item in leg.items if isinstance(item, Bar)] for leg in fork.legs]
+    texts = [[item.condition for item in leg.items if isinstance(item, TransitionBar)] for leg in fork.legs]
     assert texts == [["p", "over"], ["q", "over"]]
 
 
@@ -131,7 +131,7 @@ def test_a_condition_before_a_selection_is_drawn_with_those_that_choose_its_path
     fork = read_chart(recipe).pieces[0][1]
     assert isinstance(fork, Fork)
     heads = [leg.items[0] for leg in fork.legs]
-    assert [head.condition for head in heads if isinstance(head, Bar)] == ["ready and (a < 1)", "ready and q"]
+    assert [head.condition for head in heads if isinstance(head, TransitionBar)] == ["ready and (a < 1)", "ready and q"]
 
 
 def test_a_jump_out_of_a_selection_names_its_target() -> None:
@@ -146,7 +146,10 @@ def test_the_last_steps_of_simultaneous_paths_wait_at_the_double_line() -> None:
     (piece,) = read_chart(recipe).pieces
     fork = piece[2]
     assert isinstance(fork, Fork)
-    assert [[type(item) for item in leg.items] for leg in fork.legs] == [[StepBlock, Bar, StepBlock], [StepBlock]]
+    assert [[type(item) for item in leg.items] for leg in fork.legs] == [
+        [StepBlock, TransitionBar, StepBlock],
+        [StepBlock],
+    ]
     assert all(leg.open for leg in fork.legs)
 
 
@@ -156,7 +159,7 @@ def test_the_last_steps_of_simultaneous_paths_wait_at_the_double_line() -> None:
 )
 def test_constant_conditions_are_the_literals_of_the_standard(written: str, shown: str) -> None:
     bar = read_chart(recipe_of([("A", "B", written)])).pieces[0][1]
-    assert isinstance(bar, Bar)
+    assert isinstance(bar, TransitionBar)
     assert bar.condition == shown
 
 

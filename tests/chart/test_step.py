@@ -6,7 +6,7 @@ import pytest
 
 from edge.chart.elements import StepBlock
 from edge.chart.marks import ActionMark, Marks, StepMark
-from edge.chart.shapes import WIDEST, Block, Frame, Limits, Look, Role, Shape, Text
+from edge.chart.shapes import MAX_LIMITS, Block, Frame, Label, LineLimits, LineStyle, Shape, ShapeRole
 from edge.chart.step import step_block
 from edge.model.recipe import Action, Interaction, Qualifier
 from edge.sfc.run import ActionState
@@ -23,12 +23,12 @@ def shapes(block: Block) -> list[Shape]:
 
 
 def texts(block: Block) -> list[str]:
-    return [shape.text for shape in shapes(block) if isinstance(shape, Text)]
+    return [shape.text for shape in shapes(block) if isinstance(shape, Label)]
 
 
 @pytest.mark.parametrize("qualifier", Qualifier)
 def test_an_action_block_shows_its_qualifier_and_the_timed_ones_their_duration(qualifier: Qualifier) -> None:
-    block = step_block(StepBlock("Tighten", False, ((0, action(qualifier, duration_seconds=5)),)), WIDEST, None)
+    block = step_block(StepBlock("Tighten", False, ((0, action(qualifier, duration_seconds=5)),)), MAX_LIMITS, None)
     said = texts(block)
     assert said[1] == qualifier
     assert ("T#5s" in said) == (qualifier in {"L", "D", "SD", "DS", "SL"})
@@ -36,7 +36,7 @@ def test_an_action_block_shows_its_qualifier_and_the_timed_ones_their_duration(q
 
 @pytest.mark.parametrize("name", ["A", "AB", "x" * 23, "x" * 300])
 def test_the_spine_is_the_middle_of_the_frame(name: str) -> None:
-    block = step_block(StepBlock(name, True, ()), WIDEST, None)
+    block = step_block(StepBlock(name, True, ()), MAX_LIMITS, None)
     (frame,) = (shape for shape in shapes(block) if isinstance(shape, Frame))
     assert frame.x + frame.width // 2 == 50
     assert frame.width % 2 == 1
@@ -44,22 +44,22 @@ def test_the_spine_is_the_middle_of_the_frame(name: str) -> None:
 
 
 def test_a_step_without_timeout_has_no_third_column() -> None:
-    with_timeout = step_block(StepBlock("A", False, ((0, action(timeout_seconds=30)),)), WIDEST, None)
-    without = step_block(StepBlock("A", False, ((0, action()),)), WIDEST, None)
+    with_timeout = step_block(StepBlock("A", False, ((0, action(timeout_seconds=30)),)), MAX_LIMITS, None)
+    without = step_block(StepBlock("A", False, ((0, action()),)), MAX_LIMITS, None)
     assert "≤ 30 s" in texts(with_timeout)
     assert without.width < with_timeout.width
 
 
 def test_where_room_is_scarce_the_timeout_stands_below_the_name() -> None:
     step = StepBlock("A", False, ((0, action(timeout_seconds=30)),))
-    narrow = step_block(step, Limits(8, 10, 10, stacked=True), None)
+    narrow = step_block(step, LineLimits(8, 10, 10, stacked=True), None)
     assert "≤ 30 s" in texts(narrow)
     assert narrow.width < 40
 
 
 def test_many_actions_stand_one_below_the_other() -> None:
-    block = step_block(StepBlock("A", False, tuple((number, action()) for number in range(12))), WIDEST, None)
-    rows = [shape.y for shape in shapes(block) if isinstance(shape, Frame) and shape.role is Role.ACTION]
+    block = step_block(StepBlock("A", False, tuple((number, action()) for number in range(12))), MAX_LIMITS, None)
+    rows = [shape.y for shape in shapes(block) if isinstance(shape, Frame) and shape.role is ShapeRole.ACTION]
     assert rows == list(range(10, 46, 3))
     assert block.height == 37
     assert block.bottom == 2
@@ -72,7 +72,7 @@ def test_marks_show_the_step_and_each_action() -> None:
         {7: ActionMark(ActionState.FAILED, 2, 900, False)},
         (),
     )
-    block = step_block(StepBlock("A", False, ((7, action()),)), WIDEST, marks)
+    block = step_block(StepBlock("A", False, ((7, action()),)), MAX_LIMITS, marks)
     assert {"● 1.2 s ×3", "✗ failed", "0.9 s, #2"} <= set(texts(block))
-    looks = [shape.look for shape in shapes(block) if isinstance(shape, Frame)]
-    assert looks == [Look.ACTIVE, Look.FAILED, Look.FAILED, Look.FAILED]
+    styles = [shape.style for shape in shapes(block) if isinstance(shape, Frame)]
+    assert styles == [LineStyle.ACTIVE, LineStyle.FAILED, LineStyle.FAILED, LineStyle.FAILED]

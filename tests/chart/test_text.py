@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.chart.marks import ActionMark, Marks, StepMark
-from edge.chart.page import LEAST_WIDTH, draw_within
+from edge.chart.page import MIN_WIDTH, draw_within
 from edge.chart.reading import read_chart
 from edge.chart.text import ANSI, PLAIN, chart_text
 from edge.chart.words import columns
@@ -140,7 +140,7 @@ def test_a_selection_with_a_way_back() -> None:
         """)
 
 
-@given(any_recipe, st.integers(LEAST_WIDTH, 160))
+@given(any_recipe, st.integers(MIN_WIDTH, 160))
 def test_no_line_is_longer_than_asked(data: Json, width: int) -> None:
     lines = chart_text(draw_within(read_chart(sound(data)), "title", None, width), PLAIN)
     assert max(map(columns, lines)) <= width
