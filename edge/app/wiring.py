@@ -45,7 +45,7 @@ from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.uaserver.picture import GatewayPicture
+from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
     from edge.uaserver.server import UaServer
@@ -211,9 +211,7 @@ async def _open_opcua(
     async def show_gateway() -> None:
         taken = core.health.memory
         found = {each.name: each for each in core.watch.health}
-        await server.gateway.show(
-            GatewayPicture(core.health.line, taken.used, taken.limit, taken.is_nearly_full, found)
-        )
+        await server.gateway.show(GatewayView(core.health.line, taken.used, taken.limit, taken.is_nearly_full, found))
 
     station_settings.watchers.append(refresh)
     core.watch.watchers.append(show_gateway)

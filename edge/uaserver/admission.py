@@ -17,7 +17,7 @@ from edge.uaserver import audit
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.roles import Caller, Role
 from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
-from edge.uaserver.users import Denial, Users
+from edge.uaserver.users import LoginRefusal, Users
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ class Peer:
         return (mapped or address).is_loopback
 
 
-class Admission:
+class AccessControl:
     """Decides by the settings, the trust list and the users; what it refuses it records."""
 
     def __init__(self, settings: OpcuaSettings, users: Users | None = None) -> None:
-        self.refusals = audit.Refusals()
-        self.takes_plain = settings.security == "none"
-        self.takes_anonymous = settings.anonymous != "nobody"
-        self._anonymous = Role[settings.anonymous.upper()] if self.takes_anonymous else None
+        self.refusals = audit.RefusalLog()
+        self.allows_unencrypted = settings.security == "none"
+        self.allows_anonymous = settings.anonymous != "nobody"
+        self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
         self._trust = TrustList(Path(settings.trusted))
         self.rejected = RejectedList(rejected_directory(Path(settings.pki)))
         self._users = users or Users(Path(settings.users_file))
 
-    def takes_application(self, certificate: x509.Certificate, address: str) -> bool:
+    def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
         """Tell whether the application with this certificate may open a channel; record if it may not."""
         fault = self._trust.fault(certificate)
         if fault:
@@ -74,8 +74,8 @@ class Admission:
 
     async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
         """Say who the user of this name and password is; None when there is no such user."""
-        found = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else Denial.WRONG
-        if isinstance(found, Denial):
+        found = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else LoginRefusal.WRONG
+        if isinstance(found, LoginRefusal):
             self.refusals.tell(
                 "OPC UA login refused", peer.address, user=name, application=peer.application, reason=found.value
             )

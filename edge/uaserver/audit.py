@@ -14,7 +14,7 @@ from asyncua import ua
 from structlog.stdlib import BoundLogger
 
 from edge.model.isa95 import JobOrder
-from edge.uaserver.codec import Unreadable
+from edge.uaserver.codec import DecodeError
 from edge.uaserver.encoding import structure_of
 from edge.uaserver.roles import Caller
 
@@ -44,7 +44,7 @@ def logged_in(caller: Caller) -> None:
     _logger.info("OPC UA login", audit="opcua.login", **_who(caller))
 
 
-class Refusals:
+class RefusalLog:
     """Records who was turned away; a flood of them leaves a drop in the log, and a count of what it holds back."""
 
     MOST = 20
@@ -82,7 +82,7 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
         case [ua.Variant(Value=str(job_order_id)), *_]:
             return job_order_id
         case [ua.Variant(Value=ua.ExtensionObject() as order), *_]:
-            with contextlib.suppress(Unreadable):
+            with contextlib.suppress(DecodeError):
                 return structure_of(JobOrder, order).job_order_id
         case _:
             pass

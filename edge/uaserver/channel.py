@@ -11,7 +11,7 @@ from asyncua.crypto.uacrypto import x509_from_der
 from cryptography import x509
 
 from edge.links.x509 import application_uris
-from edge.uaserver.admission import Admission, Peer
+from edge.uaserver.admission import AccessControl, Peer
 
 # How long a key is used at most, and at least; a client renews it after three quarters of that.
 _LONGEST_MS = 3_600_000
@@ -23,15 +23,15 @@ _SMALLEST_BUFFER = 8192  # of OPC 10000-6, 7.1.2.3
 _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
 
 
-class Channel(SecureConnection):
+class ServerChannel(SecureConnection):
     """asyncua's channel, which would be opened without security whatever was offered, and never ends."""
 
-    def __init__(self, limits: Any, admission: Admission, address: str) -> None:
+    def __init__(self, limits: Any, admission: AccessControl, address: str) -> None:
         super().__init__(SecurityPolicyNone(), limits)
         self._admission = admission
         self._address = address
         self._has_greeted = False
-        self.turned_away: x509.Certificate | None = None
+        self.rejected_certificate: x509.Certificate | None = None
         """The certificate that the other end has proved to hold, and may not come in with."""
 
     @property
@@ -72,8 +72,8 @@ class Channel(SecureConnection):
         policy = self.security_policy
         if policy.Mode != ua.MessageSecurityMode.None_:
             certificate = x509_from_der(policy.peer_certificate)
-            if not self._admission.takes_application(certificate, self._address):
-                self.turned_away = certificate
+            if not self._admission.is_application_trusted(certificate, self._address):
+                self.rejected_certificate = certificate
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
             if len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)

@@ -8,7 +8,7 @@ from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import LoadedJob
 from edge.uaserver.charts import Charts
-from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
+from edge.uaserver.view import ActionView, ChartView, StepView
 
 _NEVER_STARTED = Association(state=ActionState.PENDING)
 
@@ -22,24 +22,24 @@ def show_charts(active: ActiveRuns, charts: Charts, clock: Clock) -> None:
             # With another recipe its job was cleared and stored anew, between two looks: its steps are others.
             charts.hide(before.job.scope, before.job.job_id)
         if running:
-            charts.show(running.job.scope, running.job.job_id, lambda: picture(running, clock()))
+            charts.show(running.job.scope, running.job.job_id, lambda: view(running, clock()))
 
     for held in active.held.values():
         show(None, held)
     active.watchers.append(show)
 
 
-def picture(held: LoadedJob, now: int) -> ChartPicture:
+def view(held: LoadedJob, now: int) -> ChartView:
     """Draw a run as it stands at an instant, in milliseconds since the epoch."""
     run, net = held.stored.run, held.net
     at = now if run.paused_at is None else run.paused_at
     masters = held.job.order.work_master_id or ()
-    return ChartPicture(
+    return ChartView(
         recipe=masters[0].id if masters else "",
         state="paused" if run.paused else run.outcome.value,
         started_at=run.started_at,
         steps={
-            name: StepPicture(step.active, step.t(at), step.count) if (step := run.steps.get(name)) else StepPicture()
+            name: StepView(step.active, step.t(at), step.count) if (step := run.steps.get(name)) else StepView()
             for name in net.steps
         },
         actions={key: _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
@@ -49,5 +49,5 @@ def picture(held: LoadedJob, now: int) -> ChartPicture:
     )
 
 
-def _action(each: Association) -> ActionPicture:
-    return ActionPicture(each.state.value, each.attempt, each.result, each.deadline, each.error or "")
+def _action(each: Association) -> ActionView:
+    return ActionView(each.state.value, each.attempt, each.result, each.deadline, each.error or "")

@@ -22,11 +22,11 @@ from edge.uaserver.chart_types import (
     STEP_TYPE,
 )
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import HAS_COMPONENT, Shown, type_name, type_node, variable_attributes
-from edge.uaserver.picture import ChartPicture
+from edge.uaserver.own_types import HAS_COMPONENT, VariableSpec, type_name, type_node, variable_attributes
+from edge.uaserver.view import ChartView
 
-Draw = Callable[[], ChartPicture]
-Part = Callable[[ChartPicture], Any]
+ViewReader = Callable[[], ChartView]
+Part = Callable[[ChartView], Any]
 
 FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 METHODS = MappingProxyType({type_node("RunningChartType", name): name for name in CHART_METHODS})
@@ -65,16 +65,16 @@ def reference_to(node: NodeData, type_id: ua.NodeId) -> ua.ReferenceDescription:
     return ua.ReferenceDescription(HAS_COMPONENT, True, node.nodeid, name, display_name, node_class, type_id)  # noqa: FBT003
 
 
-def nodes_of(path: str, name: str, folder: NodeData, draw: Draw) -> Iterator[NodeData]:
+def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> Iterator[NodeData]:
     """Make all nodes of a chart, its own first."""
-    picture = draw()
+    view = read_view()
     root = object_node(chart_node_id(path), ua.QualifiedName(name, Namespace.CHARTS), CHART_TYPE, folder)
     root.references += _TO_METHODS
     yield root
-    yield from _variables(path, root, CHART, draw, lambda drawn: drawn)
-    parts: tuple[tuple[str, ua.NodeId, tuple[Shown, ...], Mapping[str, Any]], ...] = (
-        ("Steps", STEP_TYPE, STEP, picture.steps),
-        ("Actions", ACTION_TYPE, ACTION, picture.actions),
+    yield from _variables(path, root, CHART, read_view, lambda drawn: drawn)
+    parts: tuple[tuple[str, ua.NodeId, tuple[VariableSpec, ...], Mapping[str, Any]], ...] = (
+        ("Steps", STEP_TYPE, STEP, view.steps),
+        ("Actions", ACTION_TYPE, ACTION, view.actions),
     )
     for kind, type_id, shown, members in parts:
         group = object_node(chart_node_id(path, kind), type_name(kind), FOLDER_TYPE, root)
@@ -85,31 +85,35 @@ def nodes_of(path: str, name: str, folder: NodeData, draw: Draw) -> Iterator[Nod
             node = object_node(chart_node_id(below), ua.QualifiedName(member, Namespace.CHARTS), type_id, group)
             group.references.append(reference_to(node, type_id))
             yield node
-            yield from _variables(below, node, shown, draw, _part(kind, member))
+            yield from _variables(below, node, shown, read_view, _part(kind, member))
 
 
 def _part(kind: str, name: str) -> Part:
     if kind == "Steps":
-        return lambda picture: picture.steps[name]
-    return lambda picture: picture.actions[name]
+        return lambda view: view.steps[name]
+    return lambda view: view.actions[name]
 
 
-def _variables(path: str, owner: NodeData, variables: tuple[Shown, ...], draw: Draw, part: Part) -> Iterator[NodeData]:
+def _variables(
+    path: str, owner: NodeData, variables: tuple[VariableSpec, ...], read_view: ViewReader, part: Part
+) -> Iterator[NodeData]:
     back = _from(owner)
     for shown in variables:
         node = NodeData(chart_node_id(path, shown.name))
         value = AttributeValue(ua.DataValue())
-        value.value_callback = _reader(shown, draw, part)
+        value.value_callback = _reader(shown, read_view, part)
         node.attributes |= {**_OF_VARIABLES[shown], A.NodeId: _held(node.nodeid, T.NodeId), A.Value: value}
         node.references = [_IS_A_VARIABLE, back]
         owner.references.append(reference_to(node, _VARIABLE_TYPE))
         yield node
 
 
-def _reader(shown: Shown, draw: Draw, part: Part) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
+def _reader(
+    shown: VariableSpec, read_view: ViewReader, part: Part
+) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
     def read(_node_id: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
         now = datetime.now(UTC)
-        return ua.DataValue(shown.value(part(draw())), SourceTimestamp=now, ServerTimestamp=now)
+        return ua.DataValue(shown.value(part(read_view())), SourceTimestamp=now, ServerTimestamp=now)
 
     return read
 
@@ -137,7 +141,7 @@ def _from(parent: NodeData) -> ua.ReferenceDescription:
     )
 
 
-def _shared(shown: Shown) -> dict[ua.AttributeIds, AttributeValue]:
+def _shared(shown: VariableSpec) -> dict[ua.AttributeIds, AttributeValue]:
     attributes = variable_attributes(shown)
     return {
         A.BrowseName: _held(type_name(shown.name), T.QualifiedName),

@@ -17,8 +17,8 @@ from edge.uaserver.own_types import (
     HAS_COMPONENT,
     MANDATORY,
     PLACEHOLDER,
-    Shown,
     T,
+    VariableSpec,
     add_modelling_rules,
     add_nodes,
     base,
@@ -45,42 +45,44 @@ STEP_TYPE = type_node("ChartStepType")
 ACTION_TYPE = type_node("ChartActionType")
 
 CHART = (
-    Shown("Recipe", base(T.String), "The ID of its Work Master.", lambda p: text(p.recipe)),
-    Shown("State", base(T.String), "running, paused, or how it ended.", lambda p: text(p.state)),
-    Shown("StartTime", base(T.DateTime), "When the job started.", lambda p: instant(p.started_at)),
-    Shown(
+    VariableSpec("Recipe", base(T.String), "The ID of its Work Master.", lambda p: text(p.recipe)),
+    VariableSpec("State", base(T.String), "running, paused, or how it ended.", lambda p: text(p.state)),
+    VariableSpec("StartTime", base(T.DateTime), "When the job started.", lambda p: instant(p.started_at)),
+    VariableSpec(
         "ActiveSteps",
         base(T.String),
         "The steps that are active now.",
         lambda p: _texts(tuple(name for name, step in p.steps.items() if step.active)),
         is_array=True,
     ),
-    Shown(
+    VariableSpec(
         "WhyWaiting",
         base(T.String),
         "What it waits for: each transition with what it lacks, each open command with its age.",
         lambda p: _texts(p.waiting),
         is_array=True,
     ),
-    Shown("Deadline", base(T.DateTime), "When time alone will change something.", lambda p: instant(p.deadline)),
-    Shown("Error", base(T.String), "Why it failed, if it has.", lambda p: text(p.error)),
+    VariableSpec("Deadline", base(T.DateTime), "When time alone will change something.", lambda p: instant(p.deadline)),
+    VariableSpec("Error", base(T.String), "Why it failed, if it has.", lambda p: text(p.error)),
 )
 STEP = (
-    Shown("X", base(T.Boolean), "Whether it is active.", lambda p: ua.Variant(p.active, T.Boolean)),
-    Shown(
+    VariableSpec("X", base(T.Boolean), "Whether it is active.", lambda p: ua.Variant(p.active, T.Boolean)),
+    VariableSpec(
         "T",
         DURATION,
         "How long it has been active, or was when it was left; pauses do not count.",
         lambda p: ua.Variant(float(p.elapsed_ms), T.Double),
     ),
-    Shown("Count", base(T.UInt32), "How often it was active.", lambda p: ua.Variant(p.count, T.UInt32)),
+    VariableSpec("Count", base(T.UInt32), "How often it was active.", lambda p: ua.Variant(p.count, T.UInt32)),
 )
 ACTION = (
-    Shown("State", base(T.String), "How its latest activation stands.", lambda p: text(p.state)),
-    Shown("Attempt", base(T.UInt32), "How often it was started.", lambda p: ua.Variant(p.attempt, T.UInt32)),
-    Shown("Result", ua.NodeId(ua.ObjectIds.BaseDataType), "What the equipment answered.", lambda p: variant(p.result)),
-    Shown("Deadline", base(T.DateTime), "When its answer is overdue.", lambda p: instant(p.deadline)),
-    Shown("Error", base(T.String), "Why it failed, if it has.", lambda p: text(p.error)),
+    VariableSpec("State", base(T.String), "How its latest activation stands.", lambda p: text(p.state)),
+    VariableSpec("Attempt", base(T.UInt32), "How often it was started.", lambda p: ua.Variant(p.attempt, T.UInt32)),
+    VariableSpec(
+        "Result", ua.NodeId(ua.ObjectIds.BaseDataType), "What the equipment answered.", lambda p: variant(p.result)
+    ),
+    VariableSpec("Deadline", base(T.DateTime), "When its answer is overdue.", lambda p: instant(p.deadline)),
+    VariableSpec("Error", base(T.String), "Why it failed, if it has.", lambda p: text(p.error)),
 )
 
 _COMMENT = ua.Argument(

@@ -24,7 +24,7 @@ from edge.uaserver.chart_types import CHART_TYPE
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import type_name
-from edge.uaserver.picture import ChartPicture, Look
+from edge.uaserver.view import ChartView, ViewReader
 
 logger = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ BUNDLE_S = 0.05
 _TICK_S = 1.0  # how often who has subscribed hears of the passing of time
 
 
-class _Folder(NodeData):
+class _ChartFolder(NodeData):
     """The object that holds the charts of a machine; its references follow the runs."""
 
     def __init__(self, made: NodeData) -> None:
@@ -55,18 +55,18 @@ class _Folder(NodeData):
 class _Chart:
     """One run: how to look at it, and its nodes once somebody did."""
 
-    look: Look
+    read_view: ViewReader
     nodes: dict[ua.NodeId, NodeData] = field(default_factory=dict)
-    picture: ChartPicture | None = None
-    drawn_at: float = 0.0
+    view: ChartView | None = None
+    view_at: float = 0.0
     has_news: bool = False
 
-    def draw(self) -> ChartPicture:
+    def current_view(self) -> ChartView:
         """Give the picture as it stands; many values are read at a time, and need it once."""
         now = asyncio.get_running_loop().time()
-        if self.picture is None or now - self.drawn_at > BUNDLE_S:
-            self.picture, self.drawn_at = self.look(), now
-        return self.picture
+        if self.view is None or now - self.view_at > BUNDLE_S:
+            self.view, self.view_at = self.read_view(), now
+        return self.view
 
     def watched(self) -> Iterator[tuple[ua.NodeId, AttributeValue]]:
         """Yield the values that somebody has subscribed to."""
@@ -81,34 +81,34 @@ class Charts:
 
     def __init__(self, iserver: InternalServer) -> None:
         self._aspace: AddressSpace = iserver.aspace
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, _ChartFolder] = {}
         self._scopes: dict[str, str] = {}
         self._charts: dict[str, _Chart] = {}
         self._gone: list[AttributeValue] = []
         self._changed = asyncio.Event()
-        iserver.aspace._nodes = _WithCharts(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
+        iserver.aspace._nodes = _ChartNodeMap(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
 
     def add_machine(self, scope: str, machine: ua.NodeId) -> None:
         """Give a machine the folder for its charts."""
         path = quote(scope)
         parent = self._aspace[machine]
-        folder = _Folder(object_node(chart_node_id(path), type_name("RunningCharts"), FOLDER_TYPE, parent))
+        folder = _ChartFolder(object_node(chart_node_id(path), type_name("RunningCharts"), FOLDER_TYPE, parent))
         self._folders[path] = folder
         self._scopes[path] = scope
         parent.references.append(reference_to(folder, FOLDER_TYPE))
 
-    def show(self, scope: str, job_order_id: str, look: Look) -> None:
-        """Show a run, or that it has moved on; `look` is called when somebody looks."""
+    def show(self, scope: str, job_order_id: str, read_view: ViewReader) -> None:
+        """Show a run, or that it has moved on; `read_view` is called when somebody looks."""
         path = _path(scope, job_order_id)
         chart = self._charts.get(path)
         if chart is None:
-            self._charts[path] = _Chart(look)
+            self._charts[path] = _Chart(read_view)
             name = ua.QualifiedName(job_order_id, Namespace.CHARTS)
             folder = self._folders[quote(scope)]
             folder.runs[path] = reference_to(object_node(chart_node_id(path), name, CHART_TYPE, folder), CHART_TYPE)
             return
-        chart.look = look
-        chart.picture = None
+        chart.read_view = read_view
+        chart.view = None
         if chart.nodes:
             chart.has_news = True
             self._changed.set()
@@ -146,7 +146,7 @@ class Charts:
         chart = self._charts[path]
         if not chart.nodes:
             folder = self._folders[scope]
-            made = nodes_of(path, folder.runs[path].BrowseName.Name, folder, chart.draw)
+            made = nodes_of(path, folder.runs[path].BrowseName.Name, folder, chart.current_view)
             chart.nodes = {node.nodeid: node for node in made}
         return chart.nodes[node_id]
 
@@ -174,17 +174,17 @@ class Charts:
             await _tell(held, lambda: ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown)))
 
 
-async def _tell(held: AttributeValue, draw: Callable[[], ua.DataValue]) -> None:
+async def _tell(held: AttributeValue, current_view: Callable[[], ua.DataValue]) -> None:
     for handle, callback in tuple(held.datachange_callbacks.items()):
         try:
-            await callback(handle, draw())
+            await callback(handle, current_view())
         except Exception:
             # As in lists.py: what asyncua cannot do for one subscriber, or a value that cannot be drawn, is no reason
             # to leave the others without news.
             logger.exception("an OPC UA subscriber could not be told", monitored_item=handle)
 
 
-class _WithCharts(MutableMapping[ua.NodeId, NodeData]):
+class _ChartNodeMap(MutableMapping[ua.NodeId, NodeData]):
     """All nodes of the address space: those of charts from where they are made, the others from where they were."""
 
     def __init__(self, others: MutableMapping[ua.NodeId, NodeData], charts: Charts) -> None:

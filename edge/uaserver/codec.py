@@ -22,7 +22,7 @@ _NAMESPACE_OF = {"": Namespace.UA, **{uri: namespace for namespace, uri in OFFIC
 _URI_OF = {namespace.value: uri for uri, namespace in _NAMESPACE_OF.items()}
 
 
-class Unreadable(Exception):
+class DecodeError(Exception):
     """The bytes are not what they should be; the message says what is wrong with them."""
 
 
@@ -39,7 +39,7 @@ def take(data: Buffer, size: int) -> bytes:
     try:
         taken: bytes = data.read(size)
     except NotEnoughData as error:
-        raise Unreadable("it ends too early") from error
+        raise DecodeError("it ends too early") from error
     return taken
 
 
@@ -47,7 +47,7 @@ def read_length(data: Buffer) -> int:
     """Read how many elements follow: none for the null array; every element takes a byte at least."""
     (length,) = _LENGTH.unpack(take(data, _LENGTH.size))
     if length > len(data):
-        raise Unreadable(f"it announces {length} elements in {len(data)} bytes")
+        raise DecodeError(f"it announces {length} elements in {len(data)} bytes")
     return max(0, int(length))
 
 
@@ -60,7 +60,7 @@ def read_node_id(data: Buffer) -> ua.NodeId:
                 text.encode()  # asyncua lets everything pass for text
         return node_id
     except (NotEnoughData, ua.UaError, ValueError, TypeError, struct.error) as error:
-        raise Unreadable(f"a NodeId is malformed: {error}") from error
+        raise DecodeError(f"a NodeId is malformed: {error}") from error
 
 
 def array(codec: Codec) -> Codec:
@@ -97,7 +97,7 @@ def _read_string(data: Buffer, _depth: int) -> str:
         # The null string has the length -1; where we keep text, it is the empty one.
         return take(data, read_length(data)).decode()
     except UnicodeDecodeError as error:
-        raise Unreadable(f"a text is not UTF-8: {error}") from error
+        raise DecodeError(f"a text is not UTF-8: {error}") from error
 
 
 def _pack_localized_text(value: LocalizedText | None) -> bytes:
@@ -123,7 +123,7 @@ def _read_path_element(data: Buffer, depth: int) -> BrowseName:
     take(data, 2)
     namespace = UINT16.read(data, depth)
     if namespace not in _URI_OF:
-        raise Unreadable(f"a browse path is in namespace {namespace}, which has no states")
+        raise DecodeError(f"a browse path is in namespace {namespace}, which has no states")
     return BrowseName(namespace_uri=_URI_OF[namespace], name=_read_string(data, depth))
 
 

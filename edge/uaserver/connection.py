@@ -14,16 +14,16 @@ from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.binary_server_asyncio import BinaryServer
 
 from edge.links.opcua_wire import refuse_bombs
-from edge.uaserver.codec import Unreadable, read_length, read_node_id
-from edge.uaserver.framing import Framing
-from edge.uaserver.processor import SessionProcessor
+from edge.uaserver.codec import DecodeError, read_length, read_node_id
+from edge.uaserver.framing import ChunkProtocol
+from edge.uaserver.processor import RequestProcessor
 from edge.uaserver.variant import read_variant
 
 _CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
 _MOST_CALLS = 100
 
 
-class Processor(SessionProcessor):
+class CallProcessor(RequestProcessor):
     """Answers the requests of one connection."""
 
     async def _process_message(self, typeid: ua.NodeId, requesthdr: Any, seqhdr: Any, body: Buffer) -> bool:
@@ -43,27 +43,27 @@ class Processor(SessionProcessor):
         return True
 
 
-class Connection(Framing):
+class ClientConnection(ChunkProtocol):
     """One connection of a client."""
 
-    processor: SessionProcessor | None
+    processor: RequestProcessor | None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Have its messages answered by our processor, unless it is refused."""
         super().connection_made(transport)
         if self.processor is not None:
-            self.processor = Processor(self.iserver, transport, self.limits)
+            self.processor = CallProcessor(self.iserver, transport, self.limits)
             self.processor.set_policies(self.policies)
 
 
-class Listener(BinaryServer):
+class TcpListener(BinaryServer):
     """Accepts connections."""
 
-    def _make_protocol(self) -> Connection:
-        return Connection(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
+    def _make_protocol(self) -> ClientConnection:
+        return ClientConnection(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
 
 
-class Server(asyncua.Server):
+class ProtocolServer(asyncua.Server):
     """asyncua's server, which accepts connections of ours."""
 
     async def start(self) -> None:
@@ -72,7 +72,7 @@ class Server(asyncua.Server):
         await self._setup_server_nodes()
         await self.iserver.start()
         host, port = self._get_bind_socket_info()
-        self.bserver = Listener(self.iserver, host, port, self.limits)
+        self.bserver = TcpListener(self.iserver, host, port, self.limits)
         self.bserver.set_policies(self._policies)
         try:
             await self.bserver.start()
@@ -91,7 +91,7 @@ def read_calls(body: Buffer) -> list[ua.CallMethodRequest]:
         if count > _MOST_CALLS:
             raise ServiceError(ua.StatusCodes.BadTooManyOperations)
         return [_read_call(body) for _ in range(count)]
-    except Unreadable as error:
+    except DecodeError as error:
         raise ServiceError(ua.StatusCodes.BadDecodingError) from error
 
 

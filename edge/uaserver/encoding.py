@@ -41,7 +41,7 @@ from edge.uaserver.codec import (
     STRING,
     UINT32,
     Codec,
-    Unreadable,
+    DecodeError,
     array,
 )
 from edge.uaserver.namespaces import Namespace
@@ -85,18 +85,18 @@ def pack_structure(value: Payload) -> bytes:
 def structure_of(kind: type[P], content: object) -> P:
     """Read a structure of this kind from the value of an argument. Raises Unreadable."""
     if not isinstance(content, ua.ExtensionObject) or content.TypeId != ENCODING_ID[kind]:
-        raise Unreadable(f"it is no {kind.__name__}")
+        raise DecodeError(f"it is no {kind.__name__}")
     data = Buffer(content.Body or b"")
     read = read_structure(kind, data, 0)
     if data:
-        raise Unreadable(f"{len(data)} bytes follow the {kind.__name__}")
+        raise DecodeError(f"{len(data)} bytes follow the {kind.__name__}")
     return read
 
 
 def read_structure(kind: type[P], data: Buffer, depth: int) -> P:
     """Read a structure and what is nested in it. Raises Unreadable."""
     if depth > MAX_DEPTH:
-        raise Unreadable(f"it is nested more than {MAX_DEPTH} deep")
+        raise DecodeError(f"it is nested more than {MAX_DEPTH} deep")
     fields = STRUCTURES[kind]
     mask = UINT32.read(data, depth) if any(field.optional for field in fields) else 0
     values: dict[str, Any] = {}
@@ -107,7 +107,7 @@ def read_structure(kind: type[P], data: Buffer, depth: int) -> P:
         if present:
             values[field.name] = field.codec.read(data, depth + 1)
     if mask:
-        raise Unreadable(f"its mask announces fields that a {kind.__name__} does not have")
+        raise DecodeError(f"its mask announces fields that a {kind.__name__} does not have")
     return kind(**values)
 
 

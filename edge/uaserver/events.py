@@ -30,7 +30,7 @@ _SEVERITY = 100  # of what is as it should be (OPC 10000-5, 6.4.2: low)
 _filter_logger = logging.getLogger("asyncua.events")
 
 
-class Event:
+class EventNotification:
     """One event: the values of its fields by their browse path, its type with all that this one is a kind of."""
 
     def __init__(self, types: tuple[ua.NodeId, ...], fields: Mapping[str, ua.Variant]) -> None:
@@ -55,14 +55,14 @@ class Event:
 class _Where(WhereClauseEvaluator):
     """asyncua's where clauses, of which an event is of a type also if it is of a subtype."""
 
-    def _eval_el(self, index: int, event: Event) -> Any:
+    def _eval_el(self, index: int, event: EventNotification) -> Any:
         element = self.elements[index]
         if element.FilterOperator == ua.FilterOperator.OfType:
             return self._eval_op(element.FilterOperands[0], event) in event.types
         return super()._eval_el(index, event)
 
 
-class JobEvents:
+class JobEventPublisher:
     """The events of one machine. Who monitors its JobOrderResults or the Server object is told."""
 
     def __init__(self, iserver: InternalServer, source: ua.NodeId, source_name: str, event_type: ua.NodeId) -> None:
@@ -87,11 +87,11 @@ class JobEvents:
             for item in _monitoring(items, notifier)
         ]
         if listeners:
-            event = Event(self._types, self._fields | _fields_of(told, at))
+            event = EventNotification(self._types, self._fields | _fields_of(told, at))
             for items, item in listeners:
                 await self._tell(items, item, event)
 
-    async def _tell(self, items: MonitoredItemService, item: MonitoredItemData, event: Event) -> None:
+    async def _tell(self, items: MonitoredItemService, item: MonitoredItemData, event: EventNotification) -> None:
         try:
             if _Where(_filter_logger, self._aspace, item.filter.WhereClause).eval(event):
                 fields = ua.EventFieldList(item.client_handle, event.select(item.filter.SelectClauses))

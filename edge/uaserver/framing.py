@@ -21,11 +21,11 @@ _LARGEST_HELLO = 32 + 4096  # with its endpoint URL (OPC 10000-6, 7.1.2.3)
 _PAUSE_AT = 16  # messages that wait while one is being answered
 
 
-class NotAChunk(Exception):
+class InvalidChunk(Exception):
     """What the client sent is no chunk of OPC UA, or larger than we agreed on."""
 
 
-class Framing(OPCUAProtocol):
+class ChunkProtocol(OPCUAProtocol):
     """One connection: chunks in, flow control both ways."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,7 +53,7 @@ class Framing(OPCUAProtocol):
                 chunk = Buffer(bytes(self._received[:size]))
                 del self._received[:size]
                 self.messages.put_nowait((header_from_binary(chunk), chunk))
-        except (NotAChunk, asyncio.QueueFull):
+        except (InvalidChunk, asyncio.QueueFull):
             self._received.clear()
             self.transport.abort()
             return
@@ -86,7 +86,7 @@ def _chunk_size(received: bytearray) -> int:
     largest = _LARGEST_HELLO if kind == b"HEL" else CHUNK_BYTES
     finals = b"FCA" if kind == b"MSG" else b"F"
     if kind not in _SMALLEST or final not in finals or not _SMALLEST[kind] <= size <= largest:
-        raise NotAChunk
+        raise InvalidChunk
     return int(size)
 
 

@@ -14,12 +14,12 @@ from asyncua.server.address_space import AttributeService
 from asyncua.server.internal_server import InternalServer
 
 from edge.uaserver import limits
-from edge.uaserver.admission import Admission
-from edge.uaserver.session import Session
+from edge.uaserver.admission import AccessControl
+from edge.uaserver.session import ServerSession
 from edge.uaserver.type_cache import TypeNodes
 
 
-class OpenServices(PermissionRuleset):
+class AllowedServices(PermissionRuleset):
     """Which services clients may ask for: those that add and delete no nodes; Write and Call have their own rules.
 
     asyncua's SimpleRoleRuleset opens AddNodes and its like to whoever is called "admin".
@@ -47,7 +47,7 @@ class ReadOnlyAttributes(AttributeService):
 class ServerCore(InternalServer):
     """asyncua's server core under the rules of this module; without `types` it makes namespace 0 itself."""
 
-    def __init__(self, types: TypeNodes | None, admission: Admission, activation_s: float) -> None:
+    def __init__(self, types: TypeNodes | None, admission: AccessControl, activation_s: float) -> None:
         super().__init__()
         # Sessions are activated by `processor`, which knows the channel: asyncua's managers do not.
         self.user_manager = None
@@ -73,21 +73,21 @@ class ServerCore(InternalServer):
             value = ua.DataValue(ua.Variant(most, ua.VariantType.UInt32))
             await self.write_attribute_value(ua.NodeId(node), value)
 
-    def create_session(self, name: Any, user: User | None = None, external: bool = False) -> Session:  # noqa: FBT001, FBT002 - asyncua's signature
+    def create_session(self, name: Any, user: User | None = None, external: bool = False) -> ServerSession:  # noqa: FBT001, FBT002 - asyncua's signature
         """Make a session of a client. Raises BadTooManySessions."""
         del user, external
         if self.sessions >= limits.SESSIONS:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
-        return Session(self, name)
+        return ServerSession(self, name)
 
     @property
     def sessions(self) -> int:
         """How many sessions clients have."""
         return len(self._external_sessions)
 
-    def session_of(self, session_id: ua.NodeId) -> Session | None:
+    def session_of(self, session_id: ua.NodeId) -> ServerSession | None:
         """Give the session of this id."""
-        sessions: Iterable[Session] = self._external_sessions.values()
+        sessions: Iterable[ServerSession] = self._external_sessions.values()
         return next((session for session in sessions if session.session_id == session_id), None)
 
     async def load_standard_address_space(self, shelf_file: object = None) -> None:

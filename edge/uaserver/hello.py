@@ -10,7 +10,7 @@ from edge.uaserver.limits import CHUNK_BYTES, CHUNKS, MESSAGE_BYTES
 
 
 @dataclass
-class Agreement(TransportLimits):
+class NegotiatedLimits(TransportLimits):
     """The limits of one connection: ours at first, after the Hello also those of the client.
 
     asyncua takes what a client can receive for what it will send, tells it the sizes of buffers the wrong way round,

@@ -19,7 +19,7 @@ from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnS
 from edge.model.job_state import Cause
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.responses import Found
-from edge.uaserver.codec import Unreadable
+from edge.uaserver.codec import DecodeError
 from edge.uaserver.encoding import extension_object, structure_of
 from edge.uaserver.roles import CALLER, may_call
 
@@ -31,14 +31,14 @@ ReadArgument = Callable[[ua.Variant], Any]
 """Reads one input argument. Raises Unreadable."""
 
 
-class Jobs(Protocol):
+class JobService(Protocol):
     """Takes calls of job methods (edge.station.jobs)."""
 
     async def call(self, call: JobCall) -> CallAnswer:
         """Take a call; raises Unavailable when the store is gone."""
 
 
-class Responses(Protocol):
+class ResponseService(Protocol):
     """Finds job responses (edge.station.responses)."""
 
     async def of_job(self, scope: str, job_order_id: str) -> Found:
@@ -61,11 +61,11 @@ class Target:
 class Services:
     """What the methods of all machines do their work with."""
 
-    jobs: Jobs
-    responses: Responses
+    jobs: JobService
+    responses: ResponseService
 
 
-class Methods(MethodService):
+class JobMethodService(MethodService):
     """Performs every method of the server; there are no others than ours."""
 
     def __init__(
@@ -150,7 +150,7 @@ def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Varian
         try:
             read.append(take(argument))
             verdicts.append(ua.StatusCode())
-        except Unreadable:
+        except DecodeError:
             verdicts.append(ua.StatusCode(ua.StatusCodes.BadTypeMismatch))
     if len(read) == len(signature):
         return read
@@ -164,13 +164,13 @@ def _job_order(argument: ua.Variant) -> JobOrder:
 
 def _states(argument: ua.Variant) -> tuple[State, ...]:
     if argument.VariantType is not ua.VariantType.ExtensionObject or not argument.is_array:
-        raise Unreadable("it is no array of states")
+        raise DecodeError("it is no array of states")
     return tuple(structure_of(State, each) for each in argument.Value)
 
 
 def _text(argument: ua.Variant) -> str:
     if argument.VariantType is not ua.VariantType.String or argument.is_array:
-        raise Unreadable("it is no text")
+        raise DecodeError("it is no text")
     return argument.Value or ""
 
 
@@ -178,7 +178,7 @@ def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
     if argument.VariantType is ua.VariantType.Null:
         return None
     if argument.VariantType is not ua.VariantType.LocalizedText or not argument.is_array:
-        raise Unreadable("it is no array of texts")
+        raise DecodeError("it is no array of texts")
     return tuple(LocalizedText(text=each.Text or "", locale=each.Locale or "") for each in argument.Value) or None
 
 

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VariableSpec:
     """A variable: its data type, what it means, and how its value is got from the picture of its owner."""
 
     name: str
@@ -61,7 +61,7 @@ def text(text: str) -> ua.Variant:
     return ua.Variant(text, T.String)
 
 
-def variable_attributes(shown: Shown) -> ua.VariableAttributes:
+def variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
     """Give the attributes that a variable has in every object of its type."""
     attributes = ua.VariableAttributes()
     attributes.DisplayName = ua.LocalizedText(shown.name)
@@ -73,7 +73,7 @@ def variable_attributes(shown: Shown) -> ua.VariableAttributes:
     return attributes
 
 
-def object_type(type_id: ua.NodeId, members: Iterable[Shown]) -> Iterator[ua.AddNodesItem]:
+def object_type(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator[ua.AddNodesItem]:
     """Declare a type with its variables."""
     yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, ua.ObjectTypeAttributes())
     for shown in members:
@@ -103,7 +103,7 @@ def object_item(node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, typ
     return asked
 
 
-def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: Shown) -> ua.AddNodesItem:
+def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) -> ua.AddNodesItem:
     """Ask for a variable."""
     asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, variable_attributes(shown))
     asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)

@@ -21,11 +21,11 @@ from cryptography.exceptions import InvalidSignature
 
 from edge.uaserver import audit, limits
 from edge.uaserver.admission import Peer
-from edge.uaserver.channel import Channel
-from edge.uaserver.hello import Agreement
+from edge.uaserver.channel import ServerChannel
+from edge.uaserver.hello import NegotiatedLimits
 from edge.uaserver.publishing import is_within_count, shorten
 from edge.uaserver.roles import Caller
-from edge.uaserver.session import Session
+from edge.uaserver.session import ServerSession
 
 logger = structlog.get_logger(__name__)
 
@@ -46,32 +46,32 @@ _LENGTH = struct.Struct("<I")
 _FAULTS_TOLD = 10  # of one connection; a broken client would fill the log
 
 
-class SessionProcessor(UaProcessor):
+class RequestProcessor(UaProcessor):
     """The state of one connection: its channel, and the session that is used over it."""
 
-    def __init__(self, internal_server: Any, transport: asyncio.Transport, agreed: Agreement) -> None:
-        self._session: Session | None = None
+    def __init__(self, internal_server: Any, transport: asyncio.Transport, agreed: NegotiatedLimits) -> None:
+        self._session: ServerSession | None = None
         super().__init__(internal_server, transport, agreed)
         self._admission = internal_server.admission
         self._address = str(self.name[0]) if self.name else ""
-        self._agreed: Agreement = self._limits
-        self._connection = Channel(self._agreed, self._admission, self._address)
+        self._agreed: NegotiatedLimits = self._limits
+        self._connection = ServerChannel(self._agreed, self._admission, self._address)
         self._faults = 0
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> ServerSession | None:
         """Give the session used over this connection."""
         return self._session
 
     @session.setter
-    def session(self, session: Session | None) -> None:
+    def session(self, session: ServerSession | None) -> None:
         # asyncua assigns it when it has made one; from then on the session knows its channel.
         self._session = session
         if session is not None:
             session.connection = self
 
     @property
-    def channel(self) -> Channel:
+    def channel(self) -> ServerChannel:
         """Give the secure channel of this connection."""
         return self._connection
 
@@ -85,8 +85,10 @@ class SessionProcessor(UaProcessor):
             self._admission.refusals.tell(
                 "OPC UA connection ended", self._address, reason=status.name, detail=type(error).__name__
             )
-            if self.channel.turned_away is not None:  # before its user hears of it, and goes to the administrator
-                await self._admission.rejected.keep(self.channel.turned_away)
+            if (
+                self.channel.rejected_certificate is not None
+            ):  # before its user hears of it, and goes to the administrator
+                await self._admission.rejected.keep(self.channel.rejected_certificate)
             self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
             return False
         return goes_on
@@ -180,7 +182,7 @@ class SessionProcessor(UaProcessor):
             raise ServiceError(ua.StatusCodes.BadSecureChannelIdInvalid)
 
     async def _create(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
-        if not (self.channel.is_encrypted or self._admission.takes_plain):
+        if not (self.channel.is_encrypted or self._admission.allows_unencrypted):
             self._admission.refusals.tell(
                 "OPC UA session refused", self._address, reason="the channel is not encrypted"
             )
@@ -200,7 +202,7 @@ class SessionProcessor(UaProcessor):
         return goes_on
 
     async def _activate(self, header: Any, seqhdr: Any, params: ua.ActivateSessionParameters) -> bool:
-        session: Session | None = self._session
+        session: ServerSession | None = self._session
         if session is None or session.auth_token != header.AuthenticationToken:
             session = self.iserver.lookup_external_session(header.AuthenticationToken)
         has_moved = session is not self._session
@@ -218,7 +220,7 @@ class SessionProcessor(UaProcessor):
         self.send_response(header.RequestHandle, seqhdr, response)
         return True
 
-    def _check_signature(self, session: Session, signature: ua.SignatureData) -> None:
+    def _check_signature(self, session: ServerSession, signature: ua.SignatureData) -> None:
         """See that the other end holds the key of its certificate (OPC 10000-4, 5.6.3)."""
         policy = self._connection.security_policy
         if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
@@ -230,7 +232,7 @@ class SessionProcessor(UaProcessor):
         except (InvalidSignature, UaInvalidSignature, TypeError) as error:
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid) from error
 
-    async def _identify(self, session: Session, token: Any, peer: Peer) -> Caller:
+    async def _identify(self, session: ServerSession, token: Any, peer: Peer) -> Caller:
         caller: Caller | None
         match token:
             case ua.UserNameIdentityToken():
@@ -247,7 +249,7 @@ class SessionProcessor(UaProcessor):
             raise ServiceError(refusal)
         return caller
 
-    async def _move_here(self, session: Session) -> None:
+    async def _move_here(self, session: ServerSession) -> None:
         """Take over a session of the same client from a connection it has lost."""
         if self._session is not None:
             await self._session.close_session()
@@ -273,8 +275,8 @@ class SessionProcessor(UaProcessor):
 def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdentityToken) -> tuple[str, str]:
     """Give name and password of a token (OPC 10000-4, 7.40.2.2). Raises BadIdentityTokenInvalid.
 
-    A password may come as it is, as the channel is encrypted (`Admission` sees to that); or encrypted for us once more,
-    by the algorithm of the channel and with our last nonce, so that nobody plays an old one again.
+    The password is plain text (`AccessControl` requires an encrypted channel), or encrypted once more by the algorithm
+    of the channel together with the last server nonce, which prevents replay.
     """
     try:
         secret = token.Password or b""

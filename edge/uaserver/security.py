@@ -11,8 +11,8 @@ from cryptography import x509
 from edge.config import OpcuaSettings
 from edge.uaserver import certificates
 from edge.uaserver.certificates import OwnCertificate
-from edge.uaserver.hardening import OpenServices
-from edge.uaserver.hello import Agreement
+from edge.uaserver.hardening import AllowedServices
+from edge.uaserver.hello import NegotiatedLimits
 
 logger = structlog.get_logger(__name__)
 
@@ -27,21 +27,21 @@ _DAY_S = 24 * 60 * 60
 
 def offer(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
     """Have the server offer what the settings allow, before it starts."""
-    server.limits = Agreement()
+    server.limits = NegotiatedLimits()
     server.iserver.certificate = own.certificate
     server.iserver.private_key = own.key
     plain = (ua.SecurityPolicyType.NoSecurity,) if settings.security == "none" else ()
-    server.set_security_policy([*_POLICIES, *plain], permission_ruleset=OpenServices())
+    server.set_security_policy([*_POLICIES, *plain], permission_ruleset=AllowedServices())
 
 
-def describe(endpoints: Iterable[ua.EndpointDescription], url: str, *, takes_anonymous: bool) -> None:
+def describe(endpoints: Iterable[ua.EndpointDescription], url: str, *, allows_anonymous: bool) -> None:
     """Put right what asyncua tells of the endpoints: where they are, and how one says there who one is."""
     for endpoint in endpoints:
         # asyncua described them before it knew its port, when it was asked for any that is free.
         endpoint.EndpointUrl = url
         endpoint.Server.DiscoveryUrls = [url]
         is_encrypted = endpoint.SecurityMode == ua.MessageSecurityMode.SignAndEncrypt
-        wanted = {ua.UserTokenType.Anonymous: takes_anonymous, ua.UserTokenType.UserName: is_encrypted}
+        wanted = {ua.UserTokenType.Anonymous: allows_anonymous, ua.UserTokenType.UserName: is_encrypted}
         endpoint.UserIdentityTokens = [each for each in endpoint.UserIdentityTokens if wanted[each.TokenType]]
         for token in endpoint.UserIdentityTokens:
             if token.TokenType == ua.UserTokenType.UserName:

@@ -20,16 +20,16 @@ from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
 from edge.uaserver import certificates, limits, nodesets, security, type_cache
-from edge.uaserver.admission import Admission
+from edge.uaserver.admission import AccessControl
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
-from edge.uaserver.connection import Server
-from edge.uaserver.events import JobEvents
-from edge.uaserver.gateway_view import GatewayView
+from edge.uaserver.connection import ProtocolServer
+from edge.uaserver.events import JobEventPublisher
+from edge.uaserver.gateway_object import GatewayObject
 from edge.uaserver.hardening import ServerCore
-from edge.uaserver.lists import LiveList, tell_subscribers
-from edge.uaserver.methods import Methods, Services, Target
+from edge.uaserver.live_list import LiveList, tell_subscribers
+from edge.uaserver.methods import JobMethodService, Services, Target
 from edge.uaserver.namespaces import (
     TYPES_PUBLISHED,
     TYPES_URI,
@@ -63,7 +63,7 @@ class _Machine:
     job_orders: LiveList
     job_responses: LiveList
     work_masters: LiveList
-    events: JobEvents
+    events: JobEventPublisher
 
 
 class UaServer:
@@ -73,7 +73,7 @@ class UaServer:
     """
 
     def __init__(
-        self, endpoint: str, core: ServerCore, machines: Mapping[str, _Machine], charts: Charts, gateway: GatewayView
+        self, endpoint: str, core: ServerCore, machines: Mapping[str, _Machine], charts: Charts, gateway: GatewayObject
     ) -> None:
         self.endpoint = endpoint
         self.charts = charts
@@ -136,17 +136,17 @@ async def open_server(
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
-        iserver = ServerCore(types, Admission(settings), activation_s)
-        server = Server(iserver=iserver)
+        iserver = ServerCore(types, AccessControl(settings), activation_s)
+        server = ProtocolServer(iserver=iserver)
         await server.init()
         if types is None:
             await nodesets.import_types(server, content)
         await _introduce(server, settings, gateway)
         nodes = await _add_machines(server, settings, gateway, machines)
         charts = _add_charts(server, nodes)
-        gateway_view = GatewayView(iserver, equipment)
+        gateway_object = GatewayObject(iserver, equipment)
         targets = _targets(nodes)
-        iserver.method_service = Methods(
+        iserver.method_service = JobMethodService(
             iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services
         )
         changed = asyncio.Event()
@@ -163,7 +163,7 @@ async def open_server(
             tasks.create_task(charts.tell_subscribers(), name="opcua chart notifications"),
         )
         try:
-            yield UaServer(endpoint, iserver, shown, charts, gateway_view)
+            yield UaServer(endpoint, iserver, shown, charts, gateway_object)
         finally:
             for task in running:
                 task.cancel()
@@ -191,7 +191,7 @@ def _where_to_listen(endpoint: str) -> tuple[str, int]:
     return (_LOOPBACK if host == "localhost" else host), port
 
 
-async def _introduce(server: Server, settings: OpcuaSettings, gateway: str) -> None:
+async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: str) -> None:
     server.product_uri = _PRODUCT_URI
     server.application_type = ua.ApplicationType.Server
     server.set_server_name(f"microdcs-edge {gateway}")
@@ -209,7 +209,7 @@ async def _introduce(server: Server, settings: OpcuaSettings, gateway: str) -> N
 
 
 async def _add_machines(
-    server: Server, settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription]
+    server: ProtocolServer, settings: OpcuaSettings, gateway: str, machines: Sequence[MachineDescription]
 ) -> dict[str, MachineNodes]:
     iserver = server.iserver
     add_event_type(iserver)
@@ -223,7 +223,7 @@ async def _add_machines(
     return nodes
 
 
-def _add_charts(server: Server, nodes: Mapping[str, MachineNodes]) -> Charts:
+def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Charts:
     add_chart_types(server.iserver)
     charts = Charts(server.iserver)
     for scope, found in nodes.items():
@@ -237,17 +237,17 @@ def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
     }
 
 
-def _machine(server: Server, scope: str, nodes: MachineNodes, changed: asyncio.Event) -> _Machine:
+def _machine(server: ProtocolServer, scope: str, nodes: MachineNodes, changed: asyncio.Event) -> _Machine:
     aspace = server.iserver.aspace
     return _Machine(
         job_orders=LiveList(aspace, nodes.job_order_list, changed),
         job_responses=LiveList(aspace, nodes.job_order_response_list, changed),
         work_masters=LiveList(aspace, nodes.work_master, changed),
-        events=JobEvents(server.iserver, nodes.job_order_results, scope, JOB_ORDER_STATUS_EVENT),
+        events=JobEventPublisher(server.iserver, nodes.job_order_results, scope, JOB_ORDER_STATUS_EVENT),
     )
 
 
-async def _listen(server: Server, settings: OpcuaSettings, own: OwnCertificate, host: str, port: int) -> str:
+async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCertificate, host: str, port: int) -> str:
     server.set_endpoint(_url(host, port))
     security.offer(server, settings, own)
     try:
@@ -259,7 +259,7 @@ async def _listen(server: Server, settings: OpcuaSettings, own: OwnCertificate, 
             raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
         raise SettingsError([problem]) from error
     endpoint = _url(host, server.bserver.port)
-    security.describe(server.iserver.endpoints, endpoint, takes_anonymous=settings.anonymous != "nobody")
+    security.describe(server.iserver.endpoints, endpoint, allows_anonymous=settings.anonymous != "nobody")
     return endpoint
 
 
@@ -267,7 +267,7 @@ def _url(host: str, port: int) -> str:
     return f"opc.tcp://[{host}]:{port}" if ":" in host else f"opc.tcp://{host}:{port}"
 
 
-async def _keep_clock(server: Server) -> None:
+async def _keep_clock(server: ProtocolServer) -> None:
     iserver = server.iserver
     while True:
         status = copy(await iserver.server_status_node.read_value())

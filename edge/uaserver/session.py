@@ -18,7 +18,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.links.x509 import application_uris
 from edge.uaserver import audit, limits
-from edge.uaserver.channel import Channel
+from edge.uaserver.channel import ServerChannel
 from edge.uaserver.index_range import part
 from edge.uaserver.monitored_items import MonitoredItems
 from edge.uaserver.roles import CALLER, Caller, may_call
@@ -26,11 +26,11 @@ from edge.uaserver.roles import CALLER, Caller, may_call
 _NONCE_BYTES = 32
 
 
-class Connection(Protocol):
+class SessionConnection(Protocol):
     """What a session needs of the connection over which it is used."""
 
     @property
-    def channel(self) -> Channel:
+    def channel(self) -> ServerChannel:
         """The channel that is open there."""
 
     @property
@@ -38,7 +38,7 @@ class Connection(Protocol):
         """Where its subscriptions find the client's publish requests."""
 
 
-class Session(InternalSession):
+class ServerSession(InternalSession):
     """A session made over one channel, used over that or another of the same client."""
 
     def __init__(self, internal_server: Any, name: Any) -> None:
@@ -50,7 +50,7 @@ class Session(InternalSession):
         self._timeout_task: asyncio.Task[None] | None = None
         self.auth_token = ua.NodeId(secrets.token_bytes(32), 0, ua.NodeIdType.ByteString)
         self.iserver.register_external_session(self)
-        self.connection: Connection | None = None
+        self.connection: SessionConnection | None = None
         self.caller: Caller | None = None
         self.certificate = b""
 
@@ -58,13 +58,13 @@ class Session(InternalSession):
         """Tell whether it has ended."""
         return bool(self.state is SessionState.Closed)
 
-    def may_be_used_over(self, channel: Channel, *, has_moved: bool) -> bool:
+    def may_be_used_over(self, channel: ServerChannel, *, has_moved: bool) -> bool:
         """Tell whether it may be activated there: over its own channel, later over an encrypted one of its client."""
         if self.is_closed() or not has_moved:
             return not self.is_closed()
         return self.is_activated() and channel.is_encrypted and channel.certificate == self.certificate
 
-    def has_same_client(self, other: "Session") -> bool:
+    def has_same_client(self, other: "ServerSession") -> bool:
         """Tell whether both belong to the same person at the same application, as far as that is proven."""
         return bool(self.certificate) and (self.certificate, self.caller) == (other.certificate, other.caller)
 
@@ -232,7 +232,7 @@ class Session(InternalSession):
     async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:
         subscription = self.subscription_service.subscriptions.get(subscription_id)
         owner = subscription and self.iserver.session_of(subscription.session_id)
-        if subscription is None or not isinstance(owner, Session):
+        if subscription is None or not isinstance(owner, ServerSession):
             return ua.TransferResult(StatusCode=_not_yours())
         if self.connection is None or not owner.has_same_client(self):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
@@ -302,7 +302,7 @@ class Session(InternalSession):
         if not self._owns(subscription_id):
             raise ServiceError(ua.StatusCodes.BadSubscriptionIdInvalid)
 
-    def _channel(self) -> Channel:
+    def _channel(self) -> ServerChannel:
         if self.connection is None:
             raise ServiceError(ua.StatusCodes.BadInternalError)
         return self.connection.channel

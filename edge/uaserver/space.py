@@ -91,7 +91,7 @@ class MachineNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Placement:
     """Where a new node goes: the path its NodeId is made of, its parent, how it hangs there, its name."""
 
     path: str
@@ -99,8 +99,8 @@ class _Place:
     reference: ua.NodeId
     browse_name: ua.QualifiedName
 
-    def below(self, parent: ua.NodeId, reference: ua.NodeId, browse_name: ua.QualifiedName) -> "_Place":
-        return _Place(f"{self.path}/{browse_name.Name}", parent, reference, browse_name)
+    def below(self, parent: ua.NodeId, reference: ua.NodeId, browse_name: ua.QualifiedName) -> "_Placement":
+        return _Placement(f"{self.path}/{browse_name.Name}", parent, reference, browse_name)
 
     def item(self, node_class: ua.NodeClass, attributes: ua.NodeAttributes) -> ua.AddNodesItem:
         return ua.AddNodesItem(
@@ -142,12 +142,12 @@ def describe_namespace(iserver: InternalServer, uri: str, version: str = "", pub
         "StaticNumericNodeIdRange": ua.Variant([], ua.VariantType.String, is_array=True),
         "StaticStringNodeIdPattern": ua.Variant(".*" if is_static else "", ua.VariantType.String),
     }
-    _instantiate(iserver, _NAMESPACE_METADATA_TYPE, _Place(uri, _SERVER_NAMESPACES, HAS_COMPONENT, name), values)
+    _instantiate(iserver, _NAMESPACE_METADATA_TYPE, _Placement(uri, _SERVER_NAMESPACES, HAS_COMPONENT, name), values)
 
 
 async def add_machine(iserver: InternalServer, machine: MachineDescription, nameplate: Nameplate) -> MachineNodes:
     """Add a machine with everything below it. Its NodeIds follow from its scope alone."""
-    place = _Place(machine.scope, _MACHINES, _ORGANIZES, ua.QualifiedName(machine.scope, Namespace.MACHINES))
+    place = _Placement(machine.scope, _MACHINES, _ORGANIZES, ua.QualifiedName(machine.scope, Namespace.MACHINES))
     root = _add_object(iserver, place, _BASE_OBJECT_TYPE)
     identification = _instantiate(
         iserver,
@@ -203,7 +203,7 @@ async def _withdraw_current_state(iserver: InternalServer, control: str) -> None
 
 
 def _instantiate(
-    iserver: InternalServer, declaration: ua.NodeId, place: _Place, values: Mapping[str, ua.Variant]
+    iserver: InternalServer, declaration: ua.NodeId, place: _Placement, values: Mapping[str, ua.Variant]
 ) -> ua.NodeId:
     """Add an instance of a type or of an instance declaration, with its members and theirs.
 
@@ -303,7 +303,7 @@ def _method_attributes(source: NodeData) -> ua.MethodAttributes:
     return attributes
 
 
-def _add_object(iserver: InternalServer, place: _Place, type_definition: ua.NodeId) -> ua.NodeId:
+def _add_object(iserver: InternalServer, place: _Placement, type_definition: ua.NodeId) -> ua.NodeId:
     attributes = ua.ObjectAttributes()
     attributes.DisplayName = ua.LocalizedText(place.browse_name.Name)
     item = place.item(ua.NodeClass.Object, attributes)

@@ -90,7 +90,7 @@ def write_user(file: Path, user: User) -> None:
         os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
 
 
-class Denial(StrEnum):
+class LoginRefusal(StrEnum):
     """Why somebody does not get in; it is for the audit record, clients hear none of it."""
 
     WRONG = "name or password"
@@ -104,24 +104,24 @@ class Users:
         self._file = file
         self._users: Mapping[str, User] = {}
         self._state: tuple[int, int] | None = None
-        self._patience = Patience(clock)
+        self._throttle = LoginThrottle(clock)
         self._hashing = asyncio.Lock()
         # Against this an unknown user's password is checked: it takes as long, and always fails.
         self._nobody = User("", Role.OBSERVER, f"{_PHC_HEAD}${_phc(os.urandom(16))}${_phc(os.urandom(32))}")
 
-    async def log_in(self, name: str, password: str, address: str) -> Role | Denial:
+    async def log_in(self, name: str, password: str, address: str) -> Role | LoginRefusal:
         """Give the role of a user, or why they have none."""
         if len(password.encode()) > PASSWORD_BYTES:
-            return Denial.WRONG
+            return LoginRefusal.WRONG
         async with self._hashing:  # patience too is asked in turn: many connections buy no more attempts than one
-            if self._patience.is_over(name, address):
-                return Denial.TOO_SOON
+            if self._throttle.is_blocked(name, address):
+                return LoginRefusal.TOO_SOON
             user = self._current().get(name, self._nobody)
             is_right = await asyncio.to_thread(_is_right, user, password)
             if not is_right or user is self._nobody:
-                self._patience.failed(name, address)
-                return Denial.WRONG
-            self._patience.succeeded(name, address)
+                self._throttle.failed(name, address)
+                return LoginRefusal.WRONG
+            self._throttle.succeeded(name, address)
             return user.role
 
     def _current(self) -> Mapping[str, User]:
@@ -139,7 +139,7 @@ class Users:
         return self._users
 
 
-class Patience:
+class LoginThrottle:
     """Makes those wait who fail again and again: a user at an address, and an address whatever the user.
 
     After the free attempts the wait is one second and doubles with each further failure. The user is counted at their
@@ -155,7 +155,7 @@ class Patience:
         self._clock = clock
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
 
-    def is_over(self, name: str, address: str) -> bool:
+    def is_blocked(self, name: str, address: str) -> bool:
         """Tell whether this attempt is not to be looked at."""
         now = self._clock()
         return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in self._keys(name, address))

@@ -28,7 +28,7 @@ from edge.uaserver.codec import (
     STRING,
     UINT16,
     Codec,
-    Unreadable,
+    DecodeError,
     read_length,
     read_node_id,
     take,
@@ -72,7 +72,7 @@ def to_json(value: ua.Variant) -> Any:
     plain = _plain(value)
     if not value.Dimensions and plain is not None and _same(variant(plain), value):
         return plain
-    write = _FORMS[value.VariantType].write
+    write = _JSON_FORMS[value.VariantType].write
     if value.is_array:
         content = [None if item is None else write(item) for item in value.Value]
         return ExactValue(value.VariantType.value, content, tuple(value.Dimensions or ())).as_json()
@@ -124,7 +124,7 @@ def _from_exact(exact: ExactValue) -> ua.Variant | None:
     """Make the variant that an object in the form of `to_json` says; None where it contradicts itself."""
     try:
         kind = T(exact.ua_type)
-        read = _FORMS[kind].read
+        read = _JSON_FORMS[kind].read
         if isinstance(exact.value, list):
             content: Any = [None if item is None else read(item) for item in exact.value]
             if exact.dimensions and math.prod(exact.dimensions) != len(content):
@@ -139,7 +139,7 @@ def _from_exact(exact: ExactValue) -> ua.Variant | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _JsonForm:
     """How the values of one type are written in JSON, and read again."""
 
     write: Callable[[Any], Any]
@@ -202,26 +202,26 @@ def _read_object(form: dict[str, Any]) -> ua.ExtensionObject:
     return ua.ExtensionObject(TypeId=type_id, Body=None if body is None else _read_bytes(body))
 
 
-_NUMBER = _Form(_as_it_is, _as_it_is)
-_LONG = _Form(str, int)  # JSON readers elsewhere lose the digits of long integers
-_FLOAT = _Form(_write_float, float)
-_NODE_ID = _Form(lambda value: value.to_string(), _read_node_id)
+_NUMBER = _JsonForm(_as_it_is, _as_it_is)
+_LONG = _JsonForm(str, int)  # JSON readers elsewhere lose the digits of long integers
+_FLOAT = _JsonForm(_write_float, float)
+_NODE_ID = _JsonForm(lambda value: value.to_string(), _read_node_id)
 
-_FORMS: Mapping[ua.VariantType, _Form] = MappingProxyType(
+_JSON_FORMS: Mapping[ua.VariantType, _JsonForm] = MappingProxyType(
     {
         **dict.fromkeys((T.Boolean, T.SByte, T.Byte, T.Int16, T.UInt16, T.Int32, T.UInt32, T.String), _NUMBER),
         **dict.fromkeys((T.Int64, T.UInt64), _LONG),
         **dict.fromkeys((T.Float, T.Double), _FLOAT),
         **dict.fromkeys((T.NodeId, T.ExpandedNodeId), _NODE_ID),
-        T.DateTime: _Form(_write_date_time, datetime.fromisoformat),
-        T.Guid: _Form(str, UUID),
-        T.ByteString: _Form(_write_bytes, _read_bytes),
-        T.XmlElement: _Form(lambda value: value.Value, ua.XmlElement),
-        T.StatusCode: _Form(lambda value: {"Code": value.value}, lambda form: ua.StatusCode(form["Code"])),
-        T.QualifiedName: _Form(_write_name, _read_name),
-        T.LocalizedText: _Form(_write_text, _read_text),
-        T.ExtensionObject: _Form(_write_object, _read_object),
-        T.Variant: _Form(to_json, variant),
+        T.DateTime: _JsonForm(_write_date_time, datetime.fromisoformat),
+        T.Guid: _JsonForm(str, UUID),
+        T.ByteString: _JsonForm(_write_bytes, _read_bytes),
+        T.XmlElement: _JsonForm(lambda value: value.Value, ua.XmlElement),
+        T.StatusCode: _JsonForm(lambda value: {"Code": value.value}, lambda form: ua.StatusCode(form["Code"])),
+        T.QualifiedName: _JsonForm(_write_name, _read_name),
+        T.LocalizedText: _JsonForm(_write_text, _read_text),
+        T.ExtensionObject: _JsonForm(_write_object, _read_object),
+        T.Variant: _JsonForm(to_json, variant),
     }
 )
 
@@ -233,21 +233,21 @@ def read_variant(data: Buffer, depth: int = 0) -> ua.Variant:
     thousand million nothings of an array of nulls.
     """
     if depth > MAX_DEPTH:
-        raise Unreadable(f"it is nested more than {MAX_DEPTH} deep")
+        raise DecodeError(f"it is nested more than {MAX_DEPTH} deep")
     (encoding,) = take(data, 1)
     number = encoding & 0x3F
     if number > _HIGHEST or (kind := T(number)) in {T.DataValue, T.DiagnosticInfo}:
-        raise Unreadable(f"a value of type {number} is not taken here")
+        raise DecodeError(f"a value of type {number} is not taken here")
     if not encoding & _ARRAY:
         if kind is T.Variant:
-            raise Unreadable("a variant may hold variants only as an array")
+            raise DecodeError("a variant may hold variants only as an array")
         return ua.Variant(_read_one(kind, data, depth), kind)
     if kind is T.Null:
-        raise Unreadable("there is no array of nulls")
+        raise DecodeError("there is no array of nulls")
     content = [_read_one(kind, data, depth) for _ in range(read_length(data))]
     dimensions = [INT32.read(data, depth) for _ in range(read_length(data))] if encoding & _MATRIX else None
     if dimensions and (min(dimensions) < 0 or math.prod(dimensions) != len(content)):
-        raise Unreadable(f"the dimensions {dimensions} do not fit {len(content)} elements")
+        raise DecodeError(f"the dimensions {dimensions} do not fit {len(content)} elements")
     return ua.Variant(content, kind, dimensions, is_array=True)
 
 
@@ -277,7 +277,7 @@ def _read_plain(kind: ua.VariantType, data: Buffer) -> Any:
     try:
         return unpack_uatype(kind, data)
     except (NotEnoughData, ua.UaError, ValueError, struct.error) as error:
-        raise Unreadable(f"a {kind.name} is malformed: {error}") from error
+        raise DecodeError(f"a {kind.name} is malformed: {error}") from error
 
 
 def _read_nullable(data: Buffer, depth: int) -> str | None:
@@ -289,7 +289,7 @@ def read_extension_object(data: Buffer) -> ua.ExtensionObject:
     type_id = read_node_id(data)
     (encoding,) = take(data, 1)
     if encoding not in {0, 1}:
-        raise Unreadable("a structure is not in binary")
+        raise DecodeError("a structure is not in binary")
     return ua.ExtensionObject(TypeId=type_id, Body=take(data, read_length(data)) if encoding else None)
 
 

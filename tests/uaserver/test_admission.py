@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from edge.config import OpcuaSettings
-from edge.uaserver.admission import Admission, Peer
+from edge.uaserver.admission import AccessControl, Peer
 from edge.uaserver.roles import Caller, Role
 from tests.uaserver.clients import PASSWORD, make_settings, with_users
 
 NEAR, FAR = "127.0.0.1", "192.0.2.1"
 
 
-def admission(directory: Path, **others: str) -> Admission:
-    return Admission(with_users(make_settings(directory, **others)))
+def admission(directory: Path, **others: str) -> AccessControl:
+    return AccessControl(with_users(make_settings(directory, **others)))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ async def test_no_password_is_taken_where_others_can_read_it(tmp_path: Path) -> 
 
 
 def test_as_delivered_it_asks_for_encryption_and_lets_nobody_change_anything() -> None:
-    delivered = Admission(OpcuaSettings())
-    assert not delivered.takes_plain
+    delivered = AccessControl(OpcuaSettings())
+    assert not delivered.allows_unencrypted
     caller = delivered.anonymous(Peer(NEAR, is_encrypted=True))
     assert caller
     assert caller.role is Role.OBSERVER

@@ -115,10 +115,10 @@ def test_the_record_does_not_depend_on_the_level_of_the_log() -> None:
 
 def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None:
     now = 0.0
-    refusals = audit.Refusals(lambda: now)
+    refusals = audit.RefusalLog(lambda: now)
     for _ in range(1000):
         refusals.tell("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
-    assert len(records) == audit.Refusals.MOST
+    assert len(records) == audit.RefusalLog.MOST
     now = 61.0
     refusals.tell("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
     assert records[-2]["untold"] == 980

@@ -22,9 +22,9 @@ from cryptography.x509.oid import NameOID
 
 from edge.config import OpcuaSettings
 from edge.uaserver import certificates
-from edge.uaserver.admission import Admission
-from edge.uaserver.channel import Channel
-from edge.uaserver.hello import Agreement
+from edge.uaserver.admission import AccessControl
+from edge.uaserver.channel import ServerChannel
+from edge.uaserver.hello import NegotiatedLimits
 from edge.uaserver.server import UaServer
 from edge.uaserver.trust import RejectedList, rejected_directory
 from tests.uaserver.clients import Application, channel, connected, make_application, make_settings, prepared
@@ -67,7 +67,7 @@ class TestWithoutEncryption:
             assert await victim.get_namespace_array()
 
     async def test_asyncua_would_take_such_a_channel_as_any_other(self) -> None:
-        # Where this fails, `Channel.select_policy` can go.
+        # Where this fails, `ServerChannel.select_policy` can go.
         from asyncua.common.connection import SecureConnection, TransportLimits
 
         connection = SecureConnection(SecurityPolicyNone(), TransportLimits())
@@ -212,8 +212,8 @@ def renamed(application: Application, directory: Path) -> Application:
     return Application(application.uri, directory)
 
 
-def opened(lifetime: int) -> Channel:
-    made = Channel(Agreement(), Admission(SETTINGS), "127.0.0.1")
+def opened(lifetime: int) -> ServerChannel:
+    made = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1")
     made.set_policy_factories([PLAIN])
     made.select_policy(SecurityPolicyNone.URI, None)
     made.open(ua.OpenSecureChannelParameters(RequestedLifetime=lifetime), _Ids())
@@ -225,7 +225,7 @@ class _Ids:
         return 6
 
 
-def message_for(made: Channel, number: int) -> tuple[ua.Header, Buffer]:
+def message_for(made: ServerChannel, number: int) -> tuple[ua.Header, Buffer]:
     chunk = MessageChunk(made.security_policy.symmetric_cryptography, b"body")
     chunk.SecurityHeader = ua.SymmetricAlgorithmHeader(TokenId=made.security_token.TokenId)
     chunk.MessageHeader.ChannelId = made.security_token.ChannelId

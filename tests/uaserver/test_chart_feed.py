@@ -11,9 +11,9 @@ from edge.links.background import beside
 from edge.model.job_state import Cause, JobState
 from edge.station import active_runs
 from edge.station.active_runs import ActiveRuns
-from edge.uaserver.chart_feed import picture, show_charts
+from edge.uaserver.chart_feed import show_charts, view
 from edge.uaserver.charts import Charts
-from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
+from edge.uaserver.view import ActionView, ChartView, StepView
 from tests.conftest import WaitUntil
 from tests.station.plant import (
     LINEAR,
@@ -35,10 +35,10 @@ class Screen:
     """Stands where the charts of the OPC UA server are: holds what it is told to show."""
 
     def __init__(self) -> None:
-        self.shown: dict[tuple[str, str], Callable[[], ChartPicture]] = {}
+        self.shown: dict[tuple[str, str], Callable[[], ChartView]] = {}
         self.hidden: list[str] = []
 
-    def show(self, scope: str, job_order_id: str, look: Callable[[], ChartPicture]) -> None:
+    def show(self, scope: str, job_order_id: str, look: Callable[[], ChartView]) -> None:
         self.shown[scope, job_order_id] = look
 
     def hide(self, scope: str, job_order_id: str) -> None:
@@ -81,8 +81,8 @@ async def test_a_run_is_shown_from_its_start_to_its_end(
         clock.now += 1500
         drawn = screen.shown[SCOPE, "J1"]()
         assert (drawn.recipe, drawn.state, drawn.started_at, drawn.error) == ("linear", "running", NOW, "")
-        assert drawn.steps == {"one": StepPicture(active=True, elapsed_ms=1500, count=1), "two": StepPicture()}
-        assert drawn.actions == {"a@one": ActionPicture("dispatched", 1), "b@two": ActionPicture("pending")}
+        assert drawn.steps == {"one": StepView(active=True, elapsed_ms=1500, count=1), "two": StepView()}
+        assert drawn.actions == {"a@one": ActionView("dispatched", 1), "b@two": ActionView("pending")}
         assert drawn.waiting == (
             "one → two [always] waits for steps.one.done: a is dispatched",
             "action a of one is dispatched, for 1.5 s",
@@ -91,7 +91,7 @@ async def test_a_run_is_shown_from_its_start_to_its_end(
         await wait_until(lambda: tool.told() == ["a", "b"])
         drawn = screen.shown[SCOPE, "J1"]()
         assert drawn.steps["two"].active
-        assert drawn.actions["a@one"] == ActionPicture("completed", 1, {"torque": 85.2})
+        assert drawn.actions["a@one"] == ActionView("completed", 1, {"torque": 85.2})
         await plant.ask(Cause.PAUSE, "J1")
         assert screen.shown[SCOPE, "J1"]().state == "paused"
         await plant.ask(Cause.RESUME, "J1")
@@ -177,7 +177,7 @@ async def test_a_failed_run_says_why_in_its_last_picture(
         await plant.until_state("J1", JobState.ABORTED)
         ended = await plant.runs.load("J1")
         assert ended
-        drawn = picture(ended, clock())
+        drawn = view(ended, clock())
         assert (drawn.state, "no torque" in drawn.error) == ("failed", True)
         assert drawn.actions["a@one"].error
 

@@ -5,16 +5,16 @@ from asyncua.server.address_space import AttributeValue, NodeData
 
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
 from edge.uaserver.own_types import type_name
-from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
+from edge.uaserver.view import ActionView, ChartView, StepView
 
 
 def made(steps: int) -> dict[ua.NodeId, NodeData]:
-    picture = ChartPicture(
+    view = ChartView(
         recipe="r",
         state="running",
         started_at=0,
-        steps={f"step-{number}": StepPicture() for number in range(steps)},
-        actions={"a@step-0": ActionPicture("pending")},
+        steps={f"step-{number}": StepView() for number in range(steps)},
+        actions={"a@step-0": ActionView("pending")},
     )
     machine = NodeData(ua.NodeId("s", 8))
     machine.attributes = {
@@ -22,7 +22,7 @@ def made(steps: int) -> dict[ua.NodeId, NodeData]:
         ua.AttributeIds.DisplayName: AttributeValue(ua.DataValue(ua.Variant(ua.LocalizedText("s")))),
     }
     folder = object_node(chart_node_id("s"), type_name("RunningCharts"), FOLDER_TYPE, machine)
-    return {node.nodeid: node for node in nodes_of("s/job", "job", folder, lambda: picture)}
+    return {node.nodeid: node for node in nodes_of("s/job", "job", folder, lambda: view)}
 
 
 def test_every_reference_within_a_chart_leads_there_and_back() -> None:

@@ -5,7 +5,7 @@ from asyncua import Client, Node, ua
 
 from edge.uaserver.chart_types import ACTION, CHART, CHART_METHODS, STEP
 from edge.uaserver.namespaces import TYPES_URI
-from edge.uaserver.own_types import Shown
+from edge.uaserver.own_types import VariableSpec
 from tests.uaserver.running import Space
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -20,7 +20,7 @@ async def rule(node: Node) -> int:
 
 @pytest.mark.parametrize(("name", "members"), MEMBERS)
 async def test_every_member_is_declared_with_its_meaning(
-    client: Client, space: Space, name: str, members: tuple[Shown, ...]
+    client: Client, space: Space, name: str, members: tuple[VariableSpec, ...]
 ) -> None:
     kind = client.get_node(ua.NodeId(name, space.index[TYPES_URI]))
     assert (await kind.get_parent()).nodeid == ua.NodeId(ua.ObjectIds.BaseObjectType)

@@ -16,27 +16,27 @@ from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
 from edge.uaserver.charts import Charts
 from edge.uaserver.namespaces import TYPES_URI, charts_uri
-from edge.uaserver.picture import ActionPicture, ChartPicture, StepPicture
 from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer
+from edge.uaserver.view import ActionView, ChartView, StepView
 from tests.uaserver.running import Space, Station, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STARTED = 1_767_322_800_000  # 2026-01-02 03:00 UTC
-RUNNING = ChartPicture(
+RUNNING = ChartView(
     recipe="rear-axle",
     state="running",
     started_at=STARTED,
     steps={
-        "position": StepPicture(elapsed_ms=1200, count=1),
-        "tighten": StepPicture(True, 300, 2),
-        "end/1": StepPicture(),
+        "position": StepView(elapsed_ms=1200, count=1),
+        "tighten": StepView(True, 300, 2),
+        "end/1": StepView(),
     },
     actions={
-        "tighten@tighten": ActionPicture("dispatched", 2, deadline=STARTED + 30_000),
-        "photo@position": ActionPicture("completed", 1, {"ok": True}),
-        "clamp@position": ActionPicture("failed", 1, error="no air"),
+        "tighten@tighten": ActionView("dispatched", 2, deadline=STARTED + 30_000),
+        "photo@position": ActionView("completed", 1, {"ok": True}),
+        "clamp@position": ActionView("failed", 1, error="no air"),
     },
     waiting=("tighten → end [verified] waits for verified: it is unknown", "action tighten is dispatched"),
     deadline=STARTED + 30_000,
@@ -172,7 +172,7 @@ async def test_who_has_subscribed_hears_of_every_move_and_of_the_end(
     subscription = await client.create_subscription(20, ear)
     item = await subscription.subscribe_data_change((await named(chart))["ActiveSteps"])
     assert await ear.next() == ["tighten"]
-    moved = replace(RUNNING, steps={**RUNNING.steps, "tighten": StepPicture(), "end/1": StepPicture(active=True)})
+    moved = replace(RUNNING, steps={**RUNNING.steps, "tighten": StepView(), "end/1": StepView(active=True)})
     charts.show("station-1", "job-1", lambda: moved)
     assert await ear.next() == ["end/1"]
     charts.hide("station-1", "job-1")
@@ -196,7 +196,7 @@ async def test_a_value_that_cannot_be_drawn_leaves_nobody_else_without_news(
         await subscription.subscribe_data_change((await named(tighten))["Count"])
         assert await ears[job].next() == 2
     pictures["job-1"] = replace(RUNNING, steps={})
-    pictures["job/2 ü"] = replace(RUNNING, steps={"tighten": StepPicture(count=3)})
+    pictures["job/2 ü"] = replace(RUNNING, steps={"tighten": StepView(count=3)})
     for job in pictures:
         charts.show("station-1", job, partial(pictures.__getitem__, job))
     assert await ears["job/2 ü"].next() == 3
@@ -211,16 +211,16 @@ async def test_who_has_subscribed_hears_of_the_passing_of_time(
     monkeypatch.setattr("edge.uaserver.charts._TICK_S", 0.05)
     ticks = iter(range(1, 1000))
 
-    def look() -> ChartPicture:
-        return replace(RUNNING, steps={"tighten": StepPicture(active=True, elapsed_ms=next(ticks))})
+    def read_view() -> ChartView:
+        return replace(RUNNING, steps={"tighten": StepView(active=True, elapsed_ms=next(ticks))})
 
-    charts.show("station-1", "job-1", look)
+    charts.show("station-1", "job-1", read_view)
     (chart,) = await (await folder(space)).get_children()
     ear = Ear()
     subscription = await client.create_subscription(50, ear)
     steps = await named((await named(chart))["Steps"])
     await subscription.subscribe_data_change((await named(steps["tighten"]))["T"])
-    charts.show("station-1", "job-1", look)  # wakes whoever tells
+    charts.show("station-1", "job-1", read_view)  # wakes whoever tells
     heard = [await ear.next() for _ in range(3)]
     assert heard == sorted(set(heard))
     await subscription.delete()

@@ -4,7 +4,7 @@ import pytest
 from asyncua.common.utils import Buffer
 
 from edge.model.isa95 import BrowseName, LocalizedText
-from edge.uaserver.codec import BROWSE_PATH, INT16, INT32, LOCALIZED_TEXT, LOCALIZED_TEXTS, STRING, Unreadable
+from edge.uaserver.codec import BROWSE_PATH, INT16, INT32, LOCALIZED_TEXT, LOCALIZED_TEXTS, STRING, DecodeError
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_the_null_text_and_the_null_array_are_empty() -> None:
 
 def test_a_path_through_a_namespace_without_states_is_unreadable() -> None:
     path = BROWSE_PATH.pack((BrowseName(name="x"),))
-    with pytest.raises(Unreadable, match="namespace 77"):
+    with pytest.raises(DecodeError, match="namespace 77"):
         BROWSE_PATH.read(Buffer(path.replace(b"\0\1\0\0", b"\0\1\x4d\0")), 0)

@@ -26,7 +26,7 @@ from edge.model.isa95 import (
     WorkMaster,
 )
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
-from edge.uaserver.codec import MAX_DEPTH, Unreadable
+from edge.uaserver.codec import MAX_DEPTH, DecodeError
 from edge.uaserver.encoding import ENCODING_ID, STRUCTURES, extension_object, structure_of
 from edge.uaserver.namespaces import Namespace
 
@@ -203,22 +203,22 @@ class TestReading:
     async def test_a_structure_of_another_kind_is_not_taken_for_one(self) -> None:
         state = extension_object(state_entries(JobStatus(JobState.ENDED))[0])
         for content in (state, None, "job-1", ua.ExtensionObject()):
-            with pytest.raises(Unreadable, match="is no JobOrder"):
+            with pytest.raises(DecodeError, match="is no JobOrder"):
                 structure_of(JobOrder, content)
 
     async def test_every_order_that_ends_too_early_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
         for length in range(len(body)):
-            with pytest.raises(Unreadable):
+            with pytest.raises(DecodeError):
                 structure_of(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body[:length]))
 
     async def test_an_order_with_something_behind_it_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
-        with pytest.raises(Unreadable, match="1 bytes follow"):
+        with pytest.raises(DecodeError, match="1 bytes follow"):
             structure_of(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body + b"x"))
 
     async def test_parameters_nested_beyond_the_limit_are_unreadable(self) -> None:
-        with pytest.raises(Unreadable, match=f"more than {MAX_DEPTH} deep"):
+        with pytest.raises(DecodeError, match=f"more than {MAX_DEPTH} deep"):
             structure_of(JobOrder, extension_object(nested(300)))
         structure_of(JobOrder, extension_object(nested(MAX_DEPTH // 2)))
 

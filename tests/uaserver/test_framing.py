@@ -13,8 +13,8 @@ from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.uaserver import limits
-from edge.uaserver.framing import Framing
-from edge.uaserver.hello import Agreement
+from edge.uaserver.framing import ChunkProtocol
+from edge.uaserver.hello import NegotiatedLimits
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import serves
 from tests.uaserver.running import MACHINES, SETTINGS, served
@@ -124,7 +124,7 @@ class Transport(asyncio.Transport):
         self.done.append("resume_reading")
 
 
-class Processor:
+class CallProcessor:
     """Answers nothing, and counts."""
 
     def __init__(self) -> None:
@@ -150,10 +150,10 @@ class Core:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def framing() -> AsyncIterator[Framing]:
-    made = Framing(Core(), [], [], [], Agreement())
+async def framing() -> AsyncIterator[ChunkProtocol]:
+    made = ChunkProtocol(Core(), [], [], [], NegotiatedLimits())
     made.connection_made(Transport())
-    made.processor = Processor()
+    made.processor = CallProcessor()
     yield made
     made.connection_lost(None)
     await settled()
@@ -168,7 +168,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_who_takes_no_answers_is_asked_for_no_more_questions(framing: Framing) -> None:
+async def test_who_takes_no_answers_is_asked_for_no_more_questions(framing: ChunkProtocol) -> None:
     framing.pause_writing()
     framing.data_received(hellos(3))
     await settled()
@@ -178,7 +178,7 @@ async def test_who_takes_no_answers_is_asked_for_no_more_questions(framing: Fram
     assert framing.processor.processed == 3
 
 
-async def test_who_asks_faster_than_we_answer_has_to_wait(framing: Framing) -> None:
+async def test_who_asks_faster_than_we_answer_has_to_wait(framing: ChunkProtocol) -> None:
     framing.pause_writing()
     framing.data_received(hellos(15))
     assert "pause_reading" not in framing.transport.done
@@ -190,14 +190,14 @@ async def test_who_asks_faster_than_we_answer_has_to_wait(framing: Framing) -> N
     assert framing.processor.processed == 16
 
 
-async def test_who_has_left_is_answered_no_more(framing: Framing) -> None:
+async def test_who_has_left_is_answered_no_more(framing: ChunkProtocol) -> None:
     framing.data_received(hellos(3))
     framing.transport.close()
     await settled()
     assert framing.processor.processed == 0
 
 
-async def test_more_questions_at_once_than_we_keep_end_the_connection(framing: Framing) -> None:
+async def test_more_questions_at_once_than_we_keep_end_the_connection(framing: ChunkProtocol) -> None:
     framing.data_received(hellos(501))
     assert framing.transport.done[-1] == "abort"
     framing.data_received(hellos(1))  # what was on its way

@@ -5,7 +5,7 @@ from asyncua import ua
 from asyncua.common.connection import MessageChunk
 from asyncua.crypto.security_policies import Cryptography, EncryptorAesCbc, SecurityPolicyNone, SignerHMac256
 
-from edge.uaserver.hello import Agreement
+from edge.uaserver.hello import NegotiatedLimits
 from edge.uaserver.limits import CHUNK_BYTES, CHUNKS, MESSAGE_BYTES
 
 
@@ -14,14 +14,14 @@ def hello(receive: int = CHUNK_BYTES, send: int = CHUNK_BYTES, message: int = 0,
 
 
 def test_each_end_hears_what_the_other_takes_of_it() -> None:
-    # asyncua answers 8192 and 65535 here: where it mends that, `Agreement` has less to do.
-    told = Agreement().create_acknowledge_and_set_limits(hello(receive=8192))
+    # asyncua answers 8192 and 65535 here: where it mends that, `NegotiatedLimits` has less to do.
+    told = NegotiatedLimits().create_acknowledge_and_set_limits(hello(receive=8192))
     assert (told.ReceiveBufferSize, told.SendBufferSize) == (CHUNK_BYTES, 8192)
     assert (told.MaxMessageSize, told.MaxChunkCount) == (MESSAGE_BYTES, CHUNKS)
 
 
 def test_what_a_client_can_receive_says_nothing_of_what_it_sends() -> None:
-    agreed = Agreement()
+    agreed = NegotiatedLimits()
     agreed.create_acknowledge_and_set_limits(hello(message=10_000, chunks=1))
     assert agreed.is_msg_size_within_limit(1_000_000)
     assert agreed.is_chunk_count_within_limit(20)
@@ -51,7 +51,7 @@ def policy(*, is_encrypted: bool) -> SecurityPolicyNone:
 def test_the_largest_answer_is_one_the_client_takes(
     takes: ua.Hello, most_bytes: int, most_chunks: int, *, is_encrypted: bool
 ) -> None:
-    agreed = Agreement()
+    agreed = NegotiatedLimits()
     agreed.create_acknowledge_and_set_limits(takes)
     used = policy(is_encrypted=is_encrypted)
     largest = agreed.largest_answer(used.symmetric_cryptography)

@@ -1,11 +1,11 @@
 """Limits that fit each other."""
 
 from edge.uaserver import limits
-from edge.uaserver.hello import Agreement
+from edge.uaserver.hello import NegotiatedLimits
 
 
 def test_a_message_is_what_its_chunks_hold() -> None:
-    agreed = Agreement()
+    agreed = NegotiatedLimits()
     assert agreed.max_message_size == agreed.max_chunk_count * agreed.max_recv_buffer
 
 

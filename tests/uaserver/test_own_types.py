@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from asyncua import ua
 
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import Shown, T, base, instant, object_type, text, type_node, variable_attributes
+from edge.uaserver.own_types import T, VariableSpec, base, instant, object_type, text, type_node, variable_attributes
 
-LEVEL = Shown("Level", base(T.String), "How high.", text)
-LEVELS = Shown("Levels", base(T.String), "How high.", text, is_array=True)
+LEVEL = VariableSpec("Level", base(T.String), "How high.", text)
+LEVELS = VariableSpec("Levels", base(T.String), "How high.", text, is_array=True)
 
 
 def test_an_instant_that_is_none_is_the_null_of_its_type() -> None:

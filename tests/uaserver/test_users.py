@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from edge.uaserver.roles import Role
-from edge.uaserver.users import PASSWORD_BYTES, Denial, Patience, User, Users, hash_password, read_users, write_user
+from edge.uaserver.users import (
+    PASSWORD_BYTES,
+    LoginRefusal,
+    LoginThrottle,
+    User,
+    Users,
+    hash_password,
+    read_users,
+    write_user,
+)
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 HASH = hash_password("correct horse")
@@ -29,13 +38,13 @@ def file(tmp_path: Path) -> Path:
 async def test_a_user_gets_their_role_for_their_password_only(file: Path) -> None:
     users = Users(file)
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
-    assert await users.log_in("alice", "battery staple", HERE) is Denial.WRONG
-    assert await users.log_in("alice", "", HERE) is Denial.WRONG
-    assert await users.log_in("Alice", "correct horse", HERE) is Denial.WRONG
+    assert await users.log_in("alice", "battery staple", HERE) is LoginRefusal.WRONG
+    assert await users.log_in("alice", "", HERE) is LoginRefusal.WRONG
+    assert await users.log_in("Alice", "correct horse", HERE) is LoginRefusal.WRONG
 
 
 async def test_without_a_file_nobody_logs_in(tmp_path: Path) -> None:
-    assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is Denial.WRONG
+    assert await Users(tmp_path / "none").log_in("alice", "correct horse", HERE) is LoginRefusal.WRONG
 
 
 async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
@@ -44,7 +53,7 @@ async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
     write_user(file, User("alice", Role.ENGINEER, HASH))
     assert await users.log_in("alice", "correct horse", HERE) is Role.ENGINEER
     file.unlink()  # noqa: ASYNC240 - a moment
-    assert await users.log_in("alice", "correct horse", HERE) is Denial.WRONG
+    assert await users.log_in("alice", "correct horse", HERE) is LoginRefusal.WRONG
 
 
 async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
@@ -52,7 +61,7 @@ async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> 
     spent = {}
     for name in ("alice", "mallory"):
         began = time.perf_counter()
-        assert await users.log_in(name, "wrong", HERE) is Denial.WRONG
+        assert await users.log_in(name, "wrong", HERE) is LoginRefusal.WRONG
         spent[name] = time.perf_counter() - began
     assert 0.3 < spent["alice"] / spent["mallory"] < 3
 
@@ -60,9 +69,9 @@ async def test_an_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> 
 async def test_after_failures_even_the_right_password_has_to_wait(file: Path) -> None:
     clock = Clock()
     users = Users(file, clock)
-    for _ in range(Patience.FREE):
-        assert await users.log_in("alice", "wrong", HERE) is Denial.WRONG
-    assert await users.log_in("alice", "correct horse", HERE) is Denial.TOO_SOON
+    for _ in range(LoginThrottle.FREE):
+        assert await users.log_in("alice", "wrong", HERE) is LoginRefusal.WRONG
+    assert await users.log_in("alice", "correct horse", HERE) is LoginRefusal.TOO_SOON
     assert await users.log_in("alice", "correct horse", ELSEWHERE) is Role.OPERATOR
     clock.now = 1.1
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
@@ -70,16 +79,16 @@ async def test_after_failures_even_the_right_password_has_to_wait(file: Path) ->
 
 async def test_a_password_of_any_length_costs_the_same(file: Path) -> None:
     users = Users(file)
-    assert await users.log_in("alice", "x" * (PASSWORD_BYTES + 1), HERE) is Denial.WRONG
+    assert await users.log_in("alice", "x" * (PASSWORD_BYTES + 1), HERE) is LoginRefusal.WRONG
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
 
 
-def waits(patience: Patience, clock: Clock, failures: int, name: str = "alice") -> list[float]:
+def waits(patience: LoginThrottle, clock: Clock, failures: int, name: str = "alice") -> list[float]:
     """Fails again and again, as soon as it may, and gives the waits in between."""
     waited = []
     for _ in range(failures):
         began = clock.now
-        while patience.is_over(name, HERE):
+        while patience.is_blocked(name, HERE):
             clock.now += 0.5
         waited.append(clock.now - began)
         patience.failed(name, HERE)
@@ -88,37 +97,37 @@ def waits(patience: Patience, clock: Clock, failures: int, name: str = "alice") 
 
 def test_each_further_failure_doubles_the_wait_up_to_a_bound() -> None:
     clock = Clock()
-    waited = waits(Patience(clock), clock, 16)
-    assert waited[: Patience.FREE] == [0, 0, 0]
-    assert waited[Patience.FREE : 8] == [1, 2, 4, 8, 16]
-    assert max(waited) == Patience.LONGEST_S
+    waited = waits(LoginThrottle(clock), clock, 16)
+    assert waited[: LoginThrottle.FREE] == [0, 0, 0]
+    assert waited[LoginThrottle.FREE : 8] == [1, 2, 4, 8, 16]
+    assert max(waited) == LoginThrottle.LONGEST_S
 
 
 def test_trying_many_names_from_one_address_has_to_wait_too() -> None:
     clock = Clock()
-    patience = Patience(clock)
-    for number in range(Patience.FREE_FOR_ADDRESS):
-        assert not patience.is_over(f"user-{number}", HERE)
+    patience = LoginThrottle(clock)
+    for number in range(LoginThrottle.FREE_FOR_ADDRESS):
+        assert not patience.is_blocked(f"user-{number}", HERE)
         patience.failed(f"user-{number}", HERE)
-    assert patience.is_over("somebody-else", HERE)
-    assert not patience.is_over("somebody-else", ELSEWHERE)
+    assert patience.is_blocked("somebody-else", HERE)
+    assert not patience.is_blocked("somebody-else", ELSEWHERE)
 
 
 def test_success_forgets_failures_and_so_does_time() -> None:
     clock = Clock()
-    patience = Patience(clock)
-    waits(patience, clock, Patience.FREE - 1)
+    patience = LoginThrottle(clock)
+    waits(patience, clock, LoginThrottle.FREE - 1)
     patience.succeeded("alice", HERE)
-    assert waits(patience, clock, Patience.FREE) == [0, 0, 0]
-    clock.now += 10 * Patience.LONGEST_S
-    assert waits(patience, clock, Patience.FREE) == [0, 0, 0]
+    assert waits(patience, clock, LoginThrottle.FREE) == [0, 0, 0]
+    clock.now += 10 * LoginThrottle.LONGEST_S
+    assert waits(patience, clock, LoginThrottle.FREE) == [0, 0, 0]
 
 
 def test_no_more_failures_are_remembered_than_there_is_room_for() -> None:
-    patience = Patience(Clock())
-    for number in range(3 * Patience.MOST):
+    patience = LoginThrottle(Clock())
+    for number in range(3 * LoginThrottle.MOST):
         patience.failed(f"user-{number}", f"192.0.2.{number}")
-    assert len(patience._failures) <= Patience.MOST  # noqa: SLF001 - it is not to be seen otherwise
+    assert len(patience._failures) <= LoginThrottle.MOST  # noqa: SLF001 - it is not to be seen otherwise
 
 
 def test_writing_a_user_leaves_the_others_as_they_are(file: Path) -> None:
@@ -150,7 +159,7 @@ def test_a_line_in_another_encoding_keeps_nobody_else_out_and_stays_as_it_is(fil
 
 async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
     write_user(file, User("bob", Role.ENGINEER, "$argon2id$damaged"))
-    assert await Users(file).log_in("bob", "", HERE) is Denial.WRONG
+    assert await Users(file).log_in("bob", "", HERE) is LoginRefusal.WRONG
 
 
 def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.model.exact_value import plain_value
-from edge.uaserver.codec import Unreadable
+from edge.uaserver.codec import DecodeError
 from edge.uaserver.variant import read_variant, to_json, variant
 
 T = ua.VariantType
@@ -172,13 +172,13 @@ class TestReading:
         ids=lambda data: data[:12].hex(),
     )
     def test_what_is_no_value_is_unreadable(self, data: bytes) -> None:
-        with pytest.raises(Unreadable):
+        with pytest.raises(DecodeError):
             read_variant(Buffer(data))
 
     @given(st.binary(max_size=64))
     def test_no_bytes_do_worse_than_being_unreadable(self, data: bytes) -> None:
         try:
             value = to_json(read_variant(Buffer(data)))
-        except Unreadable:
+        except DecodeError:
             return
         variant(msgspec.json.decode(msgspec.json.encode(value)))

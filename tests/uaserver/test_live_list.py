@@ -9,7 +9,7 @@ from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
 from edge.model.isa95 import LocalizedText, WorkMaster
 from edge.model.job_state import JobState
-from edge.uaserver.lists import LiveList
+from edge.uaserver.live_list import LiveList
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import UA, Space, entry, response
 

@@ -12,10 +12,10 @@ import pytest_asyncio
 from asyncua import Client, Node, ua
 
 from edge.model.equipment_health import EquipmentHealth
-from edge.uaserver.gateway_view import EQUIPMENT, GATEWAY
+from edge.uaserver.gateway_object import EQUIPMENT, GATEWAY
 from edge.uaserver.namespaces import TYPES_URI, application_uri
-from edge.uaserver.picture import GatewayPicture
 from edge.uaserver.server import UaServer
+from edge.uaserver.view import GatewayView
 from tests.uaserver.running import Space, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -30,7 +30,7 @@ WRENCH = EquipmentHealth(
     failed=1,
     last_error="the spindle is jammed",
 )
-PICTURE = GatewayPicture(
+PICTURE = GatewayView(
     status="equipment away: wrench; 1 job at work",
     memory_used=850,
     memory_limit=1000,

@@ -8,7 +8,7 @@ from edge.model.equipment_health import EquipmentHealth
 
 
 @dataclass(frozen=True, slots=True)
-class StepPicture:
+class StepView:
     """A step: X, T and how often it was active (IEC 61131-3, 6.7.2)."""
 
     active: bool = False
@@ -17,7 +17,7 @@ class StepPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionPicture:
+class ActionView:
     """An action of a step: how its latest activation stands."""
 
     state: str
@@ -28,21 +28,21 @@ class ActionPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class ChartPicture:
+class ChartView:
     """A run: its recipe with every step and action of it, where it stands, and what it waits for."""
 
     recipe: str
     state: str
     started_at: int | None
-    steps: Mapping[str, StepPicture]
-    actions: Mapping[str, ActionPicture]
+    steps: Mapping[str, StepView]
+    actions: Mapping[str, ActionView]
     waiting: tuple[str, ...] = ()
     error: str = ""
     deadline: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayPicture:
+class GatewayView:
     """How the gateway is: one line for people, the memory of its store in bytes (0 is no limit), its equipment."""
 
     status: str
@@ -52,5 +52,5 @@ class GatewayPicture:
     equipment: Mapping[str, EquipmentHealth]
 
 
-Look: TypeAlias = Callable[[], ChartPicture]
+ViewReader: TypeAlias = Callable[[], ChartView]
 """Draws the picture of a run as it stands now: called when somebody looks, and only then."""

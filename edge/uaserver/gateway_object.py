@@ -20,8 +20,8 @@ from edge.uaserver.own_types import (
     HAS_COMPONENT,
     MANDATORY,
     PLACEHOLDER,
-    Shown,
     T,
+    VariableSpec,
     add_modelling_rules,
     add_nodes,
     base,
@@ -32,7 +32,7 @@ from edge.uaserver.own_types import (
     type_node,
     variable_item,
 )
-from edge.uaserver.picture import GatewayPicture
+from edge.uaserver.view import GatewayView
 
 GATEWAY_TYPE = type_node("GatewayType")
 EQUIPMENT_TYPE = type_node("EquipmentType")
@@ -56,10 +56,12 @@ def _bytes(value: int) -> ua.Variant:
 
 
 GATEWAY = (
-    Shown("Status", base(T.String), "How it is: what does not work first.", lambda p: text(p.status)),
-    Shown("StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used)),
-    Shown("StoreMemoryLimit", base(T.UInt64), "Bytes it may take; 0: no limit.", lambda p: _bytes(p.memory_limit)),
-    Shown(
+    VariableSpec("Status", base(T.String), "How it is: what does not work first.", lambda p: text(p.status)),
+    VariableSpec("StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used)),
+    VariableSpec(
+        "StoreMemoryLimit", base(T.UInt64), "Bytes it may take; 0: no limit.", lambda p: _bytes(p.memory_limit)
+    ),
+    VariableSpec(
         "StoreNearlyFull",
         base(T.Boolean),
         f"Whether {NEARLY_FULL:.0%} of them are taken.",
@@ -67,19 +69,27 @@ GATEWAY = (
     ),
 )
 EQUIPMENT = (
-    Shown("Kind", base(T.String), "How it is spoken to.", lambda p: text(p.kind)),
-    Shown("Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)),
-    Shown("LastSeen", base(T.DateTime), "When it last said something, came or went.", lambda p: instant(p.last_seen)),
-    Shown("CommandsOutstanding", base(T.UInt32), "Commands that wait for an answer.", lambda p: _count(p.outstanding)),
-    Shown("CommandsAnswered", base(T.UInt32), "Answers since the start.", lambda p: _count(p.answered)),
-    Shown("CommandsFailed", base(T.UInt32), "Those that said it could not.", lambda p: _count(p.failed)),
-    Shown("MessagesIgnored", base(T.UInt32), "Answers and events nobody waited for.", lambda p: _count(p.ignored)),
-    Shown("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
-    Shown("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
+    VariableSpec("Kind", base(T.String), "How it is spoken to.", lambda p: text(p.kind)),
+    VariableSpec(
+        "Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)
+    ),
+    VariableSpec(
+        "LastSeen", base(T.DateTime), "When it last said something, came or went.", lambda p: instant(p.last_seen)
+    ),
+    VariableSpec(
+        "CommandsOutstanding", base(T.UInt32), "Commands that wait for an answer.", lambda p: _count(p.outstanding)
+    ),
+    VariableSpec("CommandsAnswered", base(T.UInt32), "Answers since the start.", lambda p: _count(p.answered)),
+    VariableSpec("CommandsFailed", base(T.UInt32), "Those that said it could not.", lambda p: _count(p.failed)),
+    VariableSpec(
+        "MessagesIgnored", base(T.UInt32), "Answers and events nobody waited for.", lambda p: _count(p.ignored)
+    ),
+    VariableSpec("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
+    VariableSpec("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
 )
 
 
-class GatewayView:
+class GatewayObject:
     """The object Gateway; a value is written when it is another, and who has subscribed is told then."""
 
     def __init__(self, iserver: InternalServer, equipment: Sequence[str]) -> None:
@@ -93,10 +103,10 @@ class GatewayView:
                 held.value = ua.DataValue(ua.Variant(), StatusCode=_NOTHING_YET)
         self._shown: dict[ua.NodeId, ua.Variant] = {}
 
-    async def show(self, picture: GatewayPicture) -> None:
+    async def show(self, view: GatewayView) -> None:
         """Show how the gateway is now."""
         now = datetime.now(UTC)
-        for node_id, value in _values(picture):
+        for node_id, value in _values(view):
             if self._shown.get(node_id) != value:
                 status = _NOTHING_YET if value.Value is None else ua.StatusCode()
                 told = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)
@@ -132,17 +142,17 @@ def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
         yield from _variables(place, EQUIPMENT)
 
 
-def _variables(owner: ua.NodeId, members: Sequence[Shown]) -> Iterator[ua.AddNodesItem]:
+def _variables(owner: ua.NodeId, members: Sequence[VariableSpec]) -> Iterator[ua.AddNodesItem]:
     for shown in members:
         asked = variable_item(_node(owner.Identifier, shown.name), owner, shown)
         asked.NodeAttributes.Value = ua.Variant()
         yield asked
 
 
-def _values(picture: GatewayPicture) -> Iterator[tuple[ua.NodeId, ua.Variant]]:
-    shown: Mapping[tuple[str, ...], tuple[Sequence[Shown], Any]] = {
-        (): (GATEWAY, picture),
-        **{("Equipment", name): (EQUIPMENT, health) for name, health in picture.equipment.items()},
+def _values(view: GatewayView) -> Iterator[tuple[ua.NodeId, ua.Variant]]:
+    shown: Mapping[tuple[str, ...], tuple[Sequence[VariableSpec], Any]] = {
+        (): (GATEWAY, view),
+        **{("Equipment", name): (EQUIPMENT, health) for name, health in view.equipment.items()},
     }
     for path, (members, part) in shown.items():
         yield from ((_node("Gateway", *path, each.name), each.value(part)) for each in members)
