@@ -18,7 +18,7 @@ from edge.links.background import beside
 from edge.links.mqtt import Session, open_session
 from edge.links.mqtt_connection import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
-from edge.northbound.calls import Calls
+from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
 from edge.northbound.publisher import Publisher, publishing
 from edge.northbound.rpc import open_rpc
@@ -99,7 +99,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         jobs = JobService(core.store, core.runs, most, settings.retention.dedupe * 1000, now_ms)
         await _open_works(stack, core, jobs)
         station_settings = StationSettings(core.store)
-        calls = Calls(core.source, core.scopes, core.store, jobs, station_settings, now_ms)
+        calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms)
         server = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
@@ -235,7 +235,7 @@ async def _open_metrics(stack: contextlib.AsyncExitStack, core: _Core, server: "
     return await stack.enter_async_context(opened)
 
 
-async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls: Calls) -> None:
+async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls: CallHandler) -> None:
     settings, enter = core.settings, stack.enter_async_context
     session = core.health.sessions["MES"] = await _open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}

@@ -30,24 +30,24 @@ _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingCall:
     """A call as it came: `read` gives its event or raises Refused."""
 
     read: Callable[[], CloudEvent]
-    told: Mapping[str, str]
+    attributes: Mapping[str, str]
     """Its attributes as they stand: what cannot be read may still tell who waits for the answer."""
     scope: str
     """The scope of an event that names none."""
-    way: str
+    source: str
     """Where it came in, for the log."""
-    held: Callable[[], bytes] = bytes
+    raw: Callable[[], bytes] = bytes
     """Gives what it holds, for those who look at what was refused."""
     expires_at: int | None = None
     """When it is worth nothing any more, as the line tells it, in milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class Reply:
     """What an answer says: its data; the kind of an error; the reason of an error or of a declining status."""
 
     data: MethodAnswer | ResponseAnswer | ResponsesAnswer | None = None
@@ -55,7 +55,7 @@ class _Said:
     reason: str | None = None
 
 
-class Calls:
+class CallHandler:
     """The job methods and station settings of the scopes that this gateway serves."""
 
     def __init__(
@@ -75,21 +75,21 @@ class Calls:
         self._settings = settings
         self._clock = clock
 
-    async def answer(self, incoming: Incoming) -> CloudEvent:
+    async def answer(self, incoming: IncomingCall) -> CloudEvent:
         """Act, and give the answer; its effect is in the store then. Raises Unavailable when the store is gone."""
         event = None
         try:
             event = incoming.read()
             expires_at = _expiry(event) if incoming.expires_at is None else incoming.expires_at
-            said = await self._act(event.subject or incoming.scope, event, expires_at)
+            reply = await self._execute(event.subject or incoming.scope, event, expires_at)
         except Refused as refusal:
             kind, reason = refusal.kind, _reason(refusal)
-            logger.warning("message refused", way=incoming.way, kind=kind, reason=reason)
+            logger.warning("message refused", source=incoming.source, kind=kind, reason=reason)
             await self._set_aside(incoming, kind, reason)
-            said = _Said(error_kind=kind, reason=reason)
-        return self._say(said, event, incoming.told)
+            reply = Reply(error_kind=kind, reason=reason)
+        return self._reply_event(reply, event, incoming.attributes)
 
-    async def answer_defect(self, incoming: Incoming, error: Exception) -> CloudEvent:
+    async def answer_defect(self, incoming: IncomingCall, error: Exception) -> CloudEvent:
         """Give the answer to a call that met a defect. Raises Unavailable when the store is gone."""
         try:
             event = incoming.read()
@@ -97,14 +97,16 @@ class Calls:
             event = None
         reason = f"the call met a defect of this software: {type(error).__name__}"
         await self._set_aside(incoming, "internal", reason)
-        return self._say(_Said(error_kind="internal", reason=reason), event, incoming.told)
+        return self._reply_event(Reply(error_kind="internal", reason=reason), event, incoming.attributes)
 
-    async def _set_aside(self, incoming: Incoming, kind: str, reason: str) -> None:
-        told = incoming.told
-        message = SetAside(incoming.way, told.get("type", ""), told.get("id", ""), kind, reason, incoming.held())
+    async def _set_aside(self, incoming: IncomingCall, kind: str, reason: str) -> None:
+        attributes = incoming.attributes
+        message = SetAside(
+            incoming.source, attributes.get("type", ""), attributes.get("id", ""), kind, reason, incoming.raw()
+        )
         await self._store.commit(set_aside(self._store.keys, message))
 
-    async def _act(self, scope: str, event: CloudEvent, expires_at: int | None) -> _Said:
+    async def _execute(self, scope: str, event: CloudEvent, expires_at: int | None) -> Reply:
         if scope not in self._scopes:
             known = ", ".join(sorted(self._scopes))
             raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
@@ -114,33 +116,33 @@ class Calls:
             transaction = event.extensions.get("transactionid", "")
             call = JobCall(scope, method, arguments, event.source, event.id, transaction, expires_at)
             answer = await self._jobs.call(call)
-            return _Said(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+            return Reply(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
         refuse_expired(expires_at, self._clock())
         if kind := _KIND_OF_TYPE.get(event.type):
             await self._settings.apply(scope, kind, _operation(event), event.data)
-            return _Said()
+            return Reply()
         if event.type == _BY_ID:
             found = await self._responses.of_job(scope, _arguments(event.type, event, IdCall).job_order_id)
             response = found.responses[0] if found.responses else None
-            return _Said(ResponseAnswer(job_response=response, return_status=found.status), reason=found.reason or None)
+            return Reply(ResponseAnswer(job_response=response, return_status=found.status), reason=found.reason or None)
         if event.type == _BY_STATE:
             found = await self._responses.in_state(scope, _arguments(event.type, event, StateCall).job_order_state)
             every = ResponsesAnswer(job_responses=found.responses, return_status=found.status)
-            return _Said(every, reason=found.reason or None)
+            return Reply(every, reason=found.reason or None)
         raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
 
-    def _say(self, said: _Said, event: CloudEvent | None, told: Mapping[str, str]) -> CloudEvent:
+    def _reply_event(self, reply: Reply, event: CloudEvent | None, attributes: Mapping[str, str]) -> CloudEvent:
         return CloudEvent(
             id=new_id(),
             source=self._source,
-            type=event.type if event else told.get("type") or REFUSED_TYPE,
-            subject=event.subject if event else told.get("subject"),
+            type=event.type if event else attributes.get("type") or REFUSED_TYPE,
+            subject=event.subject if event else attributes.get("subject"),
             datacontenttype=event.datacontenttype if event else JSON,
-            correlationid=event.correlationid if event else told.get("correlationid"),
-            causationid=event.id if event else told.get("id"),
-            mdcserrorkind=said.error_kind,
-            mdcserrormessage=said.reason,
-            data=said.data,
+            correlationid=event.correlationid if event else attributes.get("correlationid"),
+            causationid=event.id if event else attributes.get("id"),
+            mdcserrorkind=reply.error_kind,
+            mdcserrormessage=reply.reason,
+            data=reply.data,
         )
 
 

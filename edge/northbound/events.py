@@ -18,7 +18,7 @@ from edge.store.jobs import Job
 logger = structlog.get_logger(__name__)
 
 
-async def look_up(store: Store, change: Change) -> tuple[Job | None, JobResponse | None] | None:
+async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, JobResponse | None] | None:
     """Give the job of a change as it is now, and its response with the state right after the change.
 
     None: the job cannot be read, so that nothing can be told of the change. Raises Unavailable when the store is gone.

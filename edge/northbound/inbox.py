@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 
 from edge.links.mqtt import Message, Session, to_event
-from edge.northbound.calls import Calls, Incoming
+from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.topics import Topics
 
 
 class Inbox:
     """The MES's way in. A message is acknowledged once its effect is in the store and its answer is out."""
 
-    def __init__(self, session: Session, calls: Calls) -> None:
+    def __init__(self, session: Session, calls: CallHandler) -> None:
         self._session = session
         self._calls = calls
 
@@ -29,13 +29,13 @@ class Inbox:
         await self._session.answer(message, await self._calls.answer_defect(_incoming(scope, message), error))
 
 
-def _incoming(scope: str, message: Message) -> Incoming:
-    return Incoming(
+def _incoming(scope: str, message: Message) -> IncomingCall:
+    return IncomingCall(
         read=partial(to_event, message),
-        told=message.user_properties,
+        attributes=message.user_properties,
         scope=scope,
-        way=message.topic,
-        held=lambda: message.payload,
+        source=message.topic,
+        raw=lambda: message.payload,
         expires_at=_expiry(message),
     )
 

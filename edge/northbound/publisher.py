@@ -15,7 +15,7 @@ from edge.instant import Clock
 from edge.links.mqtt import Session, to_message
 from edge.links.mqtt_connection import ReadRefused
 from edge.model.isa95 import JobResponse
-from edge.northbound.events import look_up, progress_event, status_event
+from edge.northbound.events import load_changed_job, progress_event, status_event
 from edge.northbound.outlet import Outlet
 from edge.northbound.retained import NOTHING, Retained, read_index
 from edge.northbound.state_index import JobStates
@@ -168,7 +168,7 @@ class Publisher:
 
     async def _publish(self, change: Change) -> None:
         async with self.alone():
-            found = await look_up(self._store, change)
+            found = await load_changed_job(self._store, change)
             # A broker that came back without what it had must hear that before it hears of this change.
             await self._check()
             noted = Commit()
@@ -197,7 +197,7 @@ class Publisher:
         """
         held, told = False, after
         async for change in changes.between(self._store, self._scope, after, last):
-            if found := await look_up(self._store, change):
+            if found := await load_changed_job(self._store, change):
                 self._session.demand(connection)
                 if not await self._tell(change, *found):
                     held = True

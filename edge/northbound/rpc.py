@@ -13,8 +13,8 @@ from edge.errors import Refused, Unavailable
 from edge.links.background import beside
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, Server, open_server
-from edge.northbound.calls import Calls, Incoming
-from edge.northbound.events import look_up, progress_event, status_event
+from edge.northbound.calls import CallHandler, IncomingCall
+from edge.northbound.events import load_changed_job, progress_event, status_event
 from edge.station.runs import Progress, Runs
 from edge.store import changes
 from edge.store.client import Store
@@ -26,31 +26,35 @@ _RETRY_S = 1.0
 
 @asynccontextmanager
 async def open_rpc(
-    settings: RpcSettings, store: Store, runs: Runs, calls: Calls, source: str, scopes: Sequence[str]
+    settings: RpcSettings, store: Store, runs: Runs, calls: CallHandler, source: str, scopes: Sequence[str]
 ) -> AsyncIterator[str]:
     """Take calls, and tell what happens, until the end of the block; gives where. Raises as `open_server` does."""
     # An event that names no scope can mean only one.
     only = scopes[0] if len(scopes) == 1 else ""
     methods: dict[str, Method] = {"publish": partial(_publish, calls, only), "heartbeat": _heartbeat}
     async with open_server(settings, methods) as server:
-        teller = _Teller(server, store, source)
-        runs.watchers.append(teller.watch)
-        async with beside(teller.follow(scopes), "rpc events"):
+        notifier = _EventNotifier(server, store, source)
+        runs.watchers.append(notifier.watch)
+        async with beside(notifier.follow(scopes), "rpc events"):
             yield server.url
 
 
-async def _publish(calls: Calls, scope: str, params: Sequence[Any]) -> object:
+async def _publish(calls: CallHandler, scope: str, params: Sequence[Any]) -> object:
     match params:
         case [dict(event)] | [dict(event), dict() | None]:
-            told = {name: value for name, value in event.items() if isinstance(name, str) and isinstance(value, str)}
-            answer = await calls.answer(Incoming(partial(from_map, event), told, scope, "rpc", partial(_held, event)))
+            attributes = {
+                name: value for name, value in event.items() if isinstance(name, str) and isinstance(value, str)
+            }
+            answer = await calls.answer(
+                IncomingCall(partial(from_map, event), attributes, scope, "rpc", partial(_raw_bytes, event))
+            )
             return [to_map(answer, form_of(event))]
         case _:
             reason = "publish takes a CloudEvent and, if at all, its transportmetadata."
             raise Refused("invalid_params", reason, "Send both as maps.")
 
 
-def _held(event: Mapping[Any, Any]) -> bytes:
+def _raw_bytes(event: Mapping[Any, Any]) -> bytes:
     # A map of MessagePack may hold what no JSON can say, above all one that was refused.
     return repr(event).encode(errors="backslashreplace")
 
@@ -59,7 +63,7 @@ async def _heartbeat(_: Sequence[Any]) -> None:
     """Do nothing: that it is answered is what the caller wants to know, and that it came what the server does."""
 
 
-class _Teller:
+class _EventNotifier:
     """Tells those who are connected; what happened before is in the store, where they may ask for it."""
 
     def __init__(self, server: Server, store: Store, source: str) -> None:
@@ -90,7 +94,7 @@ class _Teller:
                 await asyncio.sleep(_RETRY_S)
 
     async def _tell(self, change: changes.Change) -> None:
-        if not self._server.clients or (found := await look_up(self._store, change)) is None:
+        if not self._server.clients or (found := await load_changed_job(self._store, change)) is None:
             return
         if event := status_event(self._source, change, *found):
             self._server.notify("cloudevent", to_map(event), "events")

@@ -12,7 +12,7 @@ from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import MethodAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
-from edge.northbound.calls import Calls, Incoming
+from edge.northbound.calls import CallHandler, IncomingCall
 from edge.station.jobs import JobService
 from edge.store import jobs, refused, resources
 from edge.store.client import Store
@@ -22,21 +22,21 @@ STORE = METHOD_TYPE.format("Store")
 
 
 @pytest.fixture
-async def calls(store: Store) -> Calls:
+async def calls(store: Store) -> CallHandler:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    return Calls("urn:edge", (SCOPE,), store, job_service, station.settings, now_ms)
+    return CallHandler("urn:edge", (SCOPE,), store, job_service, station.settings, now_ms)
 
 
-def incoming(read: Callable[[], CloudEvent], scope: str = SCOPE) -> Incoming:
-    return Incoming(read, {"id": "told", "type": "told.v1", "correlationid": "c"}, scope, "test")
+def incoming(read: Callable[[], CloudEvent], scope: str = SCOPE) -> IncomingCall:
+    return IncomingCall(read, {"id": "told", "type": "told.v1", "correlationid": "c"}, scope, "test")
 
 
 def unreadable() -> CloudEvent:
     raise Refused("unreadable", "no event.", "Send one.")
 
 
-async def test_the_answer_names_its_call_and_the_effect_is_in_the_store(calls: Calls, store: Store) -> None:
+async def test_the_answer_names_its_call_and_the_effect_is_in_the_store(calls: CallHandler, store: Store) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE, correlationid="flow", data=order("J1"))
     answer = await calls.answer(incoming(lambda: event))
     assert (answer.source, answer.type, answer.causationid, answer.correlationid) == ("urn:edge", STORE, "1", "flow")
@@ -49,21 +49,21 @@ async def test_the_answer_names_its_call_and_the_effect_is_in_the_store(calls: C
     [(None, SCOPE, None), (SCOPE, "", None), (None, "", "unknown_scope"), ("elsewhere", SCOPE, "unknown_scope")],
 )
 async def test_the_scope_is_that_of_the_event_else_that_of_the_way(
-    calls: Calls, subject: str | None, scope: str, kind: str | None
+    calls: CallHandler, subject: str | None, scope: str, kind: str | None
 ) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE, subject=subject, data=order("J1"))
     assert (await calls.answer(incoming(lambda: event, scope))).mdcserrorkind == kind
 
 
-async def test_what_cannot_be_read_is_answered_to_whom_it_tells(calls: Calls) -> None:
+async def test_what_cannot_be_read_is_answered_to_whom_it_tells(calls: CallHandler) -> None:
     answer = await calls.answer(incoming(unreadable))
     assert (answer.mdcserrorkind, answer.mdcserrormessage) == ("unreadable", "no event. Send one.")
     assert (answer.type, answer.causationid, answer.correlationid) == ("told.v1", "told", "c")
-    nameless = await calls.answer(Incoming(unreadable, {}, SCOPE, "test"))
+    nameless = await calls.answer(IncomingCall(unreadable, {}, SCOPE, "test"))
     assert nameless.type == REFUSED_TYPE
 
 
-async def test_a_defect_is_answered_as_such(calls: Calls) -> None:
+async def test_a_defect_is_answered_as_such(calls: CallHandler) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE)
     for read, cause in ((lambda: event, "1"), (unreadable, "told")):
         answer = await calls.answer_defect(incoming(read), ZeroDivisionError())
@@ -73,18 +73,18 @@ async def test_a_defect_is_answered_as_such(calls: Calls) -> None:
 
 class TestJobResponses:
     @pytest.fixture
-    async def aborted(self, calls: Calls) -> None:
+    async def aborted(self, calls: CallHandler) -> None:
         """A job that has ended before it started: it has a response."""
         for method, data in (("Store", order("J1")), ("Abort", {"JobOrderID": "J1"}), ("Store", order("J2"))):
             event = CloudEvent(id=f"{method} {data}", source="/a", type=METHOD_TYPE.format(method), data=data)
             await calls.answer(incoming(lambda event=event: event))  # type: ignore[misc]
 
-    async def ask(self, calls: Calls, method: str, data: object) -> CloudEvent:
+    async def ask(self, calls: CallHandler, method: str, data: object) -> CloudEvent:
         event = CloudEvent(id="q", source="/a", type=METHOD_TYPE.format(method), data=data)
         return await calls.answer(incoming(lambda: event))
 
     @pytest.mark.usefixtures("aborted")
-    async def test_a_response_is_given_by_job_order(self, calls: Calls) -> None:
+    async def test_a_response_is_given_by_job_order(self, calls: CallHandler) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": "J1"})
         assert isinstance(answer.data, ResponseAnswer)
         assert answer.data.return_status == ReturnStatus.NO_ERROR
@@ -96,28 +96,28 @@ class TestJobResponses:
         ("job_order_id", "status"),
         [("J2", ReturnStatus.INVALID_JOB_ORDER_STATUS), ("J3", ReturnStatus.UNKNOWN_JOB_ORDER_ID)],
     )
-    async def test_why_there_is_no_response_is_said(self, calls: Calls, job_order_id: str, status: int) -> None:
+    async def test_why_there_is_no_response_is_said(self, calls: CallHandler, job_order_id: str, status: int) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": job_order_id})
         assert answer.data == ResponseAnswer(return_status=status)
         assert answer.mdcserrormessage
 
     @pytest.mark.usefixtures("aborted")
     @pytest.mark.parametrize(("number", "found"), [(6, ["J1"]), (5, [])])
-    async def test_responses_are_given_by_state(self, calls: Calls, number: int, found: list[str]) -> None:
+    async def test_responses_are_given_by_state(self, calls: CallHandler, number: int, found: list[str]) -> None:
         state = {"StateText": {"Text": "whatever"}, "StateNumber": number}
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": [state]})
         assert isinstance(answer.data, ResponsesAnswer)
         assert answer.data.return_status == ReturnStatus.NO_ERROR
         assert [each.job_order_id for each in answer.data.job_responses] == found
 
-    async def test_a_question_of_another_form_is_refused(self, calls: Calls) -> None:
+    async def test_a_question_of_another_form_is_refused(self, calls: CallHandler) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": "Ended"})
         assert answer.mdcserrorkind == "invalid_payload"
 
 
-def called(method: str, event_id: str, data: object, **further: Any) -> Incoming:
+def called(method: str, event_id: str, data: object, **further: Any) -> IncomingCall:
     event = CloudEvent(id=event_id, source="/mes", type=METHOD_TYPE.format(method), data=data, **further)
-    return Incoming(lambda: event, {}, SCOPE, "test")
+    return IncomingCall(lambda: event, {}, SCOPE, "test")
 
 
 def status(answer: CloudEvent) -> int:
@@ -127,7 +127,7 @@ def status(answer: CloudEvent) -> int:
 
 @pytest.mark.parametrize("sent_at", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "2026-01-01T02:00:00+01:00"])
 async def test_an_event_that_has_expired_by_its_own_attributes_is_refused_as_such(
-    calls: Calls, store: Store, sent_at: str
+    calls: CallHandler, store: Store, sent_at: str
 ) -> None:
     answer = await calls.answer(called("Store", "1", order("J1"), time=sent_at, expiryinterval=60))
     assert answer.mdcserrorkind == "expired"
@@ -138,18 +138,18 @@ async def test_an_event_that_has_expired_by_its_own_attributes_is_refused_as_suc
 @pytest.mark.parametrize(
     "lasting", [{"expiryinterval": 60}, {"time": "2026-01-01"}, {"time": "soon", "expiryinterval": 0}]
 )
-async def test_without_a_time_and_an_interval_nothing_expires(calls: Calls, lasting: dict[str, Any]) -> None:
+async def test_without_a_time_and_an_interval_nothing_expires(calls: CallHandler, lasting: dict[str, Any]) -> None:
     assert status(await calls.answer(called("Store", "1", order("J1"), **lasting))) == 1
 
 
-async def test_what_the_line_tells_of_expiry_counts_more_than_the_attributes(calls: Calls) -> None:
+async def test_what_the_line_tells_of_expiry_counts_more_than_the_attributes(calls: CallHandler) -> None:
     lasting = called("Store", "1", order("J1"), time="2026-01-01T00:00:00Z", expiryinterval=1)
     assert status(await calls.answer(dataclasses.replace(lasting, expires_at=now_ms() + 10_000))) == 1
     over = dataclasses.replace(called("Store", "2", order("J2")), expires_at=now_ms() - 1)
     assert (await calls.answer(over)).mdcserrorkind == "expired"
 
 
-async def test_a_call_that_was_carried_out_and_comes_again_too_late_gets_the_same_answer(calls: Calls) -> None:
+async def test_a_call_that_was_carried_out_and_comes_again_too_late_gets_the_same_answer(calls: CallHandler) -> None:
     call = called("Store", "1", order("J1"))
     first = await calls.answer(dataclasses.replace(call, expires_at=now_ms() + 60_000))
     again = await calls.answer(dataclasses.replace(call, expires_at=now_ms() - 1))
@@ -163,13 +163,15 @@ async def test_a_call_that_was_carried_out_and_comes_again_too_late_gets_the_sam
         (METHOD_TYPE.format("RequestJobResponseByJobOrderID"), {"JobOrderID": "J1"}),
     ],
 )
-async def test_settings_and_requests_expire_too(calls: Calls, event_type: str, data: object) -> None:
+async def test_settings_and_requests_expire_too(calls: CallHandler, event_type: str, data: object) -> None:
     event = CloudEvent(id="1", source="/mes", type=event_type, data=data)
-    answer = await calls.answer(Incoming(lambda: event, {}, SCOPE, "test", expires_at=1))
+    answer = await calls.answer(IncomingCall(lambda: event, {}, SCOPE, "test", expires_at=1))
     assert answer.mdcserrorkind == "expired"
 
 
-async def test_a_transaction_stores_and_starts_once_however_often_it_is_sent_anew(calls: Calls, store: Store) -> None:
+async def test_a_transaction_stores_and_starts_once_however_often_it_is_sent_anew(
+    calls: CallHandler, store: Store
+) -> None:
     first = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
     again = await calls.answer(called("StoreAndStart", "2", order("J1"), extensions={"transactionid": "t"}))
     assert (status(first), status(again)) == (1, 1)
@@ -178,14 +180,14 @@ async def test_a_transaction_stores_and_starts_once_however_often_it_is_sent_ane
     assert status(other) == ReturnStatus.INVALID_JOB_ORDER_STATUS
 
 
-async def test_of_a_transaction_sent_many_times_at_once_one_has_the_effect(calls: Calls, store: Store) -> None:
+async def test_of_a_transaction_sent_many_times_at_once_one_has_the_effect(calls: CallHandler, store: Store) -> None:
     sent = (called("StoreAndStart", f"{n}", order("J1"), extensions={"transactionid": "t"}) for n in range(20))
     answers = await asyncio.gather(*(calls.answer(each) for each in sent))
     assert {status(each) for each in answers} == {1}
     assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
 
 
-async def test_a_transaction_that_was_declined_may_be_tried_again(calls: Calls, store: Store) -> None:
+async def test_a_transaction_that_was_declined_may_be_tried_again(calls: CallHandler, store: Store) -> None:
     full = resources.set_max_job_orders
     await store.commit(full(store.keys, SCOPE, 0))
     declined = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
@@ -195,10 +197,10 @@ async def test_a_transaction_that_was_declined_may_be_tried_again(calls: Calls, 
     assert status(again) == 1
 
 
-async def test_a_refused_message_is_counted_and_set_aside_with_its_beginning(calls: Calls, store: Store) -> None:
-    told = {"id": "7", "type": "told.v1"}
-    await calls.answer(Incoming(unreadable, told, SCOPE, "app/jobs", held=lambda: b"\xff" * 10_000))
-    await calls.answer_defect(Incoming(unreadable, {}, SCOPE, "rpc"), ZeroDivisionError())
+async def test_a_refused_message_is_counted_and_set_aside_with_its_beginning(calls: CallHandler, store: Store) -> None:
+    attributes = {"id": "7", "type": "told.v1"}
+    await calls.answer(IncomingCall(unreadable, attributes, SCOPE, "app/jobs", raw=lambda: b"\xff" * 10_000))
+    await calls.answer_defect(IncomingCall(unreadable, {}, SCOPE, "rpc"), ZeroDivisionError())
     assert await refused.count(store) == 2
     defect, unread = await refused.newest(store, 10)
     assert (unread.way, unread.event_type, unread.event_id, unread.kind) == ("app/jobs", "told.v1", "7", "unreadable")

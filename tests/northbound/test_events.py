@@ -7,7 +7,7 @@ import pytest
 from edge.model.event_types import STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, JobStatusEvent, OrderCall, WorkMaster
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
-from edge.northbound.events import look_up, status_event
+from edge.northbound.events import load_changed_job, status_event
 from edge.station.jobs import JobCall, JobService
 from edge.store import changes
 from edge.store.changes import Change
@@ -43,7 +43,7 @@ async def test_the_response_has_the_state_right_after_the_change(store: Store) -
         async for stored in changes.follow(store, begin):
             if stored.status.state is JobState.RUNNING:
                 break
-    found = await look_up(store, change(Cause.STOP))
+    found = await load_changed_job(store, change(Cause.STOP))
     assert found
     job, response = found
     assert job
@@ -54,4 +54,4 @@ async def test_the_response_has_the_state_right_after_the_change(store: Store) -
 
 async def test_of_a_job_that_nobody_can_read_nothing_is_told(store: Store) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
-    assert await look_up(store, change(Cause.STOP)) is None
+    assert await load_changed_job(store, change(Cause.STOP)) is None

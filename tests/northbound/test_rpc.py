@@ -18,7 +18,7 @@ from edge.links.rpc import Client, OnEvent, open_client
 from edge.model.cloudevent import MSGPACK, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.job_state import JobState
-from edge.northbound.calls import Calls, Incoming
+from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.rpc import open_rpc
 from edge.station.jobs import JobService
 from edge.store import jobs, refused
@@ -31,7 +31,7 @@ from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
 class Bench:
     store: Store
     station: Station
-    calls: Calls
+    calls: CallHandler
     url: str
 
 
@@ -39,7 +39,7 @@ class Bench:
 async def opened(store: Store, directory: Path, *scopes: str) -> AsyncIterator[Bench]:
     station = await opened_station(store)
     job_service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    calls = Calls("urn:edge", scopes, store, job_service, station.settings, now_ms)
+    calls = CallHandler("urn:edge", scopes, store, job_service, station.settings, now_ms)
     settings = RpcSettings(listen=f"unix://{directory}/rpc.sock")
     async with open_rpc(settings, store, station.runs, calls, "urn:edge", scopes) as url:
         yield Bench(store, station, calls, url)
@@ -99,7 +99,7 @@ async def test_the_answer_comes_in_the_form_of_the_call(client: Client) -> None:
 
 async def test_an_event_that_came_by_another_way_has_one_effect(client: Client, bench: Bench) -> None:
     event = call("Store", order("J1"))
-    first = await bench.calls.answer(Incoming(lambda: event, {}, SCOPE, "another"))
+    first = await bench.calls.answer(IncomingCall(lambda: event, {}, SCOPE, "another"))
     assert first.mdcserrorkind is None
     assert (await client.publish(event)).data == {"ReturnStatus": 1}
     assert (await client.publish(call("Store", order("J1")))).data == {"ReturnStatus": 8}
