@@ -5,8 +5,8 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.cli.terminal import printable
+from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.model.station import ResourceKind
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from edge.store import jobs, resources

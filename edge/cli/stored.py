@@ -5,8 +5,8 @@ from pathlib import Path
 
 from edge.cli.visit import visit
 from edge.errors import Refused
+from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
-from edge.model.station import faults_of_id
 from edge.sfc.net import Net
 from edge.sfc.run import Run
 from edge.station.runs import net_of
@@ -28,7 +28,7 @@ class Stored:
 async def find(store: Store, job_id: str) -> Stored | None:
     """Read a job; None when there is none. Raises Refused when nobody can read what is stored of it."""
     try:
-        job = None if any(faults_of_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
+        job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
         stored = await runs.load(store, job_id) if job else None
         response = await responses.load(store, job) if job else None
     except (ValueError, KeyError) as error:

@@ -9,7 +9,7 @@ import msgspec
 from edge.model.cloudevent import (
     STRUCTURED_JSON,
     CloudEvent,
-    attributes_of,
+    binary_attributes,
     correlation_bytes,
     encode_data,
     from_attributes,
@@ -52,7 +52,7 @@ def to_message(
     `correlation_data` is that of a request when this is its answer; otherwise it is made of the event's
     `correlationid`.
     """
-    attributes = attributes_of(event)
+    attributes = binary_attributes(event)
     attributes.pop("expiryinterval", None)
     if correlation_data is None and event.correlationid is not None:
         correlation_data = correlation_bytes(event.correlationid)

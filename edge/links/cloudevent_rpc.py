@@ -9,7 +9,7 @@ from typing import Any, assert_never
 import msgspec
 
 from edge.errors import Refused
-from edge.model.cloudevent import MSGPACK, CloudEvent, attributes_of, decode_data, encode_data, from_attributes
+from edge.model.cloudevent import MSGPACK, CloudEvent, binary_attributes, decode_data, encode_data, from_attributes
 
 
 class DataForm(Enum):
@@ -59,7 +59,7 @@ def from_map(event: Mapping[Any, Any]) -> CloudEvent:
 
 def to_map(event: CloudEvent, form: DataForm = DataForm.STRUCTURE) -> dict[str, Any]:
     """Give the map of an event, without what it does not say."""
-    parts: dict[str, Any] = attributes_of(event) | {"datacontenttype": event.datacontenttype}
+    parts: dict[str, Any] = binary_attributes(event) | {"datacontenttype": event.datacontenttype}
     if event.expiryinterval is not None:
         parts["expiryinterval"] = event.expiryinterval
     if event.data is None:

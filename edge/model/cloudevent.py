@@ -172,7 +172,7 @@ def from_structured(payload: bytes) -> CloudEvent:
     return msgspec.structs.replace(event, datacontenttype=content_type, data=data)
 
 
-def attributes_of(event: CloudEvent) -> dict[str, str]:
+def binary_attributes(event: CloudEvent) -> dict[str, str]:
     """Give the attributes of binary mode, all as text, without the payload and its content type."""
     attributes = {name: value for name in sorted(_NAMED) if (value := getattr(event, name)) is not None}
     if event.expiryinterval is not None:

@@ -86,7 +86,7 @@ def _information(symbol: str, code: str, name: str) -> EUInformation:
     )
 
 
-def _spelt(symbol: str) -> str:
+def _normalize(symbol: str) -> str:
     """Write a symbol one way: without dots and spaces, and with one of the two signs there are for micro and ohm."""
     return symbol.translate(_SPELLING)
 
@@ -103,7 +103,7 @@ _SPELLING = str.maketrans(
 
 UNITS: Mapping[str, EUInformation] = MappingProxyType(
     {
-        _spelt(spelling): _information(symbol, code, name)
+        _normalize(spelling): _information(symbol, code, name)
         for symbol, code, name, *others in _UNITS
         for spelling in (symbol, *others)
     }
@@ -112,5 +112,5 @@ UNITS: Mapping[str, EUInformation] = MappingProxyType(
 
 def engineering_unit(symbol: str) -> EUInformation:
     """Give the unit that a symbol means; one we do not know keeps its symbol and has no code."""
-    known = UNITS.get(_spelt(symbol))
+    known = UNITS.get(_normalize(symbol))
     return known or EUInformation(display_name=LocalizedText(text=symbol))

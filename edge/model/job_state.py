@@ -106,41 +106,41 @@ _ABORTED = JobStatus(JobState.ABORTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class StateTransition:
     """One row of the table; `number` is the transition number of OPC 10031-4 table 7, 0 for the removal of an entry."""
 
     number: int
     target: JobStatus | Removed
 
 
-TRANSITIONS: Mapping[tuple[JobState, Cause], Transition] = MappingProxyType(
+TRANSITIONS: Mapping[tuple[JobState, Cause], StateTransition] = MappingProxyType(
     {
-        (JobState.NOT_ALLOWED_TO_START, Cause.UPDATE): Transition(1, _NOT_ALLOWED),
-        (JobState.NOT_ALLOWED_TO_START, Cause.START): Transition(2, _ALLOWED),
-        (JobState.ALLOWED_TO_START, Cause.REVOKE_START): Transition(3, _NOT_ALLOWED),
-        (JobState.ALLOWED_TO_START, Cause.UPDATE): Transition(4, _ALLOWED),
-        (JobState.ALLOWED_TO_START, Cause.RUN): Transition(5, _RUNNING),
-        (JobState.RUNNING, Cause.PAUSE): Transition(6, _SUSPENDED),
-        (JobState.RUNNING, Cause.STOP): Transition(7, _CLOSED),
-        (JobState.RUNNING, Cause.COMPLETE): Transition(7, _COMPLETED),
-        (JobState.RUNNING, Cause.ABORT): Transition(8, _ABORTED),
-        (JobState.RUNNING, Cause.FAIL): Transition(8, _ABORTED),
-        (JobState.INTERRUPTED, Cause.ABORT): Transition(9, _ABORTED),
-        (JobState.INTERRUPTED, Cause.FAIL): Transition(9, _ABORTED),
-        (JobState.INTERRUPTED, Cause.RESUME): Transition(10, _RUNNING),
-        (JobState.INTERRUPTED, Cause.STOP): Transition(11, _CLOSED),
-        (JobState.NOT_ALLOWED_TO_START, Cause.ABORT): Transition(12, _ABORTED),
-        (JobState.ALLOWED_TO_START, Cause.ABORT): Transition(13, _ABORTED),
-        (JobState.ALLOWED_TO_START, Cause.FAIL): Transition(13, _ABORTED),
-        (JobState.NOT_ALLOWED_TO_START, Cause.CANCEL): Transition(0, REMOVED),
-        (JobState.ALLOWED_TO_START, Cause.CANCEL): Transition(0, REMOVED),
-        (JobState.ENDED, Cause.CLEAR): Transition(0, REMOVED),
-        (JobState.ABORTED, Cause.CLEAR): Transition(0, REMOVED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.UPDATE): StateTransition(1, _NOT_ALLOWED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.START): StateTransition(2, _ALLOWED),
+        (JobState.ALLOWED_TO_START, Cause.REVOKE_START): StateTransition(3, _NOT_ALLOWED),
+        (JobState.ALLOWED_TO_START, Cause.UPDATE): StateTransition(4, _ALLOWED),
+        (JobState.ALLOWED_TO_START, Cause.RUN): StateTransition(5, _RUNNING),
+        (JobState.RUNNING, Cause.PAUSE): StateTransition(6, _SUSPENDED),
+        (JobState.RUNNING, Cause.STOP): StateTransition(7, _CLOSED),
+        (JobState.RUNNING, Cause.COMPLETE): StateTransition(7, _COMPLETED),
+        (JobState.RUNNING, Cause.ABORT): StateTransition(8, _ABORTED),
+        (JobState.RUNNING, Cause.FAIL): StateTransition(8, _ABORTED),
+        (JobState.INTERRUPTED, Cause.ABORT): StateTransition(9, _ABORTED),
+        (JobState.INTERRUPTED, Cause.FAIL): StateTransition(9, _ABORTED),
+        (JobState.INTERRUPTED, Cause.RESUME): StateTransition(10, _RUNNING),
+        (JobState.INTERRUPTED, Cause.STOP): StateTransition(11, _CLOSED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.ABORT): StateTransition(12, _ABORTED),
+        (JobState.ALLOWED_TO_START, Cause.ABORT): StateTransition(13, _ABORTED),
+        (JobState.ALLOWED_TO_START, Cause.FAIL): StateTransition(13, _ABORTED),
+        (JobState.NOT_ALLOWED_TO_START, Cause.CANCEL): StateTransition(0, REMOVED),
+        (JobState.ALLOWED_TO_START, Cause.CANCEL): StateTransition(0, REMOVED),
+        (JobState.ENDED, Cause.CLEAR): StateTransition(0, REMOVED),
+        (JobState.ABORTED, Cause.CLEAR): StateTransition(0, REMOVED),
     }
 )
 
 
-_MOVES = frozenset(cause for (_, cause), row in TRANSITIONS.items() if row.number)
+_TRANSITION_CAUSES = frozenset(cause for (_, cause), row in TRANSITIONS.items() if row.number)
 
 
 def next_status(state: JobState, cause: Cause) -> JobStatus | Removed | None:
@@ -151,7 +151,7 @@ def next_status(state: JobState, cause: Cause) -> JobStatus | Removed | None:
 
 def is_transition(cause: Cause) -> bool:
     """Tell whether a cause moves a job in the state machine, which has an event; storing and removing do not."""
-    return cause in _MOVES
+    return cause in _TRANSITION_CAUSES
 
 
 def has_ended(status: JobStatus) -> bool:

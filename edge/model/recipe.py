@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
 
 # Far beyond any job, and small enough that every sum of milliseconds stays an exact integer.
-LONGEST_SECONDS: Final = 1_000_000_000
+MAX_SECONDS: Final = 1_000_000_000
 
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
-Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_SECONDS)]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_SECONDS)]
 
 
 class Qualifier(StrEnum):
@@ -105,48 +105,48 @@ UNREADABLE: Final = "unreadable"
 """A condition that may be true or not, in place of one that is faulty."""
 
 
-class _Wrong(Exception):
+class _InvalidValue(Exception):
     """Says what a value should have been."""
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise _Wrong("must be a string that is not empty")
+        raise _InvalidValue("must be a string that is not empty")
     return value
 
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise _Wrong("must be true or false")
+        raise _InvalidValue("must be true or false")
     return value
 
 
 def _integer(value: object) -> int:
     # JSON knows one kind of number: 1.0 is 1.
     if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
-        raise _Wrong("must be a whole number")
+        raise _InvalidValue("must be a whole number")
     return int(value)
 
 
 def _seconds(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _Wrong("must be a number of seconds")
-    if not math.isfinite(value) or not 0 <= value <= LONGEST_SECONDS:
-        raise _Wrong(f"must be between 0 and {LONGEST_SECONDS} seconds")
+        raise _InvalidValue("must be a number of seconds")
+    if not math.isfinite(value) or not 0 <= value <= MAX_SECONDS:
+        raise _InvalidValue(f"must be between 0 and {MAX_SECONDS} seconds")
     return value
 
 
 def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Wrong("must be an object")
+        raise _InvalidValue("must be an object")
     return value
 
 
 def _paths(value: object) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list) or not all(isinstance(path, list) for path in value):
-        raise _Wrong("must be a list of paths, each a list of step or branch names")
+        raise _InvalidValue("must be a list of paths, each a list of step or branch names")
     if not all(isinstance(name, str) for path in value for name in path):
-        raise _Wrong("must hold step or branch names only")
+        raise _InvalidValue("must hold step or branch names only")
     return tuple(tuple(path) for path in value)
 
 
@@ -155,39 +155,39 @@ def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
 
     def read(value: object) -> StrEnum:
         if not isinstance(value, str) or value not in known:
-            raise _Wrong(f"must be one of {', '.join(known)}, not {value!r}")
+            raise _InvalidValue(f"must be one of {', '.join(known)}, not {value!r}")
         return known[value]
 
     return read
 
 
-class _Key(msgspec.Struct, frozen=True):
+class _FieldRule(msgspec.Struct, frozen=True):
     """How one key is read, and what stands in for a wrong value so that the other faults are found as well."""
 
     read: Callable[[object], Any]
-    stand_in: Any = None
+    placeholder: Any = None
     required: bool = True
 
 
-_STEP: Final = {"name": _Key(_text), "initial": _Key(_flag, stand_in=False, required=False)}
+_STEP: Final = {"name": _FieldRule(_text), "initial": _FieldRule(_flag, placeholder=False, required=False)}
 _TRANSITION: Final = {
-    "source": _Key(_text),
-    "target": _Key(_text),
-    "condition": _Key(_text, UNREADABLE),
-    "priority": _Key(_integer, 0, required=False),
+    "source": _FieldRule(_text),
+    "target": _FieldRule(_text),
+    "condition": _FieldRule(_text, UNREADABLE),
+    "priority": _FieldRule(_integer, 0, required=False),
 }
 _ACTION: Final = {
-    "name": _Key(_text),
-    "step": _Key(_text),
-    "qualifier": _Key(_one_of(Qualifier), Qualifier.N),
-    "interaction": _Key(_one_of(Interaction), Interaction.PUSH_COMMAND),
-    "type_id": _Key(_text, "unknown"),
-    "timeout_seconds": _Key(_seconds, 0, required=False),
-    "parameters": _Key(_object, {}, required=False),
-    "duration_seconds": _Key(_seconds, 1, required=False),
+    "name": _FieldRule(_text),
+    "step": _FieldRule(_text),
+    "qualifier": _FieldRule(_one_of(Qualifier), Qualifier.N),
+    "interaction": _FieldRule(_one_of(Interaction), Interaction.PUSH_COMMAND),
+    "type_id": _FieldRule(_text, "unknown"),
+    "timeout_seconds": _FieldRule(_seconds, 0, required=False),
+    "parameters": _FieldRule(_object, {}, required=False),
+    "duration_seconds": _FieldRule(_seconds, 1, required=False),
 }
-_BRANCH: Final = {"name": _Key(_text), "type": _Key(_one_of(BranchType)), "branches": _Key(_paths)}
-_LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _Key]]]] = {
+_BRANCH: Final = {"name": _FieldRule(_text), "type": _FieldRule(_one_of(BranchType)), "branches": _FieldRule(_paths)}
+_LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _FieldRule]]]] = {
     "steps": (Step, _STEP),
     "transitions": (Transition, _TRANSITION),
     "actions": (Action, _ACTION),
@@ -215,13 +215,13 @@ def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: 
 
 
 def _read_item(
-    place: str, data: object, kind: type[msgspec.Struct], keys: dict[str, _Key], faults: list[str]
+    place: str, data: object, kind: type[msgspec.Struct], keys: dict[str, _FieldRule], faults: list[str]
 ) -> Any | None:
     """Read one step, transition, action or branch; None where no stand-in could take the place of what is wrong."""
     if not isinstance(data, dict):
         faults.append(f"{place}: must be an object")
         return None
-    place += _called(data)
+    place += _item_label(data)
     given = _canonical(f"{place}: ", data, keys, faults)
     values: dict[str, Any] = {}
     usable = True
@@ -234,14 +234,14 @@ def _read_item(
             try:
                 values[name] = key.read(given[name])
                 continue
-            except _Wrong as wrong:
-                faults.append(f"{place}: {name!r} {wrong}")
-        values[name] = key.stand_in
-        usable = usable and key.stand_in is not None
+            except _InvalidValue as invalid:
+                faults.append(f"{place}: {name!r} {invalid}")
+        values[name] = key.placeholder
+        usable = usable and key.placeholder is not None
     return kind(**values) if usable else None
 
 
-def _called(data: dict[str, Any]) -> str:
+def _item_label(data: dict[str, Any]) -> str:
     """Give the name of an item, or its ends, as an addition to its place."""
     name, source, target = (data.get(key, data.get(_pascal(key))) for key in ("name", "source", "target"))
     if isinstance(name, str):
@@ -281,11 +281,11 @@ def recipe_schema() -> dict[str, Any]:
     schema = msgspec.json.schema(Recipe)
     for definition in schema["$defs"].values():
         if "properties" in definition:
-            _spell_both_ways(definition)
+            _allow_both_spellings(definition)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": RECIPE_DATASCHEMA, **schema}
 
 
-def _spell_both_ways(definition: dict[str, Any]) -> None:
+def _allow_both_spellings(definition: dict[str, Any]) -> None:
     properties, required = definition["properties"], definition.pop("required", [])
     definition["properties"] = {spelling: each for key, each in properties.items() for spelling in (key, _pascal(key))}
     definition["allOf"] = [

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from edge.model.acceptance import JobAcceptance
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import (
     CONFIG_TYPE,
@@ -35,7 +36,6 @@ from edge.model.job_progress import JobProgress
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS
 from edge.model.recipe import recipe_schema
 from edge.model.state_index import StateIndex
-from edge.model.station import JobAcceptance
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BY_ID, _BY_STATE = RESPONSE_METHODS

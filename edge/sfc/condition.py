@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from edge.model.recipe import LONGEST_SECONDS
+from edge.model.recipe import MAX_SECONDS
 from edge.sfc.grammar import (
     Compare,
     ConditionSyntaxError,
@@ -318,7 +318,7 @@ def wake_instants(condition: Condition, view: RunAccess) -> list[int]:
             bound = wake.bound(view)
         except ConditionFaultError:
             continue
-        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and abs(bound) <= LONGEST_SECONDS:
+        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and abs(bound) <= MAX_SECONDS:
             reached = view.wake(wake.step, bound)
             if reached is not None:
                 # T is whole milliseconds: `T > 5` turns one millisecond after `T >= 5` does.

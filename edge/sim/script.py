@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from edge.errors import EdgeError
-from edge.model.recipe import LONGEST_SECONDS
+from edge.model.recipe import MAX_SECONDS
 from edge.sim.event_queue import milliseconds
 
 Seconds: TypeAlias = float
@@ -139,6 +139,6 @@ def _problems(script: Script) -> list[str]:
     times = [script.horizon, *(entry.at for entry in script.timeline), *(job.starts_at for job in script.jobs)]
     times += [script.default.after, *(rule.after for rule in script.equipment)]
     times += [script.default.repeat_gap, *(rule.repeat_gap for rule in script.equipment)]
-    if not all(math.isfinite(time) and 0 <= time <= LONGEST_SECONDS for time in times):
-        found.append(f"times must be seconds between 0 and {LONGEST_SECONDS}")
+    if not all(math.isfinite(time) and 0 <= time <= MAX_SECONDS for time in times):
+        found.append(f"times must be seconds between 0 and {MAX_SECONDS}")
     return found

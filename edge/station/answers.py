@@ -9,9 +9,9 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
+from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
 from edge.model.equipment_trace import TraceKind
 from edge.model.job_state import JobState
-from edge.model.station import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, faults_of_id
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.run import KeptEvent, is_outstanding
@@ -50,7 +50,7 @@ class Answers:
     async def answer(self, answer: EquipmentAnswer) -> None:
         """Take the answer to a command; the id of the command tells whose it is, at whichever instance it arrives."""
         key = parse_command_id(answer.command_id)
-        if key is None or any(faults_of_id("JobOrderID", key.job_id)):
+        if key is None or any(validate_id("JobOrderID", key.job_id)):
             logger.warning("answer to a command that is not ours", command=answer.command_id)
             self.stats.record_ignored()
             return

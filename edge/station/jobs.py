@@ -10,9 +10,9 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock
+from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
-from edge.model.station import faults_of_id, faults_of_order, refusals
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_without_run
 from edge.station.runs import NoRun, Runs
@@ -157,7 +157,7 @@ class JobService:
     async def _plan_order(self, call: JobCall, arguments: OrderCall) -> _Change | CallAnswer:
         """Plan Store, StoreAndStart and Update."""
         order = arguments.job_order
-        if faults := faults_of_order(order):
+        if faults := validate_order(order):
             return CallAnswer(ReturnStatus.INVALID_REQUEST, tuple(faults))
         before = await jobs.load(self._store, order.job_order_id)
         if call.method is Cause.UPDATE:
@@ -168,7 +168,7 @@ class JobService:
         elif before is not None:
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("a job order of this id is stored already",))
         allowed = await resources.load_allowed(self._store, call.scope)
-        if reasons := refusals(order, allowed):
+        if reasons := refusal_reasons(order, allowed):
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, tuple(reasons))
         if before is not None:
             return self._replace(before, arguments)
@@ -201,7 +201,7 @@ class JobService:
     async def _plan_change(self, call: JobCall, arguments: IdCall) -> _Change | CallAnswer | _ToRun:
         """Plan the methods that name a stored job order."""
         # What cannot be the id of a job may be the name of another of our keys.
-        possible = not any(faults_of_id("JobOrderID", arguments.job_order_id))
+        possible = not any(validate_id("JobOrderID", arguments.job_order_id))
         job = await jobs.load(self._store, arguments.job_order_id) if possible else None
         if job is None or job.scope != call.scope:
             return _UNKNOWN

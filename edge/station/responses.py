@@ -2,8 +2,8 @@
 
 import msgspec
 
+from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse, ReturnStatus, State
-from edge.model.station import faults_of_id
 from edge.store import jobs, responses
 from edge.store.client import Store
 
@@ -24,7 +24,7 @@ class Responses:
 
     async def of_job(self, scope: str, job_order_id: str) -> Found:
         """Find the response of a job order; one that has not started has none yet."""
-        possible = not any(faults_of_id("JobOrderID", job_order_id))
+        possible = not any(validate_id("JobOrderID", job_order_id))
         job = await jobs.load(self._store, job_order_id) if possible else None
         if job is None or job.scope != scope:
             return Found(ReturnStatus.UNKNOWN_JOB_ORDER_ID, reason="no such job order in this scope")

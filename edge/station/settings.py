@@ -8,9 +8,9 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
+from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.model.station import MAX_ID_LENGTH, JobAcceptance, ResourceKind, faults_of_id, faults_of_size
 from edge.sfc.compiler import Rejected, compile_recipe
 from edge.store import resources
 from edge.store.client import Store
@@ -62,7 +62,7 @@ class StationSettings:
     async def _work_masters(self, scope: str, what: Operation, masters: Sequence[WorkMaster]) -> Commit:
         keys = self._store.keys
         if what is Operation.DELETE:
-            named = [master.id for master in masters if not any(faults_of_id("the Work Master's ID", master.id))]
+            named = [master.id for master in masters if not any(validate_id("the Work Master's ID", master.id))]
             return await resources.plan_removal(self._store, scope, named)
         if faults := [fault for master in masters for fault in _faults_of(master)]:
             raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
@@ -99,11 +99,9 @@ def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:
 
 
 def _faults_of(master: WorkMaster) -> Sequence[str]:
-    faults = list(faults_of_id("the Work Master's ID", master.id))
+    faults = list(validate_id("the Work Master's ID", master.id))
     # Its recipe has limits of its own, and is not shown in OPC UA.
-    faults += faults_of_size(
-        f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None)
-    )
+    faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
     if master.dataschema == RECIPE_DATASCHEMA:
         compiled = compile_recipe(master.data)
         if isinstance(compiled, Rejected):

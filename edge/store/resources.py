@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from edge.model.acceptance import Allowed, ResourceKind
 from edge.model.isa95 import WorkMaster
-from edge.model.station import Allowed, ResourceKind
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from edge.model.acceptance import RESERVED_ID_STARTS
 from edge.model.isa95 import JobResponse
-from edge.model.station import RESERVED_ID_STARTS
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation

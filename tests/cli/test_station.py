@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from edge.cli.station import KINDS
+from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.model.station import ResourceKind
 from edge.station import settings
 from edge.store import resources
 from edge.store.client import Store

@@ -1,8 +1,8 @@
 """What a scope may use is read whole, with the limit that is in force."""
 
 from edge.cli.station_view import StationView, WorkMasterView, look
+from edge.model.acceptance import ResourceKind
 from edge.model.job_state import Cause
-from edge.model.station import ResourceKind
 from edge.store import resources
 from tests.station.plant import LINEAR, SCOPE, Plant, order
 

@@ -12,7 +12,7 @@ from edge.model.cloudevent import (
     JSON,
     MSGPACK,
     CloudEvent,
-    attributes_of,
+    binary_attributes,
     correlation_bytes,
     from_attributes,
     from_structured,
@@ -107,7 +107,7 @@ def test_what_is_written_as_attributes_is_read_back(
     extensions: dict[str, str], subject: str | None, expiry: int | None
 ) -> None:
     event = CloudEvent(id="1", source="s", type="t", subject=subject, expiryinterval=expiry, extensions=extensions)
-    assert from_attributes(attributes_of(event), JSON, b"") == event
+    assert from_attributes(binary_attributes(event), JSON, b"") == event
 
 
 def test_a_correlation_id_that_is_a_uuid_is_its_sixteen_bytes_else_its_text() -> None:

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from edge.model import event_types
+from edge.model.acceptance import ResourceKind
 from edge.model.job_state import METHODS
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.model.schemas import schemas
-from edge.model.station import ResourceKind
 
 FOUND = dict(schemas())
 

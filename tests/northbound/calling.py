@@ -88,10 +88,10 @@ class Caller:
 
     async def call(self, method: str, data: object) -> Message:
         """Call a job method with that payload."""
-        return await self.ask(msgspec.json.encode(data), attributes_of(METHOD_TYPE.format(method)))
+        return await self.ask(msgspec.json.encode(data), binary_attributes(METHOD_TYPE.format(method)))
 
 
-def attributes_of(event_type: str, **further: str) -> dict[str, str]:
+def binary_attributes(event_type: str, **further: str) -> dict[str, str]:
     """Give the attributes of a call that lacks nothing, under an id of its own."""
     return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type, **further}
 

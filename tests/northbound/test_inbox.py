@@ -19,7 +19,7 @@ from edge.model.job_state import METHODS, JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.store import jobs, resources
 from edge.store.client import Store
-from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, Station, attributes_of, order, status_of
+from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, Station, binary_attributes, order, status_of
 
 STORE = METHOD_TYPE.format("Store")
 
@@ -100,7 +100,7 @@ async def test_a_declined_call_has_the_status_of_the_standard_and_a_reason_in_wo
 
 async def test_an_answer_tells_which_call_it_answers(mes: Caller) -> None:
     correlation = uuid.uuid4()
-    attributes = attributes_of(STORE, correlationid=str(correlation))
+    attributes = binary_attributes(STORE, correlationid=str(correlation))
     payload = msgspec.json.encode(order("J1"))
     answer = await mes.ask(payload, attributes, correlation_data=b"as the MES likes it")
     event = to_event(answer)
@@ -114,14 +114,14 @@ async def test_an_answer_tells_which_call_it_answers(mes: Caller) -> None:
 
 
 async def test_a_call_in_messagepack_is_answered_in_messagepack(mes: Caller, store: Store) -> None:
-    answer = await mes.ask(msgspec.msgpack.encode(order("J1")), attributes_of(STORE), content_type=MSGPACK)
+    answer = await mes.ask(msgspec.msgpack.encode(order("J1")), binary_attributes(STORE), content_type=MSGPACK)
     assert answer.content_type == MSGPACK
     assert msgspec.msgpack.decode(answer.payload) == {"ReturnStatus": 1}
     assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
 
 
 async def test_structured_mode_is_accepted(mes: Caller, store: Store) -> None:
-    envelope = {**attributes_of(STORE, subject=SCOPE), "data": order("J1")}
+    envelope = {**binary_attributes(STORE, subject=SCOPE), "data": order("J1")}
     answer = await mes.ask(msgspec.json.encode(envelope), {}, content_type=STRUCTURED_JSON)
     assert to_event(answer).causationid == envelope["id"]
     assert status_of(answer) == ReturnStatus.NO_ERROR
@@ -129,7 +129,7 @@ async def test_structured_mode_is_accepted(mes: Caller, store: Store) -> None:
 
 
 async def test_the_same_call_again_gets_the_same_answer_and_changes_nothing(mes: Caller, store: Store) -> None:
-    attributes = attributes_of(STORE)
+    attributes = binary_attributes(STORE)
     answers = [await mes.ask(msgspec.json.encode(order("J1")), attributes) for _ in range(2)]
     assert [status_of(answer) for answer in answers] == [ReturnStatus.NO_ERROR] * 2
     assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
@@ -137,25 +137,25 @@ async def test_the_same_call_again_gets_the_same_answer_and_changes_nothing(mes:
 
 async def test_the_scope_is_that_of_the_subject_else_that_of_the_topic(mes: Caller) -> None:
     payload = msgspec.json.encode(order("J1"))
-    answer = await mes.ask(payload, attributes_of(STORE, subject="elsewhere"))
+    answer = await mes.ask(payload, binary_attributes(STORE, subject="elsewhere"))
     assert answer.user_properties["mdcserrorkind"] == "unknown_scope"
     assert "'elsewhere'" in answer.user_properties["mdcserrormessage"]
-    assert status_of(await mes.ask(payload, attributes_of(STORE))) == ReturnStatus.NO_ERROR
+    assert status_of(await mes.ask(payload, binary_attributes(STORE))) == ReturnStatus.NO_ERROR
 
 
 async def test_station_settings_come_on_either_topic_and_can_be_taken_back(mes: Caller, store: Store) -> None:
     change = CONFIG_TYPE.format("equipment")
     for topic, payload in ((mes.topics.commands, b'{"ID": "E1"}'), (mes.topics.metadata, b'[{"ID": "E2"}]')):
-        answer = await mes.ask(payload, attributes_of(change), topic=topic)
+        answer = await mes.ask(payload, binary_attributes(change), topic=topic)
         assert (answer.payload, answer.user_properties["type"]) == (b"", change)
         assert "mdcserrorkind" not in answer.user_properties
-    await mes.ask(b'{"ID": "E1"}', attributes_of(change, method="DELETE"))
+    await mes.ask(b'{"ID": "E1"}', binary_attributes(change, method="DELETE"))
     assert (await resources.load_allowed(store, SCOPE)).resources["equipment"] == {"E2"}  # type: ignore[index]
 
 
 async def test_a_job_without_a_response_topic_is_taken_without_an_answer(mes: Caller, store: Store) -> None:
     payload = msgspec.json.encode(order("J1"))
-    await mes.session.publish(mes.topics.commands, payload, user_properties=attributes_of(STORE))
+    await mes.session.publish(mes.topics.commands, payload, user_properties=binary_attributes(STORE))
     await mes.session.publish(mes.topics.commands, b"nobody wants to know what is wrong with this")
     await still_works(mes)
     assert await state_of(store, "J1") is JobState.NOT_ALLOWED_TO_START
@@ -227,7 +227,7 @@ BAD_INPUT = {
 async def test_bad_input_is_answered_and_stops_nothing(
     mes: Caller, payload: bytes, event_type: str, content_type: str, kind: str, words: str
 ) -> None:
-    attributes = attributes_of(event_type)
+    attributes = binary_attributes(event_type)
     answer = await mes.ask(payload, attributes, content_type=content_type)
     assert answer.user_properties["mdcserrorkind"] == kind
     assert words in answer.user_properties["mdcserrormessage"]
@@ -235,7 +235,7 @@ async def test_bad_input_is_answered_and_stops_nothing(
 
 
 async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Caller) -> None:
-    attributes = attributes_of(STORE, subject=SCOPE, correlationid=str(uuid.uuid4()))
+    attributes = binary_attributes(STORE, subject=SCOPE, correlationid=str(uuid.uuid4()))
     answer = await mes.ask(b"{", attributes)
     told = answer.user_properties
     assert (told["type"], told["causationid"], told["subject"]) == (STORE, attributes["id"], SCOPE)
@@ -244,7 +244,7 @@ async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Cal
 
 @pytest.mark.parametrize("missing", ["id", "source", "type"])
 async def test_a_message_that_is_no_cloudevent_is_told_which_attribute_it_lacks(mes: Caller, missing: str) -> None:
-    attributes = attributes_of(STORE)
+    attributes = binary_attributes(STORE)
     del attributes[missing]
     answer = await mes.ask(b"{}", attributes)
     assert answer.user_properties["mdcserrorkind"] == "unreadable"
@@ -253,7 +253,7 @@ async def test_a_message_that_is_no_cloudevent_is_told_which_attribute_it_lacks(
 
 
 async def test_a_refused_recipe_is_answered_with_all_its_faults(mes: Caller, store: Store) -> None:
-    answer = await mes.ask(UNFIT, attributes_of(CONFIG_TYPE.format("workmaster")))
+    answer = await mes.ask(UNFIT, binary_attributes(CONFIG_TYPE.format("workmaster")))
     assert answer.user_properties["mdcserrorkind"] == "recipe"
     said = answer.user_properties["mdcserrormessage"]
     assert said.count("WM-2: ") >= 3
@@ -263,7 +263,7 @@ async def test_a_refused_recipe_is_answered_with_all_its_faults(mes: Caller, sto
 
 @pytest.mark.parametrize("method", ["put", "PATCH", " "])
 async def test_a_method_of_settings_that_is_neither_put_nor_delete_is_refused(mes: Caller, method: str) -> None:
-    answer = await mes.ask(b'{"ID": "E1"}', attributes_of(CONFIG_TYPE.format("equipment"), method=method))
+    answer = await mes.ask(b'{"ID": "E1"}', binary_attributes(CONFIG_TYPE.format("equipment"), method=method))
     assert answer.user_properties["mdcserrorkind"] == "invalid_payload"
 
 
@@ -306,9 +306,9 @@ async def test_a_defect_is_answered_as_such_and_stops_nothing(mes: Caller, stati
         raise ZeroDivisionError
 
     station.settings.watchers.append(broken)
-    answer = await mes.ask(b'{"ID": "E1"}', attributes_of(CONFIG_TYPE.format("equipment")))
+    answer = await mes.ask(b'{"ID": "E1"}', binary_attributes(CONFIG_TYPE.format("equipment")))
     assert answer.user_properties["mdcserrorkind"] == "internal"
     assert "ZeroDivisionError" in answer.user_properties["mdcserrormessage"]
     station.settings.watchers.clear()
-    answer = await mes.ask(b'{"ID": "E1"}', attributes_of(CONFIG_TYPE.format("equipment")))
+    answer = await mes.ask(b'{"ID": "E1"}', binary_attributes(CONFIG_TYPE.format("equipment")))
     assert "mdcserrorkind" not in answer.user_properties

@@ -20,7 +20,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import KINDS
 from edge.store import refused
 from edge.store.client import Store
-from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, attributes_of, order, status_of
+from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, binary_attributes, order, status_of
 
 CALLS = int(os.environ.get("EDGE_FUZZ", "3000"))
 AT_A_TIME = 10
@@ -85,7 +85,7 @@ FURTHER = st.dictionaries(
 def sent(call: tuple[str, object], further: dict[str, str], way: str, noise: bytes) -> Sent:
     """Send a call one of the ways it may come, or not quite."""
     event_type, data = call
-    attributes = attributes_of(event_type)
+    attributes = binary_attributes(event_type)
     match way:
         case "binary":
             return json.dumps(data).encode(), "application/json", attributes

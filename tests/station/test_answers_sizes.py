@@ -3,8 +3,8 @@
 import pytest
 
 from edge.errors import Refused
+from edge.model.acceptance import MAX_BYTES
 from edge.model.job_state import JobState
-from edge.model.station import MAX_BYTES
 from edge.store import responses
 from tests.station.plant import FakeEquipment, Plant
 from tests.station.test_answers import SCANNING, scanned, started

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from edge.config import RedisSettings
+from edge.model.acceptance import ResourceKind
 from edge.model.isa95 import (
     Equipment,
     JobOrder,
@@ -15,7 +16,6 @@ from edge.model.isa95 import (
     ReturnStatus,
 )
 from edge.model.job_state import METHODS, Cause, JobState
-from edge.model.station import ResourceKind
 from edge.station.jobs import CallAnswer
 from edge.store import jobs, resources
 from tests.station.plant import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.model.station import ResourceKind
+from edge.model.acceptance import ResourceKind
 from edge.station.settings import KINDS, Operation, StationSettings
 from edge.store import resources
 from edge.store.client import Store

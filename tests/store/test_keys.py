@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.model.station import RESERVED_ID_STARTS, ResourceKind
+from edge.model.acceptance import RESERVED_ID_STARTS, ResourceKind
 from edge.store.keys import KEYS, Keys
 
 KEYS_OF_P = Keys("p")

@@ -1,7 +1,7 @@
 """What a scope may use is kept per scope."""
 
+from edge.model.acceptance import Allowed, ResourceKind
 from edge.model.isa95 import LocalizedText, WorkMaster
-from edge.model.station import Allowed, ResourceKind
 from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import Stale

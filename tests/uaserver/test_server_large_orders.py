@@ -12,9 +12,9 @@ from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.config import RedisSettings
 from edge.links.background import beside
+from edge.model.acceptance import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
-from edge.model.station import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.settings import Operation, StationSettings

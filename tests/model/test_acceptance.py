@@ -2,6 +2,16 @@
 
 import pytest
 
+from edge.model.acceptance import (
+    MAX_BYTES,
+    MAX_NESTING,
+    MAX_TEXT_LENGTH,
+    Allowed,
+    ResourceKind,
+    refusal_reasons,
+    validate_id,
+    validate_order,
+)
 from edge.model.isa95 import (
     Equipment,
     EUInformation,
@@ -12,21 +22,11 @@ from edge.model.isa95 import (
     PhysicalAsset,
     WorkMaster,
 )
-from edge.model.station import (
-    MAX_BYTES,
-    MAX_NESTING,
-    MAX_TEXT_LENGTH,
-    Allowed,
-    ResourceKind,
-    faults_of_id,
-    faults_of_order,
-    refusals,
-)
 
 
 @pytest.mark.parametrize("text", ["J1", "a b", "a:b/c", "größe 螺丝 🔩", "x" * 255, "listing", "a list:", "LIST:x"])
 def test_an_id_that_can_be_printed_is_fine(text: str) -> None:
-    assert list(faults_of_id("JobOrderID", text)) == []
+    assert list(validate_id("JobOrderID", text)) == []
 
 
 @pytest.mark.parametrize(
@@ -43,23 +43,23 @@ def test_an_id_that_can_be_printed_is_fine(text: str) -> None:
     ],
 )
 def test_an_id_that_is_none_is_told_with_the_reason(text: str, fault: str) -> None:
-    (told,) = faults_of_id("JobOrderID", text)
+    (told,) = validate_id("JobOrderID", text)
     assert told.startswith("JobOrderID ")
     assert fault in told
 
 
 @pytest.mark.parametrize("priority", [None, 0, -(2**15), 2**15 - 1])
 def test_a_priority_of_sixteen_bits_is_fine(priority: int | None) -> None:
-    assert faults_of_order(JobOrder(job_order_id="J1", priority=priority)) == []
+    assert validate_order(JobOrder(job_order_id="J1", priority=priority)) == []
 
 
 @pytest.mark.parametrize("priority", [-(2**15) - 1, 2**15, 10**30])
 def test_a_priority_of_more_bits_is_a_fault(priority: int) -> None:
-    assert faults_of_order(JobOrder(job_order_id="J1", priority=priority)) == ["Priority is no Int16"]
+    assert validate_order(JobOrder(job_order_id="J1", priority=priority)) == ["Priority is no Int16"]
 
 
 def test_an_order_that_names_nothing_is_never_refused() -> None:
-    assert refusals(JobOrder(job_order_id="J1"), Allowed()) == []
+    assert refusal_reasons(JobOrder(job_order_id="J1"), Allowed()) == []
 
 
 def test_everything_an_order_names_must_be_allowed() -> None:
@@ -82,8 +82,8 @@ def test_everything_an_order_names_must_be_allowed() -> None:
         ResourceKind.MATERIAL_DEFINITION: frozenset({"d"}),
     }
     allowed = Allowed(work_masters=frozenset({"w", "w2"}), resources=resources)
-    assert refusals(order, allowed) == []
-    told = refusals(order, Allowed(work_masters=frozenset({"w"})))
+    assert refusal_reasons(order, allowed) == []
+    told = refusal_reasons(order, Allowed(work_masters=frozenset({"w"})))
     assert [line.split(" is")[0] for line in told] == [
         "Work Master 'w2'",
         "equipment 'e'",
@@ -118,7 +118,7 @@ def order_with(*parameters: Parameter) -> JobOrder:
     ids=["deep", "a value that is a structure", "a long text", "many long texts", "many parameters"],
 )
 def test_a_large_order_is_taken(order: JobOrder) -> None:
-    assert faults_of_order(order) == []
+    assert validate_order(order) == []
 
 
 @pytest.mark.parametrize(
@@ -135,5 +135,5 @@ def test_a_large_order_is_taken(order: JobOrder) -> None:
     ],
 )
 def test_an_order_that_would_break_the_lists_it_is_shown_in_is_refused(order: JobOrder, fault: str) -> None:
-    (found,) = faults_of_order(order)
+    (found,) = validate_order(order)
     assert fault in found

@@ -46,7 +46,7 @@ class JobAcceptance(msgspec.Struct, frozen=True):
     max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 
 
-def faults_of_id(what: str, text: str) -> Iterator[str]:
+def validate_id(what: str, text: str) -> Iterator[str]:
     """Give what is wrong with the id of a job order or work master."""
     if not text:
         yield f"{what} is empty"
@@ -58,15 +58,15 @@ def faults_of_id(what: str, text: str) -> Iterator[str]:
         yield f"{what} may not begin with {' or '.join(RESERVED_ID_STARTS)}"
 
 
-def faults_of_order(order: JobOrder) -> list[str]:
+def validate_order(order: JobOrder) -> list[str]:
     """Give what makes an order unfit for any station."""
-    faults = list(faults_of_id("JobOrderID", order.job_order_id))
+    faults = list(validate_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
         faults.append("Priority is no Int16")
-    return [*faults, *faults_of_size("the job order", order)]
+    return [*faults, *validate_size("the job order", order)]
 
 
-def faults_of_size(what: str, data: msgspec.Struct) -> Iterator[str]:
+def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
     """Give what makes a structure too large to be kept, and shown in one list with a thousand others."""
     level: list[object] = [data]
     for _ in range(MAX_NESTING + 1):
@@ -75,7 +75,7 @@ def faults_of_size(what: str, data: msgspec.Struct) -> Iterator[str]:
             if isinstance(each, str) and len(each) > MAX_TEXT_LENGTH:
                 yield f"{what} holds a text longer than {MAX_TEXT_LENGTH} characters"
                 return
-            inner.extend(_inside(each))
+            inner.extend(_children(each))
         level = inner
     if any(isinstance(each, msgspec.Struct | dict | list) for each in level):
         yield f"{what} is nested deeper than {MAX_NESTING} levels"
@@ -83,7 +83,7 @@ def faults_of_size(what: str, data: msgspec.Struct) -> Iterator[str]:
         yield f"{what} is larger than {MAX_BYTES} bytes of JSON"
 
 
-def _inside(value: object) -> Iterator[object]:
+def _children(value: object) -> Iterator[object]:
     """Give what is one level below a value; the arrays of a structure are no level of their own."""
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
@@ -99,7 +99,7 @@ def _inside(value: object) -> Iterator[object]:
         yield from value
 
 
-def refusals(order: JobOrder, allowed: Allowed) -> list[str]:
+def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
     """Give why the station may not accept an order: everything it names must have been allowed by the MES."""
     named: list[tuple[str, frozenset[str], Iterable[str]]] = [
         ("Work Master", allowed.work_masters, (master.id for master in order.work_master_id or ()))
