@@ -19,7 +19,7 @@ from edge import __version__
 from edge.cli import main as edge
 from edge.config import SECTIONS, load
 from edge.config.value import expected, meaning
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 def main(directory: Path) -> None:
@@ -85,7 +85,7 @@ def sections() -> Iterator[type[msgspec.Struct]]:
     """Name every section in its order, that of a piece of equipment once for each kind."""
     for name, cls in SECTIONS.items():
         if name == "southbound":
-            yield from map(pkgutil.resolve_name, EQUIPMENT.values())
+            yield from map(pkgutil.resolve_name, EQUIPMENT_SETTINGS.values())
         else:
             yield cls
 

@@ -150,8 +150,8 @@ async def _open_one(
 ) -> Equipment:
     if not isinstance(section, MqttEquipmentSettings):
         # As for the server: asyncua is imported only where it is used.
-        opening = pkgutil.resolve_name(KINDS[section.kind].opening)
-        opened: Equipment = await stack.enter_async_context(opening(name, section, answers, core.scopes))
+        opener = pkgutil.resolve_name(KINDS[section.kind].opener)
+        opened: Equipment = await stack.enter_async_context(opener(name, section, answers, core.scopes))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:

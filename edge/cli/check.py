@@ -32,10 +32,10 @@ def settings(file: Path, *, as_json: bool) -> None:
     """
     from edge.config import load_settings
     from edge.errors import SettingsError
-    from edge.southbound.kinds import EQUIPMENT
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
     try:
-        load_settings(file, os.environ, EQUIPMENT)
+        load_settings(file, os.environ, EQUIPMENT_SETTINGS)
     except SettingsError as error:
         _answer(file, error.problems, (), as_json=as_json)
     _answer(file, (), (), as_json=as_json)

@@ -96,9 +96,9 @@ async def _ask(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str,
     from edge.cli.visit import quiet, unusable
     from edge.config import load_settings
     from edge.maintenance import ping as asking
-    from edge.southbound.kinds import EQUIPMENT
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT)
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     if unknown := [name for name in names if name not in settings.southbound]:
         unusable(*(f"the settings have no [southbound.{name}]" for name in unknown))
     quiet("critical")

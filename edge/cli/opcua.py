@@ -170,9 +170,9 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
 
 def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
     from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT)
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     return settings.opcua, settings.gateway.name
 
 

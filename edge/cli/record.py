@@ -45,11 +45,11 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     from edge.config import load_settings, main_file
     from edge.maintenance.recording import recording
     from edge.maintenance.redaction import secrets_of
-    from edge.southbound.kinds import EQUIPMENT
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
     if seconds is not None and not math.isfinite(seconds):
         raise click.UsageError("--seconds: without an end leave it out.")
-    settings = load_settings(settings_file, os.environ, EQUIPMENT)
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     secrets = secrets_of(settings, main_file(settings_file, os.environ), os.environ)
     quiet()
 

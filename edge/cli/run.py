@@ -29,10 +29,10 @@ def run(file: Path | None) -> None:
     from edge.app.systemd import notifier
     from edge.config import load_settings
     from edge.errors import EdgeError
-    from edge.southbound.kinds import EQUIPMENT
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
     try:
-        settings = load_settings(file, os.environ, EQUIPMENT)
+        settings = load_settings(file, os.environ, EQUIPMENT_SETTINGS)
         set_up(settings.logging)
         uvloop.run(serve(settings))
     except EdgeError as error:

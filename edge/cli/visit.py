@@ -69,10 +69,10 @@ def _say_scope(problem: str, known: Iterable[str]) -> click.UsageError:
 async def visit(settings_file: Path | None) -> AsyncIterator[Visit]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
     from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
     from edge.store.opening import open_store
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT)
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     quiet()
     async with open_store(settings.redis, consumer=None) as store:
         yield Visit(settings, store)

@@ -14,7 +14,7 @@ from edge.config import Settings, load_settings, main_file
 from edge.errors import Unavailable
 from edge.maintenance.archive import MANIFEST, Manifest, Member, sha256, write_archive
 from edge.maintenance.gateway_files import is_secret, locate_files
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.opening import open_store
 from edge.store.snapshot import take
 
@@ -38,7 +38,7 @@ async def back_up(
 
     Raises SettingsError and Unavailable; a backup is whole, or there is none.
     """
-    settings = load_settings(given, environ, EQUIPMENT)
+    settings = load_settings(given, environ, EQUIPMENT_SETTINGS)
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
     tell(f"files: {len(contents)}" + ("" if Part.KEYS in parts else ", without private keys and passwords"))
     if Part.STORE in parts and settings.redis.url == "embedded:":

@@ -21,7 +21,7 @@ from edge.maintenance.opcua_check import (
     examine_users,
 )
 from edge.maintenance.store_check import examine_store
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 EXAMINATION_TIMEOUT_S = 8.0
 """How long one examination may take."""
@@ -36,7 +36,7 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding
     """Examine the gateway of these settings; settings that cannot be used leave the machine to look at."""
     asyncio.get_running_loop().set_default_executor(_DaemonExecutor())
     try:
-        settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT)
+        settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT_SETTINGS)
     except SettingsError as error:
         found = [failing("settings", problem, error.advice) for problem in error.problems]
         examinations = list(_host_examinations(["/", STORE]))

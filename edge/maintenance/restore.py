@@ -17,7 +17,7 @@ from edge.files import make_directory, write_atomically
 from edge.maintenance.archive import Member, read_archive
 from edge.maintenance.backup import STORE, Tell
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
 from edge.store.fitness import FORM
 from edge.store.opening import open_store
@@ -142,7 +142,7 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     yield main.parent
     yield STATE_DIRECTORY
     with contextlib.suppress(SettingsError):  # none here, or none that could be used: that is what is mended
-        here = locate_files(load_settings(main, environ, EQUIPMENT), main)
+        here = locate_files(load_settings(main, environ, EQUIPMENT_SETTINGS), main)
         yield from here.files.values()
         yield from here.folders.values()
 
@@ -163,7 +163,7 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
                 named = "/".join(name.split("/")[:2])
                 staged[environment_variable(named)] = str(Path(directory, named))
         try:
-            return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, EQUIPMENT)
+            return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, EQUIPMENT_SETTINGS)
         except SettingsError as error:
             problems = [problem.replace(settings, str(main.parent)) for problem in error.problems]
             advice = "A backup without --with-key leaves passwords and private keys out: put them here first."

@@ -14,7 +14,7 @@ from edge.maintenance.archive import write_archive
 from edge.maintenance.doctor import examine
 from edge.maintenance.host_check import versions
 from edge.maintenance.redaction import redact_settings, redactor, secrets_of
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store import statistics
 from edge.store.opening import open_store
 from edge.store.snapshot import take
@@ -69,7 +69,7 @@ async def gather(
 
 def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:
     try:
-        return load_settings(given, environ, EQUIPMENT), ()
+        return load_settings(given, environ, EQUIPMENT_SETTINGS), ()
     except SettingsError as error:
         return None, error.problems
 

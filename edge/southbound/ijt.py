@@ -14,11 +14,11 @@ import structlog
 from edge.config import IjtSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Session, TypeName
-from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
-from edge.southbound.ijt_answer import COMMAND_ID, answer, check, entities, process
-from edge.southbound.ijt_methods import Methods, find_methods
-from edge.southbound.ijt_results import Memory, Results
-from edge.southbound.opcua import OpenSession, open_opcua_equipment, open_session, the_instance
+from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
+from edge.southbound.ijt_answer import COMMAND_ID, answer_data, entities, process, validate_command
+from edge.southbound.ijt_methods import IjtMethods, find_methods
+from edge.southbound.ijt_results import ControllerState, ResultCollector
+from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.station.equipment import Command, Station
 
 _UA = "http://opcfoundation.org/UA/"
@@ -46,72 +46,74 @@ def open_ijt(
     settings: IjtSettings,
     station: Station,
     scopes: Collection[str],
-    session_of: OpenSession = open_session,
+    session_factory: OpenSession = open_session,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a controller for the length of the block; one that is not there yet is waited for."""
-    memory = Memory()
+    state = ControllerState()
 
     @asynccontextmanager
-    async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
-        system = await the_instance(session, _SYSTEM, "joining system")
+    async def open_device(session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        system = await find_single_instance(session, _SYSTEM, "joining system")
         methods = await find_methods(session, system)
-        results = Results(methods, memory, station, acknowledge=settings.acknowledge == "own")
-        async with session.watch(None, _FIELDS, {}) as happenings:
-            yield Controller(session, methods, results, memory, settings.product_instance_uri), happenings
+        results = ResultCollector(methods, state, station, acknowledge=settings.acknowledge == "own")
+        async with session.watch(None, _FIELDS, {}) as device_events:
+            yield Controller(session, methods, results, state, settings.product_instance_uri), device_events
 
-    return open_opcua_equipment(name, settings, station, scopes, session_of, opening)
+    return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device)
 
 
 class Controller:
     """A controller on one connection; `uri` is the ProductInstanceUri of its tool, or empty."""
 
-    def __init__(self, session: Session, methods: Methods, results: Results, memory: Memory, uri: str) -> None:
+    def __init__(
+        self, session: Session, methods: IjtMethods, results: ResultCollector, state: ControllerState, uri: str
+    ) -> None:
         self._session = session
         self._methods = methods
         self._results = results
-        self._memory = memory
+        self._known = state
         self._uri = uri
         self._error = ""
         self._caught_up = False
         self._starting = asyncio.Lock()
 
-    async def take(self, happening: Happening) -> None:
+    async def handle_event(self, device_event: DeviceEvent) -> None:
         """Take a result, live or asked for, or an error."""
-        event_type = happening["EventType"]
+        event_type = device_event["EventType"]
         if await self._session.is_a(event_type, _REQUESTED):
-            await self._results.take_requested(happening["Result"])
+            await self._results.handle_requested(device_event["Result"])
         elif await self._session.is_a(event_type, _RESULT_READY):
-            await self._results.take_live(happening["Result"])
+            await self._results.handle_live(device_event["Result"])
         elif await self._session.is_a(event_type, _SYSTEM_EVENT):
-            condition, severity = happening["ConditionClassId"], happening["Severity"]
+            condition, severity = device_event["ConditionClassId"], device_event["Severity"]
             severe = isinstance(severity, int) and severity >= _HIGH
             if severe and condition and await self._session.is_a(condition, _ERROR_CLASS):
-                self._error = happening["Message"] or "it does not say which"
+                self._error = device_event["Message"] or "it does not say which"
                 self._results.changed.set()
 
     async def perform(self, command: Command) -> Any:
         """Do a joining, unless the controller has its result already or is at it; give the result as JSON."""
-        check(command)
+        validate_command(command)
         self._error = ""
         if not self._caught_up:
             await self._results.catch_up(command)
             self._caught_up = True
-        if not self._results.of(command):
+        if not self._results.find(command):
             # Who stops a joining that is just being started waits until it is.
             async with self._starting:
                 await self._ensure_begun(command)
-        await self._results.until(lambda: bool(self._results.of(command) or self._error), None)
-        if result := self._results.of(command):
-            return answer(result)
+        await self._results.wait_until(lambda: bool(self._results.find(command) or self._error), None)
+        if result := self._results.find(command):
+            return answer_data(result)
         raise Refused("device", f"the controller reports an error: {self._error}")
 
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command, if the controller is at it; one that cannot abort has its tool locked."""
         async with self._starting:
-            is_at = not self._results.of(command) and await self._is_at(command)
+            is_at = not self._results.find(command) and await self._is_running(command)
         if not is_at:
             return
-        self._memory.begun.discard(command.command_id)
+        self._known.begun.discard(command.command_id)
         if "AbortJoiningProcess" in self._methods:
             await self._methods.call("AbortJoiningProcess", self._uri, process(command), _WHY)
         elif "EnableAsset" in self._methods:
@@ -120,36 +122,36 @@ class Controller:
             raise Refused("device", "the controller has no method to abort a joining")
         await self._reset_identifiers(command)
 
-    async def settled(self, command: Command) -> None:
+    async def settle(self, command: Command) -> None:
         """Acknowledge the result of a command."""
         await self._results.settle(command)
 
-    async def _is_at(self, command: Command) -> bool:
+    async def _is_running(self, command: Command) -> bool:
         """Tell whether the controller has the command: its identifier waits there for the result."""
         if "SendIdentifiers" in self._methods and "GetIdentifiers" in self._methods:
-            (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID], gives=1)
+            (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID], output_count=1)
             return any(each.get("EntityId") == command.command_id for each in found or () if isinstance(each, Mapping))
         # One that cannot tell is not trusted to have forgotten it: to tighten twice is worse than to wait.
-        return command.command_id in self._memory.begun
+        return command.command_id in self._known.begun
 
     async def _ensure_begun(self, command: Command) -> None:
         """Start a command that the controller is not at; one that it may have been told to start, once more."""
-        memory, command_id = self._memory, command.command_id
-        is_unsure = command_id in memory.unsure
-        if not await self._is_at(command):
-            memory.unsure.add(command_id)
+        state, command_id = self._known, command.command_id
+        is_unconfirmed = command_id in state.unconfirmed
+        if not await self._is_running(command):
+            state.unconfirmed.add(command_id)
             await self._prepare(command)
-        elif not is_unsure:
+        elif not is_unconfirmed:
             return
         try:
             await self._start(command)
         except Refused as refusal:
-            if not is_unsure:
+            if not is_unconfirmed:
                 raise
             # It had heard the start whose confirmation got lost, and does not begin anew in the middle.
             _log.info("the controller is taken to be at work", command=command_id, reason=refusal.message)
-        memory.unsure.discard(command_id)
-        memory.begun.add(command_id)
+        state.unconfirmed.discard(command_id)
+        state.begun.add(command_id)
 
     async def _prepare(self, command: Command) -> None:
         """Enable the tool, and say what the result is to be recognised by, in the place of what was said before."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from edge.errors import Refused
-from edge.southbound.ijt_shape import Result
+from edge.southbound.ijt_schema import Result
 from edge.station.equipment import Command
 
 COMMAND_ID = "CommandID"
@@ -54,7 +54,7 @@ def process(command: Command) -> dict[str, str]:
     return {field: str(value) for name, field in _PROCESS.items() if (value := command.parameters.get(name))}
 
 
-def check(command: Command) -> None:
+def validate_command(command: Command) -> None:
     """Raise Refused when parameters of a command are not what they have to be."""
     if not isinstance(command.parameters.get("identifiers", {}), Mapping):
         raise Refused("parameters", "the parameter identifiers has to be an object: names and identifiers")
@@ -63,7 +63,7 @@ def check(command: Command) -> None:
         raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
 
 
-def bears(result: Result, command: Command) -> bool:
+def has_command_id(result: Result, command: Command) -> bool:
     """Tell whether a result bears the id of a command."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
     return command.command_id in {each.get("EntityId") for each in entities_of_it}
@@ -74,7 +74,7 @@ def is_result_of(result: Result, command: Command) -> bool:
     wanted = command.parameters.get("classification")
     classification = result["ResultMetaData"].get("Classification")
     fits = wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
-    return fits and bears(result, command)
+    return fits and has_command_id(result, command)
 
 
 def without_traces(result: Result) -> Result:
@@ -97,7 +97,7 @@ def command_id_of(result: Result) -> str | None:
     return found[-1] if found else None
 
 
-def answer(result: Result) -> dict[str, Any]:
+def answer_data(result: Result) -> dict[str, Any]:
     """Give a result as plain JSON; raises Refused for one that did not come about."""
     meta = result["ResultMetaData"]
     state = meta.get("ResultState")

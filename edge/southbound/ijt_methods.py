@@ -8,7 +8,7 @@ from edge.links.opcua import Node, Session
 _MANAGEMENTS = ("JoiningProcessManagement", "ResultManagement")
 
 
-class Methods:
+class IjtMethods:
     """What a controller can be asked for. Every call raises Refused when it declines, Unavailable when it is gone."""
 
     def __init__(self, session: Session, owners: dict[str, Node]) -> None:
@@ -19,20 +19,22 @@ class Methods:
         """Tell whether the controller has a method."""
         return name in self._owners
 
-    async def call(self, name: str, *arguments: Any, gives: int | None = None) -> list[Any]:
+    async def call(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:
         """Call a method that tells Status and StatusMessage; give what it tells before them, so many values."""
         match await self._session.call(self._owners[name], name, *arguments):
-            case [*outputs, int(status), str() | None as message] if gives is None or len(outputs) == gives:
+            case [*outputs, int(status), str() | None as message] if (
+                output_count is None or len(outputs) == output_count
+            ):
                 if status:
                     raise Refused("device", f"{name}: {message or f'the controller says status {status}'}")
                 return outputs
             case _:
                 raise Refused("device", f"{name}: what the controller answers is not what OPC 40450-1 says")
 
-    async def call_for_results(self, name: str, *arguments: Any, gives: int | None = None) -> list[Any]:
+    async def call_result_method(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:
         """Call a method of OPC 40001-101, which tells an Error; give what it tells before it, so many values."""
         match await self._session.call(self._owners[name], name, *arguments):
-            case [*outputs, int(error)] if gives is None or len(outputs) == gives:
+            case [*outputs, int(error)] if output_count is None or len(outputs) == output_count:
                 if error:
                     raise Refused("device", f"{name}: the controller says error {error}")
                 return outputs
@@ -40,7 +42,7 @@ class Methods:
                 raise Refused("device", f"{name}: what the controller answers is not what OPC 40001-101 says")
 
 
-async def find_methods(session: Session, system: Node) -> Methods:
+async def find_methods(session: Session, system: Node) -> IjtMethods:
     """Browse which methods a joining system has."""
     parts = await session.children(system)
     blocks = await session.children(parts["MachineryBuildingBlocks"]) if "MachineryBuildingBlocks" in parts else {}
@@ -48,4 +50,4 @@ async def find_methods(session: Session, system: Node) -> Methods:
     places = [each for name in _MANAGEMENTS if (each := parts.get(name) or blocks.get(name))]
     if "MethodSet" in assets:
         places.append(assets["MethodSet"])
-    return Methods(session, {name: place for place in places for name in await session.children(place)})
+    return IjtMethods(session, {name: place for place in places for name in await session.children(place)})

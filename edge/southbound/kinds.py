@@ -9,25 +9,27 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EquipmentKind:
     """Where a kind is found, as `module:name`; it is imported once the settings name it.
 
-    `settings` is the type of its section, `opening` the function that opens it: `opening(name, settings, station,
+    `settings` is the type of its section, `opener` the function that opens it: `opener(name, settings, station,
     scopes)` gives an asynchronous context manager with the `Equipment`. That of MQTT is given a session as well, at a
     broker that it may share with the MES.
     """
 
     settings: str
-    opening: str
+    opener: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "mqtt": Kind("edge.config:MqttEquipmentSettings", "edge.southbound.mqtt:open_equipment"),
-    "stacklight": Kind("edge.southbound.stacklight:StackLightSettings", "edge.southbound.stacklight:open_stacklight"),
-    "vision": Kind("edge.config:VisionSettings", "edge.southbound.vision:open_vision"),
-    "ijt": Kind("edge.config:IjtSettings", "edge.southbound.ijt:open_ijt"),
+KINDS: Mapping[str, EquipmentKind] = {
+    "mqtt": EquipmentKind("edge.config:MqttEquipmentSettings", "edge.southbound.mqtt:open_equipment"),
+    "stacklight": EquipmentKind(
+        "edge.southbound.stacklight:StackLightSettings", "edge.southbound.stacklight:open_stacklight"
+    ),
+    "vision": EquipmentKind("edge.config:VisionSettings", "edge.southbound.vision:open_vision"),
+    "ijt": EquipmentKind("edge.config:IjtSettings", "edge.southbound.ijt:open_ijt"),
 }
 """Every kind, by the word that stands as `kind` in its section."""
 
-EQUIPMENT: Mapping[str, str] = {name: kind.settings for name, kind in KINDS.items()}
+EQUIPMENT_SETTINGS: Mapping[str, str] = {name: kind.settings for name, kind in KINDS.items()}
 """The type of the section of each kind, as `load_settings` asks for it."""

@@ -31,10 +31,10 @@ async def open_equipment(
     """
     outstanding = partial(station.outstanding, scopes, settings.type_ids)
     equipment = MqttEquipment(name, f"{settings.topic_prefix}/{name}", session, station, outstanding, source)
-    await session.subscribe(equipment.answers_topic, equipment.take_answer, on_poison=equipment.fail_command)
+    await session.subscribe(equipment.answers_topic, equipment.handle_answer, on_poison=equipment.fail_command)
     for topic in equipment.event_topics:
-        await session.subscribe(topic, equipment.take_event, on_poison=equipment.refuse_event)
-    await session.follow(equipment.presence_topic, equipment.take_presence)
+        await session.subscribe(topic, equipment.handle_event, on_poison=equipment.refuse_event)
+    await session.follow(equipment.presence_topic, equipment.handle_presence)
     return equipment
 
 
@@ -77,10 +77,10 @@ class MqttEquipment:
         """Ask the equipment to stop the command of that id."""
         await self._publish(command, Phase.STOP)
 
-    async def take_answer(self, message: Message) -> None:
+    async def handle_answer(self, message: Message) -> None:
         """Take a message from the answers topic."""
         try:
-            answer = _answer_of(to_event(message))
+            answer = _to_equipment_answer(to_event(message))
         except Refused as refusal:
             await self._fail_command(message, f"its answer cannot be read: {refusal.message}")
             await self._refuse(message, refusal)
@@ -97,17 +97,17 @@ class MqttEquipment:
         """Tell of an event that met a defect of ours."""
         await self._refuse(message, _defect("the event", error))
 
-    async def take_event(self, message: Message) -> None:
+    async def handle_event(self, message: Message) -> None:
         """Take a message from the events or the data topic; where it asks for work, answer with it."""
         try:
             event = to_event(_without_correlation_data(message) if message.response_topic else message)
-            task = await self._station.event(_happened(event))
+            task = await self._station.event(_to_equipment_event(event))
         except Refused as refusal:
             await self._refuse(message, refusal)
             return
         await self._session.answer(message, self._task_answer(event, task))
 
-    async def take_presence(self, message: Message) -> None:
+    async def handle_presence(self, message: Message) -> None:
         """Take a birth or a last will; who comes back is sent again what it has not answered, under the same ids."""
         match message.payload:
             case b"online":
@@ -186,7 +186,7 @@ def _defect(what: str, error: Exception) -> Refused:
     return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
 
 
-def _answer_of(event: CloudEvent) -> EquipmentAnswer:
+def _to_equipment_answer(event: CloudEvent) -> EquipmentAnswer:
     if not event.causationid:
         raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
     error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
@@ -198,7 +198,7 @@ def _without_correlation_data(question: Message) -> Message:
     return dataclasses.replace(question, correlation_data=None)
 
 
-def _happened(event: CloudEvent) -> EquipmentEvent:
+def _to_equipment_event(event: CloudEvent) -> EquipmentEvent:
     if not event.subject:
         raise Refused("unreadable", "an event without subject", "Name the scope of the station in subject.")
     return EquipmentEvent(

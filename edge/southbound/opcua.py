@@ -8,7 +8,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import Node, Overhear, Session, TypeName, open_client
 from edge.model.equipment_trace import TraceKind
-from edge.southbound.connected import ConnectedEquipment, Device, Happenings, open_connected
+from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvents, open_connected
 from edge.station.equipment import Station
 
 REQUEST_SECONDS = 30.0
@@ -17,7 +17,7 @@ REQUEST_SECONDS = 30.0
 OpenSession = Callable[[OpcuaEquipmentSettings, Overhear], AbstractAsyncContextManager[Session]]
 """Opens a session with the server that the settings name; raises as `open_client`."""
 
-Opening = Callable[[Session], AbstractAsyncContextManager[tuple[Device, Happenings]]]
+DeviceOpener = Callable[[Session], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
 """Finds the device on a new session and subscribes; gives the device with what happens there."""
 
 
@@ -31,25 +31,25 @@ def open_opcua_equipment(
     settings: OpcuaEquipmentSettings,
     station: Station,
     scopes: Collection[str],
-    session_of: OpenSession,
-    opening: Opening,
+    session_factory: OpenSession,
+    open_device: DeviceOpener,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to the equipment for the length of the block; a server that is not there yet is waited for.
 
     Nothing of a session outlives it: a server that was started again may have other namespace indexes, other nodes and
-    no subscriptions, so `opening` finds its nodes and subscribes anew on each.
+    no subscriptions, so `open_device` finds its nodes and subscribes anew on each.
     """
     overhear = partial(station.trace, TraceKind.ASKED)
 
     @asynccontextmanager
-    async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
-        async with session_of(settings, overhear) as session, opening(session) as opened:
+    async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        async with session_factory(settings, overhear) as session, open_device(session) as opened:
             yield opened
 
-    return open_connected(name, settings.url, settings.type_ids, station, scopes, connecting)
+    return open_connected(name, settings.url, settings.type_ids, station, scopes, connect)
 
 
-async def the_instance(session: Session, of: TypeName, what: str) -> Node:
+async def find_single_instance(session: Session, of: TypeName, what: str) -> Node:
     """Find the one object of a type that a device has. Raises Refused(`unknown_node`) when there is none, or many."""
     systems = await session.instances(of)
     if len(systems) != 1:

@@ -14,7 +14,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
-from edge.southbound.connected import ConnectedEquipment, Device, Happening, open_connected
+from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, open_connected
 from edge.station.equipment import Command, EquipmentEvent, Station
 
 _log = structlog.get_logger(__name__)
@@ -63,20 +63,20 @@ def open_stacklight(
     settings: StackLightSettings,
     station: Station,
     scopes: Collection[str],
-    lines_of: OpenLines = open_lines,
+    lines_factory: OpenLines = open_lines,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Take the lines for the length of the block; a chip that is not there yet is waited for."""
 
     @asynccontextmanager
-    async def connecting() -> AsyncIterator[tuple[Device, AsyncIterator[Happening]]]:
-        with lines_of(settings.chip, settings.lamps, settings.buttons) as lines:
+    async def connect() -> AsyncIterator[tuple[Device, AsyncIterator[DeviceEvent]]]:
+        with lines_factory(settings.chip, settings.lamps, settings.buttons) as lines:
             scope = settings.scope or next(iter(scopes))
             yield StackLight(name, frozenset(settings.lamps), lines, station, scope), _presses(lines)
 
-    return open_connected(name, f"chip {settings.chip}", settings.type_ids, station, scopes, connecting)
+    return open_connected(name, f"chip {settings.chip}", settings.type_ids, station, scopes, connect)
 
 
-async def _presses(lines: Lines) -> AsyncIterator[Happening]:
+async def _presses(lines: Lines) -> AsyncIterator[DeviceEvent]:
     while True:
         yield {"button": await lines.pressed()}
 
@@ -91,12 +91,12 @@ class StackLight:
         self._station = station
         self._scope = scope
 
-    async def take(self, happening: Happening) -> None:
+    async def handle_event(self, device_event: DeviceEvent) -> None:
         """Tell the station of a button; one that is pressed while the store is away has to be pressed again."""
         event = EquipmentEvent(
             source=f"urn:microdcs-edge:equipment:{self._name}",
             event_id=new_id(),
-            type_id=happening["button"],
+            type_id=device_event["button"],
             scope=self._scope,
             data={"pressed": True},
         )
@@ -120,7 +120,7 @@ class StackLight:
         await self._lines.switch(told)
         return told
 
-    async def settled(self, command: Command) -> None:
+    async def settle(self, command: Command) -> None:
         """Nothing is left to tell a lamp."""
 
     async def stop(self, command: Command) -> None:

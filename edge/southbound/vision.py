@@ -16,8 +16,8 @@ from msgspec import Struct
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
-from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
-from edge.southbound.opcua import OpenSession, open_opcua_equipment, open_session, the_instance
+from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
+from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.station.equipment import Command, Station
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
@@ -44,7 +44,7 @@ _EXECUTING = "SingleExecution"
 _CAUSE = (0, "the station asked for it")
 _RESULT_STATES = {0: "Undefined", 1: "Completed", 2: "Processing", 3: "Aborted", 4: "Failed"}
 _COMPLETED = 1
-_MOST_KEPT = 1000
+_KEPT_LIMIT = 1000
 _MIRROR_SECONDS = 0.05
 
 
@@ -56,7 +56,7 @@ class _JobIdentifier(Struct):
     Id: str
 
 
-class _Result(Struct):
+class _VisionResult(Struct):
     """What is read of a result, be it told or asked for."""
 
     JobId: _JobIdentifier
@@ -76,24 +76,24 @@ def open_vision(
     settings: OpcuaEquipmentSettings,
     station: Station,
     scopes: Collection[str],
-    session_of: OpenSession = open_session,
+    session_factory: OpenSession = open_session,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a camera for the length of the block; one that is not there yet is waited for."""
     jobs: dict[str, str] = {}
 
     @asynccontextmanager
-    async def opening(session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
-        system = await the_instance(session, _SYSTEM, "vision system")
+    async def open_device(session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        system = await find_single_instance(session, _SYSTEM, "vision system")
         parts = await session.children(system)
         machine = await session.children(_part(parts, _STATE))
         automatic = await session.children(_part(machine, _MODE))
         values = {_STATE: _part(machine, "CurrentState"), _MODE: _part(automatic, "CurrentState")}
         # The fields of a result are defined by the event type itself, as are those of its base by their own.
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
-        async with session.watch(None, fields, values) as happenings:
-            yield Camera(session, parts, machine[_MODE], jobs), happenings
+        async with session.watch(None, fields, values) as device_events:
+            yield Camera(session, parts, machine[_MODE], jobs), device_events
 
-    return open_opcua_equipment(name, settings, station, scopes, session_of, opening)
+    return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device)
 
 
 class Camera:
@@ -110,25 +110,25 @@ class Camera:
         self._starting = asyncio.Lock()
         self._started: set[str] = set()
 
-    async def take(self, happening: Happening) -> None:
+    async def handle_event(self, device_event: DeviceEvent) -> None:
         """Mirror a state, or keep a result until its job asks for it."""
-        if (event_type := happening.get("EventType")) is None:
-            self._states |= {name: str(text or "") for name, text in happening.items()}
-        elif await self._session.is_a(event_type, _RESULT_READY) and not happening["IsPartial"]:
-            result = _as_result(happening)
+        if (event_type := device_event.get("EventType")) is None:
+            self._states |= {name: str(text or "") for name, text in device_event.items()}
+        elif await self._session.is_a(event_type, _RESULT_READY) and not device_event["IsPartial"]:
+            result = _parse_result(device_event)
             self._results[result["JobId"]["Id"]] = result
-            if len(self._results) > _MOST_KEPT:
+            if len(self._results) > _KEPT_LIMIT:
                 del self._results[next(iter(self._results))]
         self._changed.set()
 
     async def perform(self, command: Command) -> Any:
         """Do a job, unless the camera has its result already or is at it; give the result as JSON."""
-        found = await self._found(command)
-        if found is None and not await self._is_at(command) and await self._is_busy():
+        found = await self._find_result(command)
+        if found is None and not await self._is_running(command) and await self._is_busy():
             # A gateway that was killed in mid-command has not left us the JobId: it may be this very job.
-            await self._until("end its job", lambda: self._states[_MODE] != _EXECUTING, seconds=None)
-            found = await self._found(command)
-        if found is None and not await self._is_at(command):
+            await self._wait_until("end its job", lambda: self._states[_MODE] != _EXECUTING, seconds=None)
+            found = await self._find_result(command)
+        if found is None and not await self._is_running(command):
             await self._get_ready()
             await self._prepare(command)
             # Who stops a job that is just being started waits until it has its id.
@@ -139,12 +139,12 @@ class Camera:
     async def stop(self, command: Command) -> None:
         """Stop the job of a command, if the camera is at it."""
         async with self._starting:
-            is_at = await self._is_at(command)
+            is_at = await self._is_running(command)
         if is_at:
             methods = await self._session.children(self._automatic)
             await self._call(self._automatic, "Stop" if "Stop" in methods else "Abort", *_CAUSE)
 
-    async def settled(self, command: Command) -> None:
+    async def settle(self, command: Command) -> None:
         """Forget the JobId of a command that is answered."""
         self._forget(command.command_id)
 
@@ -154,15 +154,15 @@ class Camera:
     async def _get_ready(self) -> None:
         """Bring the camera into the automatic mode, out of an error too."""
         machine = self._parts[_STATE]
-        await self._catch_up()
+        await self._synchronize_state()
         if self._state in {"Error", "Halted"}:
             await self._call(machine, "Reset", *_CAUSE)
-            await self._until("leave its error", lambda: self._state not in {"Error", "Halted"})
+            await self._wait_until("leave its error", lambda: self._state not in {"Error", "Halted"})
         if self._state == "Preoperational":
             await self._call(machine, "SelectModeAutomatic")
-        await self._until("become Operational", lambda: self._state == "Operational")
+        await self._wait_until("become Operational", lambda: self._state == "Operational")
 
-    async def _catch_up(self) -> None:
+    async def _synchronize_state(self) -> None:
         """Wait until our mirror shows the present state: what a camera tells comes a moment after it is so."""
         current = _part(await self._session.children(self._parts[_STATE]), "CurrentState")
         try:
@@ -177,7 +177,7 @@ class Camera:
         if recipe := _recipe(command):
             # A recipe that is prepared already is so at once; one that takes its time ends in Ready, too.
             await self._call(_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe)
-        await self._until("become Ready", lambda: self._states.get(_MODE) == "Ready")
+        await self._wait_until("become Ready", lambda: self._states.get(_MODE) == "Ready")
 
     async def _start(self, command: Command) -> None:
         part = {"Id": str(command.parameters.get("part_id", ""))}
@@ -190,20 +190,20 @@ class Camera:
                 self._started.add(job_id)
             case _:
                 raise Refused("device", "StartSingleJob: the camera does not say which job it began")
-        if len(self._jobs) > _MOST_KEPT:
+        if len(self._jobs) > _KEPT_LIMIT:
             self._forget(next(iter(self._jobs)))
 
     async def _result(self, command: Command) -> Mapping[str, Any]:
         job_id = self._jobs[command.command_id]
-        await self._until("end its job", lambda: job_id in self._results or self._state == "Error", seconds=None)
+        await self._wait_until("end its job", lambda: job_id in self._results or self._state == "Error", seconds=None)
         if job_id not in self._results:
             raise Refused("device", "the camera went into the state Error")
         result = self._results.pop(job_id)
         if (of := _id(result, "MeasId")) not in {None, "", _meas_id(command)}:
             raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
-        return result if result.get("ResultContent") is not None else await self._whole(result)
+        return result if result.get("ResultContent") is not None else await self._fetch_content(result)
 
-    async def _whole(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _fetch_content(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
         """Get a result whose event did not bring its content."""
         results = _part(self._parts, "ResultManagement")
         match await self._call(results, "GetResultById", told["ResultId"], 1000):
@@ -213,9 +213,9 @@ class Camera:
                 raise Refused("device", "GetResultById: the camera does not give the result")
         if handle and "ReleaseResultHandle" in await self._session.children(results):
             await self._session.call(results, "ReleaseResultHandle", handle)
-        return _as_result({**told, **result})
+        return _parse_result({**told, **result})
 
-    async def _found(self, command: Command) -> Mapping[str, Any] | None:
+    async def _find_result(self, command: Command) -> Mapping[str, Any] | None:
         """Ask for the result of a command that was begun before; not every camera can tell."""
         results = self._parts.get("ResultManagement")
         if results is None or "GetResultListFiltered" not in await self._session.children(results):
@@ -226,7 +226,7 @@ class Camera:
         try:
             outputs = await self._call(results, "GetResultListFiltered", *arguments)
             *_, handle, told = outputs if len(outputs) > 1 else (None, None)
-            found = [_as_result(each) for each in told or ()]
+            found = [_parse_result(each) for each in told or ()]
         except Refused:
             # A camera may show the method and not have it: then it cannot tell.
             return None
@@ -235,7 +235,7 @@ class Camera:
         mine = (each for each in found if _id(each, "MeasId") == meas_id and not each.get("IsPartial"))
         return next(mine, None)
 
-    async def _is_at(self, command: Command) -> bool:
+    async def _is_running(self, command: Command) -> bool:
         job_id = self._jobs.get(command.command_id)
         if job_id is None:
             return False
@@ -244,8 +244,8 @@ class Camera:
         return await self._is_busy()
 
     async def _is_busy(self) -> bool:
-        await self._catch_up()
-        await self._until("tell its state", lambda: _MODE in self._states)
+        await self._synchronize_state()
+        await self._wait_until("tell its state", lambda: _MODE in self._states)
         return self._states[_MODE] == _EXECUTING
 
     async def _call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
@@ -262,7 +262,9 @@ class Camera:
     def _state(self) -> str:
         return self._states.get(_STATE, "")
 
-    async def _until(self, what: str, condition: Callable[[], bool], seconds: float | None = READY_SECONDS) -> None:
+    async def _wait_until(
+        self, what: str, condition: Callable[[], bool], seconds: float | None = READY_SECONDS
+    ) -> None:
         try:
             async with asyncio.timeout(seconds):
                 while not condition():
@@ -288,10 +290,10 @@ def _part(nodes: Mapping[str, Node], name: str) -> Node:
     return nodes[name]
 
 
-def _as_result(told: Any) -> Mapping[str, Any]:
+def _parse_result(told: Any) -> Mapping[str, Any]:
     """Give what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
     try:
-        msgspec.convert(told, _Result)
+        msgspec.convert(told, _VisionResult)
     except msgspec.ValidationError as error:
         raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
     result: Mapping[str, Any] = told

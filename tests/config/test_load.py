@@ -8,7 +8,7 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, Settings, load_settings, main_file
 from edge.errors import SettingsError
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
@@ -22,7 +22,7 @@ def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
 def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Gives what the settings are refused for."""
     with pytest.raises(SettingsError) as refused:
-        load_settings(path, environ, EQUIPMENT)
+        load_settings(path, environ, EQUIPMENT_SETTINGS)
     return refused.value.problems
 
 
@@ -33,19 +33,19 @@ def test_the_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
 
 
 def test_without_files_the_defaults_hold(tmp_path: Path) -> None:
-    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT) == Settings()
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS) == Settings()
 
 
 def test_without_a_path_the_directory_of_systemd_is_read(tmp_path: Path) -> None:
     write(tmp_path, '[gateway]\nname = "line-4"')
-    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT).gateway.name == "line-4"
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS).gateway.name == "line-4"
 
 
 def test_later_sources_win_key_by_key(tmp_path: Path) -> None:
     main = write(tmp_path, '[redis]\nurl = "redis://a"\nprefix = "a"\n[gateway]\nname = "a"\nscopes = ["a"]')
     write(tmp_path, '[redis]\nprefix = "b"\n[gateway]\nname = "b"', "conf.d/10-b.toml")
     write(tmp_path, '[gateway]\nname = "c"', "conf.d/20-c.toml")
-    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"}, EQUIPMENT)
+    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"}, EQUIPMENT_SETTINGS)
     assert (settings.redis.url, settings.redis.prefix) == ("redis://a", "b")
     assert (settings.gateway.name, settings.gateway.scopes) == ("c", ("d", "e"))
 
@@ -61,13 +61,13 @@ def test_equipment_can_be_made_of_variables_alone(
     tmp_path: Path, variable: str, text: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text}
-    southbound = load_settings(None, environ, EQUIPMENT).southbound
+    southbound = load_settings(None, environ, EQUIPMENT_SETTINGS).southbound
     assert {name: equipment.type_ids for name, equipment in southbound.items()} == expected
 
 
 def test_a_variable_reaches_equipment_whose_name_it_cannot_spell(tmp_path: Path) -> None:
     file = write(tmp_path, '[southbound.Rear-axle]\ntype_ids = ["tighten"]')
-    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"}, EQUIPMENT)
+    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"}, EQUIPMENT_SETTINGS)
     assert settings.southbound == {
         "Rear-axle": MqttEquipmentSettings(type_ids=("tighten",), topic_prefix="plant/tools")
     }
@@ -75,13 +75,13 @@ def test_a_variable_reaches_equipment_whose_name_it_cannot_spell(tmp_path: Path)
 
 def test_numbers_in_variables_are_read_as_numbers(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_RETENTION__ENDED_JOBS": "3600"}
-    assert load_settings(None, environ, EQUIPMENT).retention.ended_jobs == 3600
+    assert load_settings(None, environ, EQUIPMENT_SETTINGS).retention.ended_jobs == 3600
 
 
 def test_the_password_is_found_among_systemds_credentials_and_stays_hidden(tmp_path: Path) -> None:
     write(tmp_path, "correct horse\n", "redis-password")
     file = write(tmp_path, '[redis]\npassword_file = "redis-password"')
-    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, EQUIPMENT)
+    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, EQUIPMENT_SETTINGS)
     assert settings.redis.password == "correct horse"
     assert "horse" not in repr(settings)
 
@@ -95,7 +95,7 @@ def test_a_password_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
 
 def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_HOME": "/somewhere", "EDGEWISE": "1"}
-    assert load_settings(None, environ, EQUIPMENT) == Settings()
+    assert load_settings(None, environ, EQUIPMENT_SETTINGS) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ("[southbound.tool]", "southbound.tool.type_ids: missing, expected a list with at least one entry"),
         (
             "[southbound.tool]\ntype_ids = ['a']\nkind = 'fax'",
-            f"southbound.tool.kind: expected one of {', '.join(EQUIPMENT)}, got 'fax'",
+            f"southbound.tool.kind: expected one of {', '.join(EQUIPMENT_SETTINGS)}, got 'fax'",
         ),
         (
             "[southbound.eye]\ntype_ids = ['a']\nkind = 'vision'",
@@ -269,7 +269,7 @@ def test_calls_from_elsewhere_are_taken_only_from_clients_with_a_certificate(
     ],
 )
 def test_calls_from_this_host_need_no_certificate(tmp_path: Path, listen: str) -> None:
-    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}, EQUIPMENT).rpc.listen == listen
+    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}, EQUIPMENT_SETTINGS).rpc.listen == listen
 
 
 def test_the_password_is_given_once(tmp_path: Path) -> None:
@@ -296,16 +296,16 @@ def test_a_file_that_was_asked_for_has_to_exist(tmp_path: Path) -> None:
 
 
 def test_a_file_may_be_a_device_but_no_directory(tmp_path: Path) -> None:
-    assert load_settings(Path(os.devnull), {}, EQUIPMENT) == Settings()
+    assert load_settings(Path(os.devnull), {}, EQUIPMENT_SETTINGS) == Settings()
     assert "cannot be read" in problems(tmp_path, {})[0]
 
 
 def test_the_answer_says_what_to_do_next(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
-        load_settings(tmp_path / "none.toml", {}, EQUIPMENT)
+        load_settings(tmp_path / "none.toml", {}, EQUIPMENT_SETTINGS)
     assert "edge check settings" in refused.value.advice
 
 
 def test_a_store_behind_sentinels_is_named_by_all_of_them(tmp_path: Path) -> None:
     url = "redis+sentinel://edge:secret@10.0.0.1:26379,10.0.0.2:26379/line"
-    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, EQUIPMENT).redis.url == url
+    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, EQUIPMENT_SETTINGS).redis.url == url

@@ -8,7 +8,7 @@ import pytest
 
 from edge.config import load_settings
 from edge.errors import SettingsError
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 @pytest.fixture
@@ -22,21 +22,25 @@ def main(tmp_path: Path) -> Path:
 
 
 def test_who_is_not_the_service_reads_what_its_credentials_are_made_of(main: Path) -> None:
-    assert load_settings(main, {}, EQUIPMENT).mqtt.password == "sesame"
-    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(main.parent)}, EQUIPMENT).mqtt.password == "sesame"
+    assert load_settings(main, {}, EQUIPMENT_SETTINGS).mqtt.password == "sesame"
+    assert (
+        load_settings(None, {"CONFIGURATION_DIRECTORY": str(main.parent)}, EQUIPMENT_SETTINGS).mqtt.password == "sesame"
+    )
 
 
 def test_the_service_reads_its_credentials(main: Path, tmp_path: Path) -> None:
     handed = tmp_path / "credentials"
     handed.mkdir()
     (handed / "password_mqtt").write_text("open sesame")
-    assert load_settings(main, {"CREDENTIALS_DIRECTORY": str(handed)}, EQUIPMENT).mqtt.password == "open sesame"
+    assert (
+        load_settings(main, {"CREDENTIALS_DIRECTORY": str(handed)}, EQUIPMENT_SETTINGS).mqtt.password == "open sesame"
+    )
 
 
 def test_who_can_read_neither_is_told(main: Path) -> None:
     (main.parent / "passwords" / "mqtt").unlink()
     with pytest.raises(SettingsError, match=r"mqtt\.password_file: there is no file .*/passwords/mqtt"):
-        load_settings(main, {}, EQUIPMENT)
+        load_settings(main, {}, EQUIPMENT_SETTINGS)
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
@@ -57,7 +61,7 @@ def test_a_user_who_may_not_read_a_password_is_told(main: Path, monkeypatch: pyt
     deny(monkeypatch, password)
     monkeypatch.setattr(os, "access", lambda path, _: path != password)
     with pytest.raises(SettingsError, match=f"mqtt.password_file: {password} is not for this user to read"):
-        load_settings(main, {}, EQUIPMENT)
+        load_settings(main, {}, EQUIPMENT_SETTINGS)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -67,4 +71,4 @@ def test_a_user_who_may_not_read_the_settings_is_told_to_come_as_root(
     deny(monkeypatch, main)
     environ = {} if named else {"CONFIGURATION_DIRECTORY": str(main.parent)}
     with pytest.raises(SettingsError, match=r"is not for this user to read; .*\(sudo\)"):
-        load_settings(main if named else None, environ, EQUIPMENT)
+        load_settings(main if named else None, environ, EQUIPMENT_SETTINGS)

@@ -20,7 +20,7 @@ from edge.links.gpio import FakeLines, Lines
 from edge.links.opcua import EventField, Node, Overhear, Session, TypeName
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
 from edge.model.equipment_trace import TracedCall, TraceKind
-from edge.southbound.connected import ConnectedEquipment, Happening, Happenings
+from edge.southbound.connected_equipment import ConnectedEquipment, DeviceEvent, DeviceEvents
 from edge.southbound.kinds import KINDS
 from edge.southbound.stacklight import StackLightSettings
 from edge.station.equipment import Command
@@ -43,12 +43,12 @@ class Happened:
     """What happens at the equipment on one connection, until that is lost."""
 
     def __init__(self) -> None:
-        self._queue: asyncio.Queue[Happening | Refused | Unavailable] = asyncio.Queue()
+        self._queue: asyncio.Queue[DeviceEvent | Refused | Unavailable] = asyncio.Queue()
 
-    def put(self, each: Happening | Refused | Unavailable) -> None:
+    def put(self, each: DeviceEvent | Refused | Unavailable) -> None:
         self._queue.put_nowait(each)
 
-    async def next(self) -> Happening | Refused:
+    async def next(self) -> DeviceEvent | Refused:
         each = await self._queue.get()
         if isinstance(each, Unavailable):
             raise each
@@ -135,11 +135,11 @@ class RecalledSession(Session):
     @asynccontextmanager
     async def watch(
         self, source: Node | None, fields: Sequence[EventField], values: Mapping[str, Node]
-    ) -> AsyncIterator[Happenings]:
+    ) -> AsyncIterator[DeviceEvents]:
         await self._recalled.ask("watch", source, fields, values)
         yield self._happen()
 
-    async def _happen(self) -> Happenings:
+    async def _happen(self) -> DeviceEvents:
         while True:
             yield await self._happened.next()
 
@@ -167,7 +167,7 @@ class Replay:
         self.station = RecallingStation(self.recalled)
         self._name = beginning.equipment
         kind = KINDS[beginning.settings["kind"]]
-        self._opening = pkgutil.resolve_name(kind.opening)
+        self._opening = pkgutil.resolve_name(kind.opener)
         self._section = msgspec.convert(beginning.settings, type=pkgutil.resolve_name(kind.settings))
         self._wait_until = wait_until
         self.process = AsyncExitStack()
@@ -219,8 +219,8 @@ class Replay:
         assert not self.recalled.asks(), f"the kind asks more than was recorded: {self.recalled.asks()}"
 
     async def _connect(self) -> None:
-        opening = words("open", ())
-        await self._wait_until(lambda: self.recalled.happened or self.recalled.waiting(opening))
+        opener = words("open", ())
+        await self._wait_until(lambda: self.recalled.happened or self.recalled.waiting(opener))
         if not self.recalled.happened:
             await self._answer(TracedCall("open", ()))
             await self._wait_until(lambda: self.recalled.happened)

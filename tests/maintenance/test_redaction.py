@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from edge.config import load_settings
 from edge.maintenance.redaction import redact_data, redact_settings, redactor, secrets_of
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 SETTINGS = """
 [redis]
@@ -37,7 +37,7 @@ def main(tmp_path: Path) -> Path:
 def test_every_place_of_a_secret_is_known(main: Path) -> None:
     (main.parent / "passwords" / "old").mkdir()
     environ = {"EDGE_MQTT__PASSWORD": "canary-6", "HOME": "canary-no"}
-    settings = load_settings(main, {}, EQUIPMENT)
+    settings = load_settings(main, {}, EQUIPMENT_SETTINGS)
     found = secrets_of(settings, main, environ)
     assert found == {"canary-1", "canary-2", "canary 3/ü", "canary-4", "canary-5", "canary-6"}
 
@@ -49,7 +49,7 @@ def test_settings_that_cannot_be_used_hide_their_secrets_too(main: Path) -> None
 
 
 def test_settings_are_shown_without_what_is_secret(main: Path) -> None:
-    settings = load_settings(main, {}, EQUIPMENT)
+    settings = load_settings(main, {}, EQUIPMENT_SETTINGS)
     redact = redactor(secrets_of(settings, main, {}))
     text = redact(msgspec.json.encode(redact_settings(settings)).decode())
     assert "canary" not in text

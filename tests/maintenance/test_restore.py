@@ -13,7 +13,7 @@ from edge.maintenance import restore as module
 from edge.maintenance.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
 from edge.maintenance.backup import Part, back_up
 from edge.maintenance.restore import restore
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.snapshot import take
@@ -109,7 +109,7 @@ async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_pa
     # The key of the client was never the gateway's; own.der is made from own.pem at the next start.
     expected = {name for name in files if not name.startswith("client/") and name != "pki/own.der"}
     assert files_of(settings.parent).keys() == expected
-    assert load_settings(settings, {}, EQUIPMENT).opcua.manufacturer == "Example"
+    assert load_settings(settings, {}, EQUIPMENT_SETTINGS).opcua.manufacturer == "Example"
 
 
 async def test_the_servers_that_equipment_is_trusted_by_come_back_to_a_new_gateway(

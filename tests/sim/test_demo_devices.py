@@ -10,7 +10,7 @@ import pytest
 from edge.config import load_settings
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevices
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 def recipe_of(devices: DemoDevices) -> Recipe:
@@ -30,7 +30,7 @@ def test_every_action_of_the_recipe_has_its_device(over: str, tmp_path: Path) ->
     devices = chosen(over)
     file = tmp_path / "edge.toml"
     file.write_text("\n".join(each.section() for each in devices.every))
-    southbound = load_settings(file, {}, EQUIPMENT).southbound
+    southbound = load_settings(file, {}, EQUIPMENT_SETTINGS).southbound
     assert sorted(southbound) == [CAMERA, CONTROLLER]
     taken = sorted(type_id for each in southbound.values() for type_id in each.type_ids)
     assert taken == sorted({action.type_id for action in recipe_of(devices).actions})

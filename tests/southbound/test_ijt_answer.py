@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.southbound.ijt_answer import answer, check, command_id_of, entities, is_result_of, process, without_traces
+from edge.southbound.ijt_answer import (
+    answer_data,
+    command_id_of,
+    entities,
+    is_result_of,
+    process,
+    validate_command,
+    without_traces,
+)
 from tests.southbound.contract import WORK
 
 NM = {"DisplayName": "N·m"}
@@ -23,7 +31,7 @@ def of(command_id: str, classification: int = 1) -> dict[str, Any]:
 
 
 def test_a_result_may_tell_next_to_nothing() -> None:
-    assert answer(result()) == {
+    assert answer_data(result()) == {
         "evaluation": "Undefined",
         "result_id": "R1",
         "sequence_number": None,
@@ -38,7 +46,7 @@ def test_the_final_torque_is_the_torque() -> None:
         {"MeasuredValue": 85.0, "PhysicalQuantity": 2, "ValueTag": 1, "EngineeringUnits": NM},
         {"MeasuredValue": 0.4, "Name": "Time", "PhysicalQuantity": 1},
     ]
-    told = answer(result({"OverallResultValues": values}, ResultEvaluation=1))
+    told = answer_data(result({"OverallResultValues": values}, ResultEvaluation=1))
     assert told["torque"] == {"value": 85.0, "unit": "N·m"}
     assert told["values"] == {
         "Peak": {"value": 90.0, "unit": "N·m"},
@@ -50,20 +58,20 @@ def test_the_final_torque_is_the_torque() -> None:
 
 def test_what_bears_the_name_of_another_is_numbered() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(3)]
-    told = answer(result({"OverallResultValues": [], "StepResults": steps}))
+    told = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
     assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
 
 
 def test_what_bears_the_number_of_another_takes_the_next() -> None:
     steps = [{"StepResultId": str(n), "Name": name} for n, name in enumerate(("Loosen", "Loosen #2", "Loosen"))]
-    told = answer(result({"OverallResultValues": [], "StepResults": steps}))
+    told = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
     assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
 
 
 def test_a_result_of_very_many_steps_does_not_hold_up_the_gateway() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(20_000)]
     began = time.process_time()
-    assert len(answer(result({"OverallResultValues": [], "StepResults": steps}))["steps"]) == len(steps)
+    assert len(answer_data(result({"OverallResultValues": [], "StepResults": steps}))["steps"]) == len(steps)
     assert time.process_time() - began < 1
 
 
@@ -75,7 +83,7 @@ def test_violations_of_steps_and_errors_are_told() -> None:
         "FailureReason": 3,
         "Errors": [{"ErrorType": 1, "ErrorId": "E7", "ErrorMessage": "tool trigger lost"}],
     }
-    told = answer(result(joining, ResultEvaluation=2))
+    told = answer_data(result(joining, ResultEvaluation=2))
     assert told["violations"] == {
         "S1: Angle": {"measured": {"value": 12.0}, "high": {"value": 10.0}, "violation_type": 1}
     }
@@ -84,7 +92,7 @@ def test_violations_of_steps_and_errors_are_told() -> None:
 
 def test_a_batch_holds_the_results_of_its_joinings() -> None:
     single = result({"OverallResultValues": []}, ResultEvaluation=1)
-    told = answer(result(single, single, ResultEvaluation=1, Classification=3))
+    told = answer_data(result(single, single, ResultEvaluation=1, Classification=3))
     assert [each["evaluation"] for each in told["results"].values()] == ["OK", "OK"]
 
 
@@ -98,7 +106,7 @@ def test_a_batch_holds_the_results_of_its_joinings() -> None:
 )
 def test_what_did_not_come_to_its_end_is_no_result(meta: dict[str, Any], why: str) -> None:
     with pytest.raises(Refused, match=f"the joining did not come to its end: {why}"):
-        answer(result(**meta))
+        answer_data(result(**meta))
 
 
 def test_a_command_may_wait_for_the_whole_batch() -> None:
@@ -112,7 +120,7 @@ def test_a_command_may_wait_for_the_whole_batch() -> None:
 @pytest.mark.parametrize("parameters", [{"identifiers": "SN-7"}, {"classification": "all"}])
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=f"the parameter {next(iter(parameters))} has to be"):
-        check(replace(WORK, parameters=parameters))
+        validate_command(replace(WORK, parameters=parameters))
 
 
 def test_curves_are_left_out() -> None:

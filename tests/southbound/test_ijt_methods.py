@@ -10,7 +10,7 @@ from asyncua import ua
 from edge.errors import Refused
 from edge.links.opcua import Node, Session, open_client
 from edge.sim.opcua_device import OpcuaDevice, open_device
-from edge.southbound.ijt_methods import Methods, find_methods
+from edge.southbound.ijt_methods import IjtMethods, find_methods
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -48,24 +48,24 @@ async def session(device: OpcuaDevice) -> AsyncIterator[Session]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def methods(session: Session) -> Methods:
+async def methods(session: Session) -> IjtMethods:
     return await find_methods(session, await session.find("system"))
 
 
-async def test_they_are_found_by_browsing(methods: Methods) -> None:
+async def test_they_are_found_by_browsing(methods: IjtMethods) -> None:
     names = ("EnableAsset", "GetIdentifiers", "GetLatestResult", "SelectJoiningProcess")
     assert [name in methods for name in names] == [True, True, True, False]
 
 
-async def test_a_status_that_is_not_0_is_a_refusal_with_its_message(methods: Methods) -> None:
+async def test_a_status_that_is_not_0_is_a_refusal_with_its_message(methods: IjtMethods) -> None:
     with pytest.raises(Refused, match="EnableAsset: no tool"):
         await methods.call("EnableAsset")
     assert await methods.call("GetIdentifiers") == ["R1"]
 
 
-async def test_an_error_of_a_result_method_is_a_refusal(methods: Methods) -> None:
+async def test_an_error_of_a_result_method_is_a_refusal(methods: IjtMethods) -> None:
     with pytest.raises(Refused, match="GetLatestResult: the controller says error 3"):
-        await methods.call_for_results("GetLatestResult")
+        await methods.call_result_method("GetLatestResult")
 
 
 async def test_a_system_without_any_has_none(device: OpcuaDevice, session: Session) -> None:
@@ -85,13 +85,13 @@ class Mouth:
 
 @pytest.mark.parametrize("outputs", [(), (0,), ("R1", 0, ""), ("0", ""), (None, ""), (0, 7)])
 async def test_a_method_that_answers_too_little_or_too_much_is_refused(outputs: tuple[Any, ...]) -> None:
-    methods = Methods(cast("Session", Mouth(*outputs)), {"EnableAsset": Node("i=1", "/Tool")})
+    methods = IjtMethods(cast("Session", Mouth(*outputs)), {"EnableAsset": Node("i=1", "/Tool")})
     with pytest.raises(Refused, match="EnableAsset: what the controller answers is not what OPC 40450-1 says"):
-        await methods.call("EnableAsset", gives=0)
+        await methods.call("EnableAsset", output_count=0)
 
 
 @pytest.mark.parametrize("outputs", [(), ("handle", 0), ("handle", {}, None)])
 async def test_a_result_method_that_answers_too_little_is_refused(outputs: tuple[Any, ...]) -> None:
-    methods = Methods(cast("Session", Mouth(*outputs)), {"GetLatestResult": Node("i=1", "/Results")})
+    methods = IjtMethods(cast("Session", Mouth(*outputs)), {"GetLatestResult": Node("i=1", "/Results")})
     with pytest.raises(Refused, match="GetLatestResult: what the controller answers"):
-        await methods.call_for_results("GetLatestResult", gives=2)
+        await methods.call_result_method("GetLatestResult", output_count=2)

@@ -14,8 +14,8 @@ from edge.errors import Refused, Unavailable
 from edge.sim.ijt import IjtFault, JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.southbound.ijt import open_ijt
-from edge.southbound.ijt_methods import Methods
-from edge.southbound.ijt_results import Memory, Results
+from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_results import ControllerState, ResultCollector
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
 from tests.southbound.tightening import answered, begun, equipped, settings
@@ -150,26 +150,26 @@ def result_of(command_id: str, result_id: str, **content: Any) -> dict[str, Any]
     return {"ResultMetaData": {"ResultId": result_id, "AssociatedEntities": [entity]}, "ResultContent": [content]}
 
 
-def results_of_nobody() -> Results:
-    return Results(cast("Methods", Mute()), Memory(), RecordingStation(), acknowledge=False)
+def results_of_nobody() -> ResultCollector:
+    return ResultCollector(cast("IjtMethods", Mute()), ControllerState(), RecordingStation(), acknowledge=False)
 
 
 @pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
 async def test_a_result_of_odd_entities_hides_no_other(entities: Any) -> None:
     results = results_of_nobody()
     with suppress(Refused):
-        await results.take_live({"ResultMetaData": {"ResultId": "R0", "AssociatedEntities": entities}})
+        await results.handle_live({"ResultMetaData": {"ResultId": "R0", "AssociatedEntities": entities}})
     mine = result_of(WORK.command_id, "R1")
-    await results.take_live(mine)
-    assert results.of(WORK) == mine
+    await results.handle_live(mine)
+    assert results.find(WORK) == mine
 
 
 async def test_results_that_nobody_collects_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edge.southbound.ijt_results._MOST_BYTES_KEPT", 11_500)
     results = results_of_nobody()
     for number in range(20):
-        await results.take_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))
-    found = results.of(WORK)
+        await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))
+    found = results.find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R11"
 
@@ -178,8 +178,8 @@ async def test_a_result_that_is_larger_than_all_that_is_kept_is_found(monkeypatc
     monkeypatch.setattr("edge.southbound.ijt_results._MOST_BYTES_KEPT", 1000)
     results = results_of_nobody()
     for number in range(2):
-        await results.take_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 2000))
-    found = results.of(WORK)
+        await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 2000))
+    found = results.find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R1"
 
@@ -196,21 +196,21 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
             self.ranges.append((first, last))
             raise Unavailable("it told more than could be taken")
 
-        async def call_for_results(self, *_: object, gives: int | None = None) -> list[Any]:
+        async def call_result_method(self, *_: object, output_count: int | None = None) -> list[Any]:
             return [0, {"ResultMetaData": {"ResultId": "R9", "SequenceNumber": 9}}]
 
-    asked, memory = Asked(), Memory(last=1)
+    asked, memory = Asked(), ControllerState(last=1)
     for came in (range(2, 5), range(5, 7)):
-        results = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False)
+        results = ResultCollector(cast("IjtMethods", asked), memory, RecordingStation(), acknowledge=False)
         with pytest.raises(Unavailable):
             await results.catch_up(WORK)
         for number in came:
             told = result_of(WORK.command_id if number == 3 else "J0", f"R{number}")
             told["ResultMetaData"]["SequenceNumber"] = number
-            await results.take_requested(told)
+            await results.handle_requested(told)
     assert asked.ranges == [(2, 8), (5, 8)]
     assert memory.last == 6
-    found = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False).of(WORK)
+    found = ResultCollector(cast("IjtMethods", asked), memory, RecordingStation(), acknowledge=False).find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R3"
 
@@ -220,11 +220,11 @@ async def test_a_result_in_the_middle_of_which_the_connection_was_lost_is_asked_
         async def is_outstanding(self, command_id: str) -> bool:
             raise asyncio.CancelledError
 
-    memory = Memory(last=1)
+    memory = ControllerState(last=1)
     told = result_of(WORK.command_id, "R2")
     told["ResultMetaData"]["SequenceNumber"] = 2
     with pytest.raises(asyncio.CancelledError):
-        await Results(cast("Methods", Mute()), memory, Slow(), acknowledge=False).take_live(told)
+        await ResultCollector(cast("IjtMethods", Mute()), memory, Slow(), acknowledge=False).handle_live(told)
     assert memory.last == 1
 
 
@@ -240,9 +240,9 @@ async def test_numbers_that_jump_by_thousands_of_millions_or_go_back_are_followe
             self.ranges.append((first, last))
             return []
 
-    asked, memory = Asked(), Memory()
-    results = Results(cast("Methods", asked), memory, RecordingStation(), acknowledge=False)
+    asked, memory = Asked(), ControllerState()
+    results = ResultCollector(cast("IjtMethods", asked), memory, RecordingStation(), acknowledge=False)
     for number in (1, 4_000_000_000, 7, 8, -9):
-        await results.take_live({"ResultMetaData": {"ResultId": f"R{number}", "SequenceNumber": number}})
+        await results.handle_live({"ResultMetaData": {"ResultId": f"R{number}", "SequenceNumber": number}})
     assert asked.ranges == [(3_999_999_000, 3_999_999_999)]
     assert memory.last == -9

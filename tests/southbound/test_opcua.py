@@ -14,7 +14,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import EventField, Session, TypeName
 from edge.sim.opcua_device import OpcuaDevice, open_device
-from edge.southbound.connected import ConnectedEquipment, Device, Happening, Happenings
+from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import open_opcua_equipment, open_session
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
@@ -31,7 +31,7 @@ class Scripted:
         self.stopped: list[Command] = []
         self.outcomes: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def take(self, happening: Happening) -> None:
+    async def handle_event(self, device_event: DeviceEvent) -> None:
         """Nothing happens here."""
 
     async def perform(self, command: Command) -> Any:
@@ -44,11 +44,11 @@ class Scripted:
     async def stop(self, command: Command) -> None:
         self.stopped.append(command)
 
-    async def settled(self, command: Command) -> None:
+    async def settle(self, command: Command) -> None:
         """Nothing was kept."""
 
     @asynccontextmanager
-    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
+    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         async with session.watch(None, (), {}) as happenings:
             yield self, happenings
 
@@ -158,11 +158,11 @@ class Tool(Scripted):
         self.paths: list[str] = []
         self.torques: list[Any] = []
 
-    async def take(self, happening: Happening) -> None:
-        self.torques.extend([happening["Torque"]] if happening["Torque"] is not None else [])
+    async def handle_event(self, device_event: DeviceEvent) -> None:
+        self.torques.extend([device_event["Torque"]] if device_event["Torque"] is not None else [])
 
     @asynccontextmanager
-    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, Happenings]]:
+    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         (tool,) = await session.instances(TypeName(NAMESPACE_URI, 5000))
         async with session.watch(None, [EventField(TypeName(NAMESPACE_URI, 5001), "Torque")], {}) as happenings:
             self.paths.append(tool.path)

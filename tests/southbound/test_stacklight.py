@@ -15,8 +15,8 @@ from edge.errors import SettingsError, Unavailable
 from edge.links.gpio import Lines
 from edge.sfc.signal import Phase
 from edge.southbound import kinds, stacklight
-from edge.southbound.connected import ConnectedEquipment
-from edge.southbound.kinds import EQUIPMENT
+from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.southbound.stacklight import StackLightSettings, open_stacklight
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
@@ -151,7 +151,7 @@ def test_it_is_set_by_its_own_section(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(f"{SECTION}lamps = {{ red = 17 }}\n[southbound.light.buttons]\n'{START}' = 5\n")
     given = {"EDGE_SOUTHBOUND__LIGHT__SCOPE": "station-2", "EDGE_GATEWAY__SCOPES": "station-1,station-2"}
-    light = load_settings(file, given, EQUIPMENT).southbound["light"]
+    light = load_settings(file, given, EQUIPMENT_SETTINGS).southbound["light"]
     assert isinstance(light, StackLightSettings)
     assert (light.lamps, light.buttons, light.scope) == ({"red": 17}, {START: 5}, "station-2")
 
@@ -159,7 +159,9 @@ def test_it_is_set_by_its_own_section(tmp_path: Path) -> None:
 def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION)
-    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__LAMPS": '{"red": 17}'}, EQUIPMENT).southbound["light"]
+    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__LAMPS": '{"red": 17}'}, EQUIPMENT_SETTINGS).southbound[
+        "light"
+    ]
     assert isinstance(light, StackLightSettings)
     assert light.lamps == {"red": 17}
 
@@ -181,7 +183,7 @@ def test_what_cannot_work_is_told(tmp_path: Path, keys: str, told: str) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION + keys)
     with pytest.raises(SettingsError) as refused:
-        load_settings(file, {}, EQUIPMENT)
+        load_settings(file, {}, EQUIPMENT_SETTINGS)
     assert told in refused.value.problems[0]
 
 

@@ -192,14 +192,14 @@ class Scripted:
         """Tell of the last job that it is done."""
         empty = dict.fromkeys(("MeasId", "PartId", "ExternalRecipeId", "IsSimulated", "CreationTime"))
         done = {"IsPartial": False, "ResultState": 1, "ResultId": {"Id": "r"}, "ResultContent": []}
-        await camera.take({"EventType": "i=2", "JobId": {"Id": f"job-{self.jobs}"}, **empty, **done})
+        await camera.handle_event({"EventType": "i=2", "JobId": {"Id": f"job-{self.jobs}"}, **empty, **done})
 
     async def opened(self) -> Camera:
         state = Node("i=3", "/VisionStateMachine")
         parts = {"VisionStateMachine": state, "RecipeManagement": state}
         camera = Camera(cast("Session", self), parts, state, {})
         if not self.mute:
-            await camera.take({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
+            await camera.handle_event({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
         return camera
 
 
@@ -219,7 +219,7 @@ async def test_a_connection_that_lasts_for_many_jobs_keeps_none_of_them(wait_unt
         await wait_until(lambda expected=number: device.jobs == expected)
         await device.result(camera)
         await work
-        await camera.settled(command)
+        await camera.settle(command)
     assert camera._started == set()  # noqa: SLF001  what must not grow
 
 
@@ -241,7 +241,9 @@ async def test_a_result_that_bears_the_id_of_another_is_not_taken(wait_until: Wa
     camera = await scripted.opened()
     working = asyncio.create_task(camera.perform(WORK))
     await wait_until(lambda: scripted.jobs == 1)
-    await camera.take({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, "MeasId": {"Id": "J2"}})
+    await camera.handle_event(
+        {"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, "MeasId": {"Id": "J2"}}
+    )
     with pytest.raises(Refused, match="the result of the job job-1 is one of another MeasId: J2"):
         await working
 
@@ -250,7 +252,7 @@ async def test_a_result_that_bears_the_id_of_another_is_not_taken(wait_until: Wa
 async def test_what_is_no_result_of_a_camera_is_refused(told: dict[str, Any]) -> None:
     camera = await Scripted().opened()
     with pytest.raises(Refused, match="a result is not as OPC 40100-1 has it"):
-        await camera.take({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **told})
+        await camera.handle_event({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **told})
 
 
 @pytest.mark.parametrize("outputs", [[], [0], [None, 0], [{"Id": 7}, 0], [{"Id": "job-1"}, "good"]])

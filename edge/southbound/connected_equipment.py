@@ -22,19 +22,19 @@ RETRY_SECONDS = (0.1, 5.0)
 # How many ended commands are remembered, to know one that is sent again.
 MEMORY = 10_000
 # What a device says is told and kept up to here.
-_LONGEST_TOLD = 500
+_MESSAGE_LIMIT = 500
 # So often in so many seconds the log tells of what is passed over, all of which is counted and kept, and of defects.
-_MOST_TOLD, _TOLD_SECONDS = 10, 600.0
+_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 
 _log = structlog.get_logger(__name__)
 
-Happening = Mapping[str, Any]
+DeviceEvent = Mapping[str, Any]
 
 
 class Device(Protocol):
     """What a kind knows of its device, for the length of one connection."""
 
-    async def take(self, happening: Happening) -> None:
+    async def handle_event(self, device_event: DeviceEvent) -> None:
         """Take what happened at the device, as its connection tells it; Refused, as any defect, passes over it."""
 
     async def perform(self, command: Command) -> Any:
@@ -46,14 +46,14 @@ class Device(Protocol):
     async def stop(self, command: Command) -> None:
         """End the work of a command, if the device is at it, also since a connection before; raises as `perform`."""
 
-    async def settled(self, command: Command) -> None:
+    async def settle(self, command: Command) -> None:
         """Let go of what was kept for a command: its answer is durable; raises as `perform`."""
 
 
-Happenings = AsyncIterator[Happening | Refused]
+DeviceEvents = AsyncIterator[DeviceEvent | Refused]
 """What happens at a device; Refused stands for what happened and cannot be read."""
 
-Connecting = Callable[[], AbstractAsyncContextManager[tuple[Device, Happenings]]]
+Connector = Callable[[], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
 """Connects once; gives the device with what happens there.
 
 Raises Unavailable when it is not there now, Refused when it is not, or not yet, what it should be.
@@ -62,37 +62,37 @@ Raises Unavailable when it is not there now, Refused when it is not, or not yet,
 
 @asynccontextmanager
 async def open_connected(
-    name: str, place: str, type_ids: Collection[str], station: Station, scopes: Collection[str], connecting: Connecting
+    name: str, place: str, type_ids: Collection[str], station: Station, scopes: Collection[str], connect: Connector
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, again and again while it is not there.
 
-    `place` says for people where it is. A SettingsError of `connecting` ends the block, until it has connected once.
+    `place` says for people where it is. A SettingsError of `connect` ends the block, until it has connected once.
     """
     equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
-    async with beside(_keep_connected(equipment, connecting, station), f"equipment {name}"):
+    async with beside(_keep_connected(equipment, connect, station), f"equipment {name}"):
         yield equipment
 
 
-async def _keep_connected(equipment: "ConnectedEquipment", connecting: Connecting, station: Station) -> None:
+async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, station: Station) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
-    defects = Quota(_MOST_TOLD, _TOLD_SECONDS)
+    defects = Quota(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
     last, has_worked = "", False
     while True:
         try:
-            async with connecting() as (device, happenings):
+            async with connect() as (device, device_events):
                 last, has_worked = "", True
-                await equipment.serve(device, happenings)
+                await equipment.serve(device, device_events)
         except (Unavailable, Refused, SettingsError) as error:
             # Settings that have worked are right: somebody may be renewing a file that they name.
             if isinstance(error, SettingsError) and not has_worked:
                 raise
-            reason = _brief(error)
+            reason = _bounded_message(error)
             if reason != last:
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=reason)
                 station.trace(TraceKind.LOST, reason)
             last = reason
         except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
-            defect = _unwrapped(error)
+            defect = _root_cause(error)
             if defects.spend():
                 _log.error("equipment could not be worked with, trying on", equipment=equipment.name, exc_info=defect)
             station.trace(TraceKind.LOST, type(defect).__name__)
@@ -114,12 +114,12 @@ class ConnectedEquipment:
         self._station = station
         self._outstanding = partial(station.outstanding, scopes, type_ids)
         self._device: Device | None = None
-        self._waiting: dict[str, Command] = {}
-        self._more = asyncio.Event()
-        self._at_work: tuple[Command, asyncio.Task[None]] | None = None
+        self._pending: dict[str, Command] = {}
+        self._wake = asyncio.Event()
+        self._running: tuple[Command, asyncio.Task[None]] | None = None
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
-        self._passed_over = Quota(_MOST_TOLD, _TOLD_SECONDS)
+        self._discard_logs = Quota(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
 
     @property
     def connected(self) -> bool:
@@ -130,106 +130,106 @@ class ConnectedEquipment:
         """Take a command in; raises Unavailable while the device is not connected."""
         self._connected()
         self._station.trace(TraceKind.COMMAND, command)
-        if command.command_id not in self._ended and not self._is_at_work(command):
-            self._waiting[command.command_id] = command
-            self._more.set()
+        if command.command_id not in self._ended and not self._is_running(command):
+            self._pending[command.command_id] = command
+            self._wake.set()
 
     async def stop(self, command: Command) -> None:
         """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
         device = self._connected()
         self._station.trace(TraceKind.STOP, command)
-        self._note_ended(command.command_id)
-        if self._waiting.pop(command.command_id, None):
+        self._mark_ended(command.command_id)
+        if self._pending.pop(command.command_id, None):
             return
         try:
             # A stop bears no parameters: of a command at work we know what it was.
-            await device.stop(self._at_work[0] if self._at_work and self._is_at_work(command) else command)
+            await device.stop(self._running[0] if self._running and self._is_running(command) else command)
         except Refused as refusal:
-            _log.warning("the device does not stop", equipment=self.name, reason=_brief(refusal))
-        if self._at_work and self._is_at_work(command):
-            self._at_work[1].cancel()
+            _log.warning("the device does not stop", equipment=self.name, reason=_bounded_message(refusal))
+        if self._running and self._is_running(command):
+            self._running[1].cancel()
 
-    def _is_at_work(self, command: Command) -> bool:
-        return self._at_work is not None and self._at_work[0].command_id == command.command_id
+    def _is_running(self, command: Command) -> bool:
+        return self._running is not None and self._running[0].command_id == command.command_id
 
-    async def serve(self, device: Device, happenings: Happenings) -> None:
+    async def serve(self, device: Device, device_events: DeviceEvents) -> None:
         """Work on one connection until it is lost; then raise Unavailable."""
         outstanding = await self._outstanding()
         self._station.trace(TraceKind.CONNECTED, outstanding)
         for command in outstanding:
             if command.command_id not in self._ended:
-                self._waiting[command.command_id] = command
-        self._more.set()
+                self._pending[command.command_id] = command
+        self._wake.set()
         self._device = device
-        _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._waiting))
+        _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._pending))
         try:
             with unwrap_group():
-                async with beside(self._work(device), f"commands of {self.name}"):
-                    await self._take_all(device, happenings)
+                async with beside(self._run_commands(device), f"commands of {self.name}"):
+                    await self._handle_events(device, device_events)
         finally:
             self._device = None
-            self._waiting.clear()
+            self._pending.clear()
 
-    async def _take_all(self, device: Device, happenings: Happenings) -> None:
-        async for happening in happenings:
-            self._station.trace(TraceKind.HAPPENING, _told(happening))
+    async def _handle_events(self, device: Device, device_events: DeviceEvents) -> None:
+        async for device_event in device_events:
+            self._station.trace(TraceKind.HAPPENING, _traced(device_event))
             try:
-                await _take(device, happening)
+                await _handle(device, device_event)
             except Unavailable:
                 raise
             except Exception as error:  # noqa: BLE001 - a device that repeats it would be lost for ever
-                await self._pass_over(error)
+                await self._discard_event(error)
             # A device that never pauses must not keep all else waiting.
             await asyncio.sleep(0)
         raise Unavailable(f"{self.name} at {self._place} has ended the connection")
 
-    async def _pass_over(self, error: Exception) -> None:
+    async def _discard_event(self, error: Exception) -> None:
         """Set aside what happened and cannot be taken; who looks for the reason finds it at the equipment."""
         match error:
             case Refused():
                 refusal = error
-                told: dict[str, Any] = {"reason": _brief(error)}
+                told: dict[str, Any] = {"reason": _bounded_message(error)}
             case _:
                 refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
                 told = {"exc_info": error}
-        if self._passed_over.spend():
+        if self._discard_logs.spend():
             _log.warning("what happened at the equipment is passed over", equipment=self.name, **told)
-        await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, _brief(refusal), b""))
+        await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, _bounded_message(refusal), b""))
 
     def _connected(self) -> Device:
         if self._device is None:
             raise Unavailable(f"{self.name} at {self._place} is not connected", "It is tried again and again.")
         return self._device
 
-    async def _work(self, device: Device) -> None:
+    async def _run_commands(self, device: Device) -> None:
         async with asyncio.TaskGroup() as tasks:
             while True:
-                await self._more.wait()
-                self._more.clear()
-                while self._waiting:
-                    command = self._waiting.pop(next(iter(self._waiting)))
+                await self._wake.wait()
+                self._wake.clear()
+                while self._pending:
+                    command = self._pending.pop(next(iter(self._pending)))
                     task = tasks.create_task(self._perform(device, command), name=f"command {command.command_id}")
-                    self._at_work = command, task
+                    self._running = command, task
                     try:
                         await asyncio.wait((task,))
                     finally:
-                        self._at_work = None
+                        self._running = None
 
     async def _perform(self, device: Device, command: Command) -> None:
         answer = await self._outcome(device, command)
         self._station.trace(TraceKind.ANSWER, answer)
         await self._answer(answer)
-        self._note_ended(command.command_id)
+        self._mark_ended(command.command_id)
         try:
-            await device.settled(command)
+            await device.settle(command)
         except Refused as refusal:
-            _log.warning("the device keeps what was answered", equipment=self.name, reason=_brief(refusal))
+            _log.warning("the device keeps what was answered", equipment=self.name, reason=_bounded_message(refusal))
 
     async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer:
         try:
             return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
-            return EquipmentAnswer(command.command_id, error=_brief(refusal))
+            return EquipmentAnswer(command.command_id, error=_bounded_message(refusal))
         except Unavailable:
             raise
         except Exception as error:
@@ -260,14 +260,14 @@ class ConnectedEquipment:
             else:
                 return
 
-    def _note_ended(self, command_id: str) -> None:
+    def _mark_ended(self, command_id: str) -> None:
         self._ended[command_id] = None
         self._defects.pop(command_id, None)
         if len(self._ended) > MEMORY:
             del self._ended[next(iter(self._ended))]
 
 
-def _unwrapped(error: Exception) -> Exception:
+def _root_cause(error: Exception) -> Exception:
     """Give the defect itself, without the groups of the tasks that it ended."""
     while isinstance(error, ExceptionGroup):
         # In the same moment the connection may have been lost, too.
@@ -276,17 +276,17 @@ def _unwrapped(error: Exception) -> Exception:
     return error
 
 
-def _brief(error: EdgeError) -> str:
+def _bounded_message(error: EdgeError) -> str:
     """Give what a device made us say, not longer than anybody reads, and so that it can be written."""
-    message = error.message if len(error.message) <= _LONGEST_TOLD else f"{error.message[:_LONGEST_TOLD]}…"
+    message = error.message if len(error.message) <= _MESSAGE_LIMIT else f"{error.message[:_MESSAGE_LIMIT]}…"
     return message.encode(errors="replace").decode()
 
 
-def _told(happening: Happening | Refused) -> Any:
-    return {"refused": happening.message} if isinstance(happening, Refused) else happening
+def _traced(device_event: DeviceEvent | Refused) -> Any:
+    return {"refused": device_event.message} if isinstance(device_event, Refused) else device_event
 
 
-async def _take(device: Device, happening: Happening | Refused) -> None:
-    if isinstance(happening, Refused):
-        raise happening
-    await device.take(happening)
+async def _handle(device: Device, device_event: DeviceEvent | Refused) -> None:
+    if isinstance(device_event, Refused):
+        raise device_event
+    await device.handle_event(device_event)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.southbound.ijt_shape import as_result
+from edge.southbound.ijt_schema import parse_result
 
 META = {"ResultId": "R1"}
 
@@ -13,7 +13,7 @@ META = {"ResultId": "R1"}
 def test_a_result_is_given_as_it_is() -> None:
     part = {"ResultMetaData": META, "ResultContent": [{"OverallResultValues": [{"MeasuredValue": 85.2}]}]}
     result = {"ResultMetaData": META, "ResultContent": [part, "a picture", {"Vendor": 1}], "Vendor": None}
-    assert as_result(result) is result
+    assert parse_result(result) is result
 
 
 @pytest.mark.parametrize(
@@ -37,5 +37,5 @@ def test_a_result_is_given_as_it_is() -> None:
 )
 def test_what_is_no_result_is_refused(told: Any, where: str) -> None:
     with pytest.raises(Refused, match=f"a result is not as OPC 40001-101 has it: .*{where}") as refused:
-        as_result(told)
+        parse_result(told)
     assert refused.value.kind == "unreadable"

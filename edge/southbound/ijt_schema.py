@@ -74,7 +74,7 @@ class _Result(Struct):
     ResultContent: Sequence[Any] | None = None
 
 
-def as_result(told: Any) -> Result:
+def parse_result(told: Any) -> Result:
     """Give what a controller told, when it is a result. Raises Refused(`unreadable`) when it is none."""
     try:
         _check(told)

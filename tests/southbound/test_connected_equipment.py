@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.southbound import connected
-from edge.southbound.connected import Device, Happening, Happenings, open_connected
+from edge.southbound import connected_equipment
+from edge.southbound.connected_equipment import Device, DeviceEvent, DeviceEvents, open_connected
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.retry import MOST_TRIES
 from tests.conftest import WaitUntil
@@ -27,22 +27,22 @@ class Plug:
         self.attempts = 0
         self.begun: list[str] = []
         self.settled_ids: list[str] = []
-        self.happenings: asyncio.Queue[Happening] = asyncio.Queue()
-        self.taken: list[Happening] = []
+        self.happenings: asyncio.Queue[DeviceEvent] = asyncio.Queue()
+        self.taken: list[DeviceEvent] = []
 
     @asynccontextmanager
-    async def connecting(self) -> AsyncIterator[tuple[Device, Happenings]]:
+    async def connecting(self) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         self.attempts += 1
         if self.attempts == 1:
             raise Unavailable("not plugged in")
         yield self, self._happen()
 
-    async def _happen(self) -> Happenings:
+    async def _happen(self) -> DeviceEvents:
         while True:
             yield await self.happenings.get()
 
-    async def take(self, happening: Happening) -> None:
-        self.taken.append(happening)
+    async def handle_event(self, device_event: DeviceEvent) -> None:
+        self.taken.append(device_event)
 
     async def perform(self, command: Command) -> Any:
         self.begun.append(command.command_id)
@@ -53,7 +53,7 @@ class Plug:
     async def stop(self, command: Command) -> None:
         """Nothing is at work for long here."""
 
-    async def settled(self, command: Command) -> None:
+    async def settle(self, command: Command) -> None:
         self.settled_ids.append(command.command_id)
 
 
@@ -81,14 +81,14 @@ async def test_what_happens_at_the_device_reaches_it(wait_until: WaitUntil) -> N
 
 async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_until: WaitUntil) -> None:
     class Hostile(Plug):
-        async def _happen(self) -> Happenings:
+        async def _happen(self) -> DeviceEvents:
             yield Refused("unreadable", "a structure is not as defined")
             yield {"Result": None}
             yield {"Result": "T1"}
             await asyncio.Event().wait()
 
-        async def take(self, happening: Happening) -> None:
-            self.taken.append({"length": len(happening["Result"])})
+        async def handle_event(self, device_event: DeviceEvent) -> None:
+            self.taken.append({"length": len(device_event["Result"])})
 
     station, plug = RecordingStation(), Hostile()
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
@@ -102,7 +102,7 @@ async def test_what_cannot_be_taken_is_passed_over_on_the_same_connection(wait_u
 
 async def test_a_device_of_which_nothing_comes_any_more_is_told_as_lost(wait_until: WaitUntil) -> None:
     class Ending(Plug):
-        async def _happen(self) -> Happenings:
+        async def _happen(self) -> DeviceEvents:
             yield {}
 
     plug, station = Ending(), RecordingStation()
@@ -115,7 +115,7 @@ async def test_each_loss_of_the_connection_is_told_also_when_its_reason_is_that_
     wait_until: WaitUntil,
 ) -> None:
     class Loose(Plug):
-        async def _happen(self) -> Happenings:
+        async def _happen(self) -> DeviceEvents:
             yield {}
             raise Unavailable("pulled out")
 
@@ -152,7 +152,7 @@ async def test_a_command_that_meets_a_defect_each_time_fails_and_keeps_no_other_
                 raise KeyError("JobId")
             return {"done": True}
 
-    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.01, 0.01))
     station, plug = RecordingStation(), Defective()
     station.unanswered = [WORK, NEXT]
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
@@ -187,7 +187,7 @@ async def test_a_result_that_cannot_be_taken_fails_its_command_and_is_not_worked
 async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_until: WaitUntil) -> None:
     class Starting(Plug):
         @asynccontextmanager
-        async def connecting(self) -> AsyncIterator[tuple[Device, Happenings]]:
+        async def connecting(self) -> AsyncIterator[tuple[Device, DeviceEvents]]:
             self.attempts += 1
             if self.attempts < 3:
                 raise Refused("unknown_node", "it is not ready yet")
@@ -202,7 +202,7 @@ async def test_a_device_that_is_not_yet_what_it_should_be_is_waited_for(wait_unt
 async def test_a_certificate_that_is_being_renewed_does_not_end_what_has_worked(wait_until: WaitUntil) -> None:
     class Renewed(Plug):
         @asynccontextmanager
-        async def connecting(self) -> AsyncIterator[tuple[Device, Happenings]]:
+        async def connecting(self) -> AsyncIterator[tuple[Device, DeviceEvents]]:
             async with super().connecting() as opened:
                 if self.attempts == 3:
                     raise SettingsError(["key.pem: not the key of our certificate"])
@@ -217,7 +217,7 @@ async def test_a_certificate_that_is_being_renewed_does_not_end_what_has_worked(
 
 async def test_what_cannot_be_mended_by_waiting_ends_it() -> None:
     @asynccontextmanager
-    async def connecting() -> AsyncIterator[tuple[Device, Happenings]]:
+    async def connecting() -> AsyncIterator[tuple[Device, DeviceEvents]]:
         raise SettingsError(["no library"], "Install it.")
         yield
 
@@ -272,11 +272,11 @@ async def test_a_device_is_stopped_with_what_it_was_told_although_a_stop_bears_n
 
 async def test_a_device_that_never_pauses_keeps_nobody_else_waiting(wait_until: WaitUntil) -> None:
     class Restless(Plug):
-        async def _happen(self) -> Happenings:
+        async def _happen(self) -> DeviceEvents:
             while True:
                 yield {"pressed": True}
 
-        async def take(self, happening: Happening) -> None:
+        async def handle_event(self, device_event: DeviceEvent) -> None:
             """Look away."""
 
     station, plug = RecordingStation(), Restless()
@@ -287,7 +287,7 @@ async def test_a_device_that_never_pauses_keeps_nobody_else_waiting(wait_until: 
 
 async def test_what_is_passed_over_without_end_is_kept_each_time_and_told_a_few_times(wait_until: WaitUntil) -> None:
     class Babbling(Plug):
-        async def _happen(self) -> Happenings:
+        async def _happen(self) -> DeviceEvents:
             for _ in range(100):
                 yield Refused("unreadable", "a structure is not as defined")
             await asyncio.Event().wait()
@@ -310,7 +310,7 @@ async def test_each_defect_of_a_command_is_told_by_its_cause(
                 raise defects.pop()
             return {"done": True}
 
-    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.01, 0.01))
     station, plug = RecordingStation(), Defective()
     station.unanswered = [WORK]
     with capture_logs() as told:
@@ -326,12 +326,12 @@ async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_tracebac
     wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Defective(Plug):
-        async def _happen(self) -> Happenings:
+        async def _happen(self) -> DeviceEvents:
             if self.attempts > 0:
                 raise ZeroDivisionError
             yield {}
 
-    monkeypatch.setattr(connected, "RETRY_SECONDS", (0.001, 0.001))
+    monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.001, 0.001))
     plug = Defective()
     with capture_logs() as told:
         async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
