@@ -14,7 +14,7 @@ from edge.maintenance.finding import Finding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store.client import Store
-from edge.store.fitness import Memory, memory, writes
+from edge.store.server_check import MemoryUsage, memory, writes
 
 logger = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class Health:
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.line = "starting"
-        self.memory = Memory(0, 0)
+        self.memory = MemoryUsage(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self._store = store
         self._active = active
@@ -99,7 +99,7 @@ class Health:
         self._told = unfit
         return sorted(f"{each.subject}: {each.found}" for each in unfit)
 
-    def _warn_of(self, taken: Memory) -> None:
+    def _warn_of(self, taken: MemoryUsage) -> None:
         if taken.is_nearly_full and not self._filling_up:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
             logger.warning("the store fills up", used=taken.used, limit=taken.limit, advice=advice)

@@ -19,8 +19,8 @@ from edge.station.activity import Activity
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store import gauges
 from edge.store.client import Store
-from edge.store.fitness import NEARLY_FULL
 from edge.store.gauges import Gauges
+from edge.store.server_check import NEARLY_FULL
 
 PATH = "/metrics"
 _PREFIX = "microdcs_edge_"

@@ -10,7 +10,7 @@ from edge.cli.job_view import clock_time, instant, plain_table
 from edge.cli.terminal import printable
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_health import EquipmentHealth
-from edge.store.health_reports import Told
+from edge.store.health_reports import GatewayReport
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
 
@@ -25,7 +25,7 @@ class Seen:
     health: EquipmentHealth
 
 
-def seen(told: Mapping[str, Told]) -> list[Seen]:
+def seen(told: Mapping[str, GatewayReport]) -> list[Seen]:
     """Give all equipment that gateways have told of."""
     return [
         Seen(gateway, each.at_work, each.report.at, health)

@@ -11,7 +11,7 @@ from edge.cli.terminal import printable, say
 from edge.cli.visit import json_option, print_json, settings_option, visit
 
 if TYPE_CHECKING:
-    from edge.store.refused import SetAside
+    from edge.store.refused import RefusedMessage
 
 _SHOWN_CHARACTERS = 400
 
@@ -42,7 +42,7 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     asyncio.run(show())
 
 
-def _as_data(message: "SetAside") -> dict[str, object]:
+def _as_data(message: "RefusedMessage") -> dict[str, object]:
     from edge.cli.job_view import instant
 
     return {
@@ -56,7 +56,7 @@ def _as_data(message: "SetAside") -> dict[str, object]:
     }
 
 
-def _report(message: "SetAside") -> Iterator[str]:
+def _report(message: "RefusedMessage") -> Iterator[str]:
     from edge.cli.job_view import clock_time
 
     yield printable(f"{clock_time(message.at)}  {message.way}  {message.kind}")

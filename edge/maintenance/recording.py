@@ -23,8 +23,8 @@ from edge.links.mqtt import Message, open_session
 from edge.maintenance.redaction import Redact, redact_data, redact_settings, redactor
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.equipment_trace import TraceKind, TraceRecord
-from edge.store.opening import open_store, runs_beside
-from edge.store.overheard import listening
+from edge.store.opening import has_running_server, open_store
+from edge.store.trace_channel import listening
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps what we miss while the connection is lost."""
@@ -183,7 +183,7 @@ async def _wait_for(ended: asyncio.Future[None]) -> None:
 
 @asynccontextmanager
 async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
-    if not await runs_beside(settings.redis):
+    if not await has_running_server(settings.redis):
         # Ours would keep the gateway from starting: a directory has one server.
         advice = "Start the gateway first: its embedded store comes and goes with it."
         raise Unavailable(f"no gateway runs the store {settings.redis.url}", advice)

@@ -19,10 +19,10 @@ from edge.maintenance.backup import STORE, Tell
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
-from edge.store.fitness import FORM
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
-from edge.store.snapshot import Kept, Text, lay, present
+from edge.store.server_check import FORM
+from edge.store.snapshot import KeyDump, StringKey, lay, present
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 
@@ -77,7 +77,7 @@ async def restore(
 
 
 @contextlib.asynccontextmanager
-async def _open(settings: Settings, snapshot: list[Kept] | None) -> AsyncIterator[Store | None]:
+async def _open(settings: Settings, snapshot: list[KeyDump] | None) -> AsyncIterator[Store | None]:
     if snapshot is None or settings.redis.url == "embedded:":
         yield None
         return
@@ -99,12 +99,12 @@ def _listed(ids: list[str]) -> str:
     return ", ".join(ids[:_SHOWN]) + more
 
 
-def _snapshot(file: Path, lines: bytes | None) -> list[Kept] | None:
+def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:
     if lines is None:
         return None
     try:
-        kept: list[Kept] = msgspec.json.Decoder(Kept).decode_lines(lines)
-        form = next((int(each.value) for each in kept if isinstance(each, Text) and each.key == "form"), 0)
+        kept: list[KeyDump] = msgspec.json.Decoder(KeyDump).decode_lines(lines)
+        form = next((int(each.value) for each in kept if isinstance(each, StringKey) and each.key == "form"), 0)
     except (msgspec.DecodeError, ValueError) as error:
         raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Take another backup.") from error
     if form > FORM:

@@ -10,9 +10,9 @@ from edge.maintenance.finding import Finding, failing, ok, warning
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
 from edge.store.client import Store
-from edge.store.fitness import NEARLY_FULL, Memory
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
+from edge.store.server_check import NEARLY_FULL, MemoryUsage
 from edge.store.snapshot import present
 
 _PINGS = 20
@@ -39,7 +39,7 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[Finding]:
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
         yield await _durability(store, told)
-        yield _room(Memory(int(told["used_memory"]), int(told["maxmemory"])))
+        yield _room(MemoryUsage(int(told["used_memory"]), int(told["maxmemory"])))
         yield await _speed(store)
 
 
@@ -93,7 +93,7 @@ async def _durability(store: Store, told: Mapping[str, Any]) -> Finding:
     return ok("store durability", f"append-only file, appendfsync {fsync}, {policy}")
 
 
-def _room(taken: Memory) -> Finding:
+def _room(taken: MemoryUsage) -> Finding:
     if not taken.limit:
         advice = "Set `maxmemory` of the Redis server, so that a full store refuses jobs before the machine runs out."
         return warning("store memory", f"{taken.used >> 20} MiB, without a limit", advice)

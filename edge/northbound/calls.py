@@ -18,7 +18,7 @@ from edge.station.jobs import JobCall, JobService, refuse_expired
 from edge.station.responses import Responses
 from edge.station.settings import KINDS, Operation, StationSettings
 from edge.store.client import Store
-from edge.store.refused import SetAside, set_aside
+from edge.store.refused import RefusedMessage, record_refusal
 
 logger = structlog.get_logger(__name__)
 
@@ -101,10 +101,10 @@ class CallHandler:
 
     async def _set_aside(self, incoming: IncomingCall, kind: str, reason: str) -> None:
         attributes = incoming.attributes
-        message = SetAside(
+        message = RefusedMessage(
             incoming.source, attributes.get("type", ""), attributes.get("id", ""), kind, reason, incoming.raw()
         )
-        await self._store.commit(set_aside(self._store.keys, message))
+        await self._store.commit(record_refusal(self._store.keys, message))
 
     async def _execute(self, scope: str, event: CloudEvent, expires_at: int | None) -> Reply:
         if scope not in self._scopes:

@@ -16,7 +16,7 @@ from edge.links.quota import Quota
 from edge.model.equipment_trace import TraceKind
 from edge.station.equipment import Command, EquipmentAnswer, Station
 from edge.station.retry import MOST_TRIES
-from edge.store.refused import SetAside
+from edge.store.refused import RefusedMessage
 
 RETRY_SECONDS = (0.1, 5.0)
 # How many ended commands are remembered, to know one that is sent again.
@@ -194,7 +194,9 @@ class ConnectedEquipment:
                 told = {"exc_info": error}
         if self._discard_logs.spend():
             _log.warning("what happened at the equipment is passed over", equipment=self.name, **told)
-        await self._station.set_aside(SetAside(self._place, "", "", refusal.kind, _bounded_message(refusal), b""))
+        await self._station.record_refusal(
+            RefusedMessage(self._place, "", "", refusal.kind, _bounded_message(refusal), b"")
+        )
 
     def _connected(self) -> Device:
         if self._device is None:

@@ -16,7 +16,7 @@ from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
-from edge.store.refused import SetAside
+from edge.store.refused import RefusedMessage
 
 _log = structlog.get_logger(__name__)
 
@@ -161,7 +161,9 @@ class MqttEquipment:
         """Set a message aside, where it is counted, tell its sender and the log; it is acknowledged after that."""
         request = message.user_properties
         told = request.get("type", ""), request.get("id", "")
-        await self._station.set_aside(SetAside(message.topic, *told, refusal.kind, refusal.message, message.payload))
+        await self._station.record_refusal(
+            RefusedMessage(message.topic, *told, refusal.kind, refusal.message, message.payload)
+        )
         _log.warning(
             "equipment message refused",
             equipment=self.name,

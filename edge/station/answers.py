@@ -24,7 +24,7 @@ from edge.station.runs import NoRun, Runs
 from edge.store import dedupe, jobs, responses, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
-from edge.store.refused import SetAside, set_aside
+from edge.store.refused import RefusedMessage, record_refusal
 
 logger = structlog.get_logger(__name__)
 
@@ -124,11 +124,11 @@ class Answers:
                     # The same event came in twice at a time: look again, its answer is given now.
                     continue
 
-    async def set_aside(self, message: SetAside) -> None:
+    async def record_refusal(self, message: RefusedMessage) -> None:
         """Keep a message that cannot be taken, for a person to look at, and count it."""
         self.stats.record_contact(self._runs.clock())
         self.stats.record_refused(message.reason)
-        await self._store.commit(set_aside(self._store.keys, message))
+        await self._store.commit(record_refusal(self._store.keys, message))
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         """Give the commands of these types that wait for an answer, as the store has them."""

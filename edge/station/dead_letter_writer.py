@@ -15,7 +15,7 @@ from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.jobs import Job
 from edge.store.runs import Outgoing
-from edge.store.work import Unreadable, Work, WorkKind
+from edge.store.work import UnreadableEntry, Work, WorkKind
 
 logger = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ class DeadLetterWriter:
             asked.job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, join((self._add(letter), done))
         )
 
-    async def unreadable(self, entry: Unreadable) -> None:
+    async def unreadable(self, entry: UnreadableEntry) -> None:
         """Give up an entry that nobody can read."""
         job_id = entry.fields.get("job_id", "")
         reason = entry.reason

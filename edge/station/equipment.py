@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.store.refused import SetAside
+from edge.store.refused import RefusedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Station(Protocol):
         Raises Refused(`too_large`) for one that holds more than is kept.
         """
 
-    async def set_aside(self, message: SetAside) -> None:
+    async def record_refusal(self, message: RefusedMessage) -> None:
         """Keep a message that cannot be taken, for a person to look at, and count it."""
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:

@@ -14,7 +14,7 @@ from edge.instant import now_ms
 from edge.links.background import beside
 from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TraceKind, TraceRecord
-from edge.store import overheard
+from edge.store import trace_channel
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class EquipmentTracer:
     async def look(self) -> None:
         """Look who records, and greet them; a store that is away, or does not let us, is told of elsewhere."""
         try:
-            found = Counter(await overheard.listeners(self._store, self._names))
+            found = Counter(await trace_channel.listeners(self._store, self._names))
         except Unavailable as error:
             logger.debug("nobody can record equipment now", reason=error.message)
             found = Counter()
@@ -79,7 +79,7 @@ class EquipmentTracer:
             name, passed = await self._waiting.get()
             self._bytes -= len(passed)
             try:
-                if not await overheard.tell(self._store, name, passed):
+                if not await trace_channel.tell(self._store, name, passed):
                     del self._listening[name]
             except Unavailable:
                 # Who listened has lost the store as well.
@@ -103,6 +103,6 @@ class EquipmentTracer:
             self._put(name, what, data)
 
     def _put(self, name: str, what: TraceKind, data: Any) -> None:
-        passed = overheard.written(TraceRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
+        passed = trace_channel.written(TraceRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
         self._bytes += len(passed)
         self._waiting.put_nowait((name, passed))

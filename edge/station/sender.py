@@ -15,7 +15,7 @@ from edge.station.dispatch import Dispatch
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
-from edge.store.version import TooNew
+from edge.store.version import DocumentTooNew
 
 logger = structlog.get_logger(__name__)
 
@@ -99,7 +99,7 @@ class Sender:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
             elif (held := await self._runs.held(job_id)) and outgoing in self._runs.unsent(job_id):
                 await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
-        except (Unavailable, TooNew) as error:
+        except (Unavailable, DocumentTooNew) as error:
             # Equipment may be away for days.
             if queue.reasons.get(outgoing) != error.message:
                 command, queue.reasons[outgoing] = outgoing.command_id, error.message

@@ -26,7 +26,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.version import TooNew
+from edge.store.version import DocumentTooNew
 from edge.store.work import Work, WorkKind
 
 logger = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ class Starter:
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
         seen: set[str] = set()
         finished = False
-        left: TooNew | None = None
+        left: DocumentTooNew | None = None
         while not finished:
             job_id = await self._choose(asked, seen)
             if job_id is None and left:
@@ -69,7 +69,7 @@ class Starter:
                 return
             try:
                 finished = await self._start(asked.scope, job_id, done)
-            except TooNew as error:
+            except DocumentTooNew as error:
                 left = error
             finally:
                 seen.add(job_id)
@@ -98,7 +98,7 @@ class Starter:
                     return False
                 if await self._begin(job, done):
                     return True
-            except (Unavailable, TooNew):
+            except (Unavailable, DocumentTooNew):
                 raise
             except Exception as error:
                 # It keeps nobody behind it from their turn; the work may be another's, which must not fail for this.

@@ -11,12 +11,12 @@ from edge.station.instance import Instance
 from edge.station.runs import Runs
 from edge.station.worker import Worker
 from edge.store import leases, runs, work
-from edge.store.client import MOST_BLOCKED_MS, Store
+from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit
 
 logger = structlog.get_logger(__name__)
 
-_LATE_S = 2 * MOST_BLOCKED_MS / 1000
+_LATE_S = 2 * MAX_BLOCK_MS / 1000
 """How long a frozen process may yet be given work: what it asked the server for before still stands there."""
 
 

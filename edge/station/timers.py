@@ -17,7 +17,7 @@ from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
 from edge.store.jobs import Job
-from edge.store.version import TooNew
+from edge.store.version import DocumentTooNew
 
 logger = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ class Timers:
                     await self._serve(job_id)
                 except Unavailable:
                     raise
-                except TooNew as error:
+                except DocumentTooNew as error:
                     logger.warning("deadline waits for a newer release", job=job_id, reason=error.message)
                     await self._put_off(job_id, error)
                 except Exception as error:
@@ -105,7 +105,7 @@ class Timers:
             later = self._runs.clock() + _LOOK_AGAIN_MS
             await self._store.commit(runs.set_timer(self._store.keys, job_id, later))
             # What a newer release has written is for that release to fail.
-            if self._tries[job_id] >= MOST_TRIES and not isinstance(error, TooNew):
+            if self._tries[job_id] >= MOST_TRIES and not isinstance(error, DocumentTooNew):
                 await self._dead_letters.deadline(job_id, error)
                 del self._tries[job_id]
         except Unavailable:

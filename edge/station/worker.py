@@ -14,8 +14,8 @@ from edge.station.start import Starter
 from edge.store import work
 from edge.store.client import Store
 from edge.store.runs import NO_CONSUMER
-from edge.store.version import TooNew
-from edge.store.work import Unreadable, Work, WorkKind
+from edge.store.version import DocumentTooNew
+from edge.store.work import UnreadableEntry, Work, WorkKind
 
 logger = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class Worker:
                 self._claimed.set()
                 await asyncio.sleep(_STORE_RETRY_S)
 
-    async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work | Unreadable]) -> None:
+    async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work | UnreadableEntry]) -> None:
         for asked in batch:
             entry = (asked.scope, asked.entry_id)
             if entry in self._in_hand:
@@ -83,7 +83,7 @@ class Worker:
                     async with asyncio.timeout(_BEAT_S):
                         await self._room.wait()
 
-    async def _do(self, asked: Work | Unreadable) -> None:
+    async def _do(self, asked: Work | UnreadableEntry) -> None:
         tries = 1
         try:
             while not await self._is_done(asked):
@@ -93,16 +93,16 @@ class Worker:
             self._in_hand.discard((asked.scope, asked.entry_id))
             self._room.set()
 
-    async def _is_done(self, asked: Work | Unreadable) -> bool:
+    async def _is_done(self, asked: Work | UnreadableEntry) -> bool:
         """Try work once; False when it is to be tried again."""
         try:
-            if isinstance(asked, Unreadable):
+            if isinstance(asked, UnreadableEntry):
                 await self._dead_letters.unreadable(asked)
             elif error := await self._defect_in(asked):
                 if await work.count_try(self._store, asked) < MOST_TRIES:
                     return False
                 await self._dead_letters.work(asked, error)
-        except (Unavailable, TooNew) as error:
+        except (Unavailable, DocumentTooNew) as error:
             logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
         except Exception:
@@ -114,7 +114,7 @@ class Worker:
     async def _defect_in(self, asked: Work) -> Exception | None:
         try:
             await self._perform(asked)
-        except (Unavailable, TooNew):
+        except (Unavailable, DocumentTooNew):
             raise
         except Exception as error:
             # A defect in one job must not stop the others.

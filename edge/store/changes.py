@@ -9,7 +9,7 @@ from enum import StrEnum
 import structlog
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
-from edge.store.client import MOST_BLOCKED_MS, Store
+from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, join, operation
 from edge.store.keys import Keys
 from edge.store.stream import Entry, entries
@@ -219,7 +219,7 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
     scope_of = {store.keys.joborder_changes(scope): scope for scope in cursors}
     while True:
         streams = (*scope_of, *(cursors[scope] for scope in scope_of.values()))
-        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS", *streams)
+        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", *streams)
         for stream, raw in (reply or {}).items():
             scope = scope_of[stream]
             for entry in entries(raw[0]):

@@ -19,8 +19,8 @@ from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 
 _TIMEOUT_S = 5.0
-MOST_BLOCKED_MS = 5000
-COMMIT_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+MAX_BLOCK_MS = 5000
+COMMIT_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Bounds of commits: from a socket beside us to a disk that hangs."""
 
 _COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
@@ -37,7 +37,7 @@ class Store:
         self.heartbeat = Heartbeat()
         self.consumer = consumer or ""
         """The name under which this instance takes work and keeps its outbox; a visitor of the store has none."""
-        self.commits = Latency(COMMIT_S)
+        self.commits = Latency(COMMIT_BUCKETS_S)
         """How long the commits took, those that were stale included."""
 
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
@@ -75,7 +75,7 @@ class Store:
         """Run one command that blocks, for at most MOST_BLOCKED_MS, on a connection that others do not need."""
         self.heartbeat.beat()
         with _sorted_errors():
-            async with asyncio.timeout(_TIMEOUT_S + MOST_BLOCKED_MS / 1000):
+            async with asyncio.timeout(_TIMEOUT_S + MAX_BLOCK_MS / 1000):
                 return await self._patient.execute_command(command, *arguments)
 
     @contextlib.asynccontextmanager
@@ -97,7 +97,7 @@ async def _messages(subscription: aioredis.client.PubSub) -> AsyncIterator[str]:
             yield message["data"]
 
 
-class NotLetIn(Unavailable):
+class AccessDenied(Unavailable):
     """The server refuses us or what we have to do: at the start a fault of the settings, later one that may pass."""
 
 
@@ -115,10 +115,10 @@ def _sorted(error: Exception) -> EdgeError:
     match said:
         case exceptions.AuthenticationError():
             advice = "Set [redis] password or password_file to that of the server."
-            return NotLetIn(f"Redis refuses our password: {said}", advice)
+            return AccessDenied(f"Redis refuses our password: {said}", advice)
         case exceptions.NoPermissionError():
             advice = "Allow the user in [redis] url all commands on keys and channels that begin with [redis] prefix."
-            return NotLetIn(f"our user may not do what we must in Redis: {said}", advice)
+            return AccessDenied(f"our user may not do what we must in Redis: {said}", advice)
         case exceptions.OutOfMemoryError():
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]."
             return Unavailable(f"Redis is out of memory: {said}", advice)

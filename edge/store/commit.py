@@ -48,7 +48,7 @@ Guard = Revision | Absent | Fewer | Holds
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class RedisCommand:
     """One Redis command of the transaction."""
 
     command: str
@@ -60,7 +60,7 @@ class Commit:
     """What one decision writes: under these guards all of it, else nothing."""
 
     guards: tuple[Guard, ...] = ()
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[RedisCommand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ CommitResult = Committed | Stale
 def join(parts: Iterable[Commit]) -> Commit:
     """Make one commit of several, in their order."""
     guards: list[Guard] = []
-    operations: list[Operation] = []
+    operations: list[RedisCommand] = []
     for part in parts:
         guards += part.guards
         operations += part.operations
@@ -90,14 +90,14 @@ def join(parts: Iterable[Commit]) -> Commit:
 
 def operation(command: str, *arguments: Argument) -> Commit:
     """Make a commit of a single Redis command."""
-    return Commit(operations=(Operation(command, arguments),))
+    return Commit(operations=(RedisCommand(command, arguments),))
 
 
 def spread(command: str, fixed: Sequence[Argument], many: Iterable[Argument]) -> Commit:
     """Make a commit of a command that takes any number of arguments after `fixed` ones; of several if they are many."""
     listed = tuple(many)
     chunks = (listed[start : start + _MANY] for start in range(0, len(listed), _MANY))
-    return Commit(operations=tuple(Operation(command, (*fixed, *chunk)) for chunk in chunks))
+    return Commit(operations=tuple(RedisCommand(command, (*fixed, *chunk)) for chunk in chunks))
 
 
 def fields(mapping: Mapping[str, str]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import hashlib
 
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Operation
+from edge.store.commit import Absent, Commit, RedisCommand
 from edge.store.keys import Keys
 
 
@@ -38,7 +38,7 @@ def mark(keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int) 
 
 
 def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
-    return Commit(guards=(Absent(key),), operations=(Operation("SET", (key, answer, "PX", lifetime_ms)),))
+    return Commit(guards=(Absent(key),), operations=(RedisCommand("SET", (key, answer, "PX", lifetime_ms)),))
 
 
 async def answer_given(store: Store, source: str, event_id: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from edge.model.job_state import JobState
 from edge.store import refused
 from edge.store.client import Store
-from edge.store.fitness import Memory
+from edge.store.server_check import MemoryUsage
 from edge.store.stream import entries
 
 _AT_A_TIME = 500
@@ -34,7 +34,7 @@ class ScopeGauges:
 class Gauges:
     """What there is at one look; `refused` counts messages since the store began."""
 
-    memory: Memory
+    memory: MemoryUsage
     scopes: Mapping[str, ScopeGauges]
     dead_letters: int
     refused: int
@@ -55,7 +55,7 @@ async def look(store: Store, scopes: Sequence[str]) -> Gauges:
     found = {scope: rest[4 * at : 4 * at + 4] for at, scope in enumerate(scopes)}
     untold = await _untold(store, {scope: cursors[scope] for scope in scopes if scope in cursors})
     return Gauges(
-        memory=Memory(int(memory["used_memory"]), int(memory["maxmemory"])),
+        memory=MemoryUsage(int(memory["used_memory"]), int(memory["maxmemory"])),
         scopes={
             scope: ScopeGauges(
                 open_jobs=await _states(store, open_ids),

@@ -15,7 +15,7 @@ LIFETIME_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GatewayReport:
     """The last report of a gateway, None where there is none, and whether that gateway is at work now."""
 
     report: EquipmentReport | None
@@ -33,12 +33,14 @@ async def load(store: Store, consumers: Sequence[str]) -> Mapping[str, Equipment
     return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
 
 
-async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, Told]:
+async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, GatewayReport]:
     """Give what the gateways on the register of these scopes have told, by their names."""
     members = await store.read([("SMEMBERS", store.keys.instances(scope)) for scope in scopes])
     reports = await load(store, sorted(set().union(*members)))
     held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports])
-    return {name: Told(report, bool(there)) for (name, report), there in zip(reports.items(), held, strict=True)}
+    return {
+        name: GatewayReport(report, bool(there)) for (name, report), there in zip(reports.items(), held, strict=True)
+    }
 
 
 def _report(text: str | None) -> EquipmentReport | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, Holds, Operation, join, operation
+from edge.store.commit import Absent, Commit, Committed, Holds, RedisCommand, join, operation
 from edge.store.keys import GROUP
 
 LIFETIME_MS = 4000
@@ -12,7 +12,7 @@ LIFETIME_MS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Membership:
     """What one look showed: whether we hold our lease, who is on the register, who publishes, who of them is gone."""
 
     mine: bool
@@ -24,7 +24,7 @@ class Seen:
 async def hold(store: Store, consumer: str, token: str) -> str | None:
     """Take the lease of a name that is free; give the token of its holder when it is not."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Absent(key),), (Operation("SET", (key, token, "PX", LIFETIME_MS)),))
+    commit = Commit((Absent(key),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
     while not isinstance(await store.commit(commit), Committed):
         holder: str | None = await store.execute("GET", key)
         if holder is not None:
@@ -35,21 +35,21 @@ async def hold(store: Store, consumer: str, token: str) -> str | None:
 async def succeed(store: Store, consumer: str, token: str, former: str) -> bool:
     """Take the lease of a process that is surely dead; False when somebody else was faster."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Holds(key, former),), (Operation("SET", (key, token, "PX", LIFETIME_MS)),))
+    commit = Commit((Holds(key, former),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
     return isinstance(await store.commit(commit), Committed)
 
 
 async def renew(store: Store, consumer: str, token: str) -> bool:
     """Prolong a lease; False when it is no longer ours."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Holds(key, token),), (Operation("PEXPIRE", (key, LIFETIME_MS)),))
+    commit = Commit((Holds(key, token),), (RedisCommand("PEXPIRE", (key, LIFETIME_MS)),))
     return isinstance(await store.commit(commit), Committed)
 
 
 async def release(store: Store, consumer: str, token: str) -> None:
     """Give a lease up, if it is still ours."""
     key = store.keys.lease_instance(consumer)
-    await store.commit(Commit((Holds(key, token),), (Operation("DEL", (key,)),)))
+    await store.commit(Commit((Holds(key, token),), (RedisCommand("DEL", (key,)),)))
 
 
 async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
@@ -65,7 +65,7 @@ async def forget(store: Store, scopes: Sequence[str], consumer: str) -> None:
     await store.commit(join((*deleted, *forgotten)))
 
 
-async def look(store: Store, scopes: Sequence[str], token: str) -> Seen:
+async def look(store: Store, scopes: Sequence[str], token: str) -> Membership:
     """See who is there. One round trip while nobody else is on the register, else two."""
     keys = store.keys
     mine, *rest = await store.read(
@@ -80,7 +80,7 @@ async def look(store: Store, scopes: Sequence[str], token: str) -> Seen:
     others = sorted(set().union(*members.values(), filter(None, publishers.values())) - {store.consumer})
     held = await store.read([("EXISTS", keys.lease_instance(each)) for each in others])
     gone = frozenset(each for each, is_held in zip(others, held, strict=True) if not is_held)
-    return Seen(mine == token, members, publishers, gone)
+    return Membership(mine == token, members, publishers, gone)
 
 
 async def publish(store: Store, scope: str) -> bool:
@@ -88,11 +88,11 @@ async def publish(store: Store, scope: str) -> bool:
     key = store.keys.lease_publisher(scope)
     former = await store.execute("GET", key)
     guards = (Holds(key, former), Absent(store.keys.lease_instance(former))) if former else (Absent(key),)
-    return isinstance(await store.commit(Commit(guards, (Operation("SET", (key, store.consumer)),))), Committed)
+    return isinstance(await store.commit(Commit(guards, (RedisCommand("SET", (key, store.consumer)),))), Committed)
 
 
 async def cede(store: Store, scopes: Iterable[str]) -> None:
     """Publish no more where we do: another may at once."""
     for scope in scopes:
         key = store.keys.lease_publisher(scope)
-        await store.commit(Commit((Holds(key, store.consumer),), (Operation("DEL", (key,)),)))
+        await store.commit(Commit((Holds(key, store.consumer),), (RedisCommand("DEL", (key,)),)))

@@ -19,11 +19,11 @@ from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
-from edge.store.client import NotLetIn, Store
+from edge.store.client import AccessDenied, Store
 from edge.store.commit import join, operation
-from edge.store.fitness import require_fit
-from edge.store.foreign import require_ours
 from edge.store.keys import Keys
+from edge.store.prefix_check import check_prefix
+from edge.store.server_check import check_server
 
 logger = structlog.get_logger(__name__)
 
@@ -65,16 +65,16 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
             probe = store.keys.cededupe("probe")
             await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
-            await require_ours(store)
-            await require_fit(store, settings.durability)
-        except NotLetIn as error:
+            await check_prefix(store)
+            await check_server(store, settings.durability)
+        except AccessDenied as error:
             raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error
         except Unavailable as error:
             raise Unavailable(f"{error.message} (at {_shown(settings.url)})", error.advice) from error
         yield store
 
 
-async def runs_beside(settings: RedisSettings) -> bool:
+async def has_running_server(settings: RedisSettings) -> bool:
     """Tell whether the server is there without us; an embedded one comes and goes with the process that works on it."""
     directory = settings.url.removeprefix("embedded:")
     return directory in {settings.url, ""} or await _running_server(directory) is not None

@@ -16,7 +16,7 @@ _KEPT_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class RefusedMessage:
     """A message that was refused: where it came in, what was wrong, and the beginning of what it held."""
 
     way: str
@@ -29,7 +29,7 @@ class SetAside:
     """When it was set aside, in milliseconds since the epoch; the store tells."""
 
 
-def set_aside(keys: Keys, message: SetAside) -> Commit:
+def record_refusal(keys: Keys, message: RefusedMessage) -> Commit:
     """Keep a refused message among the newest, and count it."""
     texts = {
         "way": message.way,
@@ -49,11 +49,11 @@ def set_aside(keys: Keys, message: SetAside) -> Commit:
     )
 
 
-async def newest(store: Store, many: int) -> list[SetAside]:
+async def newest(store: Store, many: int) -> list[RefusedMessage]:
     """Give what was set aside last, the newest first; payloads as they were kept."""
     reply = await store.execute("XREVRANGE", store.keys.event_refused_list(), "+", "-", "COUNT", many)
     return [
-        SetAside(
+        RefusedMessage(
             way=entry.fields["way"],
             event_type=entry.fields["type"],
             event_id=entry.fields["id"],

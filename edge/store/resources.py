@@ -10,7 +10,7 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.readable import readable
+from edge.store.tolerant_read import readable
 from edge.store.version import Document
 
 _SCOPE = "scope:"

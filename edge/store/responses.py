@@ -11,7 +11,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.readable import readable
+from edge.store.tolerant_read import readable
 from edge.store.version import Document
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"

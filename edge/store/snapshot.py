@@ -17,36 +17,36 @@ _BATCH = 200
 _STAGING = "restore"
 """What follows the prefix of keys that are not in their place yet."""
 
-Tell = Callable[[int], None]
+OnProgress = Callable[[int], None]
 """Told how many keys have been written so far."""
 
 
-class _Key(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+class _KeyDump(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
     """A key without its prefix, and when it is to go, in milliseconds since the epoch."""
 
     key: str
     expires_at: int | None = None
 
 
-class Text(_Key, frozen=True, tag="string"):
+class StringKey(_KeyDump, frozen=True, tag="string"):
     """A string."""
 
     value: str
 
 
-class Hash(_Key, frozen=True, tag="hash"):
+class HashKey(_KeyDump, frozen=True, tag="hash"):
     """Fields and their values."""
 
     value: dict[str, str]
 
 
-class Set(_Key, frozen=True, tag="set"):
+class SetKey(_KeyDump, frozen=True, tag="set"):
     """Members."""
 
     value: list[str]
 
 
-class SortedSet(_Key, frozen=True, tag="zset"):
+class SortedSetKey(_KeyDump, frozen=True, tag="zset"):
     """Members and their scores, as the server writes these."""
 
     value: list[tuple[str, str]]
@@ -60,7 +60,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pending: list[tuple[str, str]]
 
 
-class Stream(_Key, frozen=True, tag="stream"):
+class StreamKey(_KeyDump, frozen=True, tag="stream"):
     """Entries with their fields, the last id there was, and the groups."""
 
     value: list[tuple[str, dict[str, str]]]
@@ -68,44 +68,44 @@ class Stream(_Key, frozen=True, tag="stream"):
     groups: list[Group]
 
 
-Kept = Text | Hash | Set | SortedSet | Stream
+KeyDump = StringKey | HashKey | SetKey | SortedSetKey | StreamKey
 
 
-async def take(store: Store, now: int) -> list[Kept]:
+async def take(store: Store, now: int) -> list[KeyDump]:
     """Read everything at one instant, but who is there just now; the server answers nobody else meanwhile."""
     found = await store.execute("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
     kept = (_kept(now, *each) for each in found)
     return sorted((each for each in kept if not _is_of_the_moment(each)), key=lambda each: each.key)
 
 
-def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> Kept:
+def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> KeyDump:
     expires_at = now + ttl if ttl >= 0 else None
     match kind:
         case "string":
-            return Text(key=key, expires_at=expires_at, value=content)
+            return StringKey(key=key, expires_at=expires_at, value=content)
         case "hash":
-            return Hash(key=key, expires_at=expires_at, value=_pairs(content))
+            return HashKey(key=key, expires_at=expires_at, value=_pairs(content))
         case "set":
-            return Set(key=key, expires_at=expires_at, value=sorted(content))
+            return SetKey(key=key, expires_at=expires_at, value=sorted(content))
         case "zset":
-            return SortedSet(key=key, expires_at=expires_at, value=list(_pairs(content).items()))
+            return SortedSetKey(key=key, expires_at=expires_at, value=list(_pairs(content).items()))
         case _:
             last_id, groups = rest
             entries = [(entry_id, _pairs(flat)) for entry_id, flat in content]
             described = [Group(name, last, [(each[0], each[1]) for each in held]) for name, last, held in groups]
-            return Stream(key=key, expires_at=expires_at, value=entries, last_id=last_id, groups=described)
+            return StreamKey(key=key, expires_at=expires_at, value=entries, last_id=last_id, groups=described)
 
 
 def _pairs(flat: Sequence[str]) -> dict[str, str]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _is_of_the_moment(kept: Kept) -> bool:
+def _is_of_the_moment(kept: KeyDump) -> bool:
     """Tell what is no state: who is there and how, and what an earlier restoring left half done."""
     return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
 
 
-async def lay(store: Store, snapshot: Iterable[Kept], now: int, tell: Tell) -> None:
+async def lay(store: Store, snapshot: Iterable[KeyDump], now: int, tell: OnProgress) -> None:
     """Put a snapshot in the place of everything there is, at one instant.
 
     It is written beside first: where this breaks off, all is as it was.
@@ -122,7 +122,7 @@ async def lay(store: Store, snapshot: Iterable[Kept], now: int, tell: Tell) -> N
     tell(len(kept))
 
 
-def _moved(staging: Keys, keys: Keys, kept: Kept) -> Commit:
+def _moved(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
     key = f"{keys.prefix}:{kept.key}"
     moved = operation("RENAME", f"{staging.prefix}:{kept.key}", key)
     # Only here: what went before would be missing.
@@ -144,32 +144,32 @@ async def _below(store: Store, keys: Keys) -> set[str]:
     return {key async for batch in batches(store, f"{keys.prefix}:*") for key in batch}
 
 
-def _is_empty(kept: Kept) -> bool:
+def _is_empty(kept: KeyDump) -> bool:
     """Tell what leaves no key: Redis knows no empty ones but streams with a group."""
-    return not kept.value and not (isinstance(kept, Stream) and kept.groups) and not isinstance(kept, Text)
+    return not kept.value and not (isinstance(kept, StreamKey) and kept.groups) and not isinstance(kept, StringKey)
 
 
-def _written(key: str, kept: Kept) -> Commit:
+def _written(key: str, kept: KeyDump) -> Commit:
     return Commit() if _is_empty(kept) else join(_content(key, kept))
 
 
-def _content(key: str, kept: Kept) -> Iterator[Commit]:
+def _content(key: str, kept: KeyDump) -> Iterator[Commit]:
     match kept:
-        case Text(value=text):
+        case StringKey(value=text):
             yield operation("SET", key, text)
-        case Hash(value=mapping):
+        case HashKey(value=mapping):
             yield spread("HSET", (key,), fields(mapping))
-        case Set(value=members):
+        case SetKey(value=members):
             yield spread("SADD", (key,), members)
-        case SortedSet(value=scored):
+        case SortedSetKey(value=scored):
             yield spread("ZADD", (key,), itertools.chain.from_iterable((score, member) for member, score in scored))
-        case Stream():
+        case StreamKey():
             yield from _stream(key, kept)
         case _:
             assert_never(kept)
 
 
-def _stream(key: str, kept: Stream) -> Iterator[Commit]:
+def _stream(key: str, kept: StreamKey) -> Iterator[Commit]:
     for entry_id, mapping in kept.value:
         yield operation("XADD", key, entry_id, *fields(mapping))
     for group in kept.groups:

@@ -22,7 +22,7 @@ _PATTERNS = [
 ]
 
 
-class KindOfKey(msgspec.Struct):
+class KeyStatistics(msgspec.Struct):
     """All keys of a pattern: how many, how many entries in them, how many bytes they take."""
 
     keys: int = 0
@@ -36,9 +36,9 @@ async def server(store: Store) -> Mapping[str, Any]:
     return {name: value for name, value in told.items() if _TOLD.match(name)}
 
 
-async def kinds(store: Store) -> dict[str, KindOfKey]:
+async def kinds(store: Store) -> dict[str, KeyStatistics]:
     """Count keys by their pattern, without their names."""
-    found: dict[str, KindOfKey] = {}
+    found: dict[str, KeyStatistics] = {}
     async for batch in batches(store, f"{store.keys.prefix}:*"):
         types = await store.read([("TYPE", key) for key in batch])
         lengths = await store.read(
@@ -46,7 +46,7 @@ async def kinds(store: Store) -> dict[str, KindOfKey]:
         )
         sizes = await store.read([("MEMORY USAGE", key) for key in batch])
         for key, length, size in zip(batch, lengths, sizes, strict=True):
-            kind = found.setdefault(_pattern(key.removeprefix(f"{store.keys.prefix}:")), KindOfKey())
+            kind = found.setdefault(_pattern(key.removeprefix(f"{store.keys.prefix}:")), KeyStatistics())
             kind.keys += 1
             kind.entries += length or 0
             kind.bytes += size or 0

@@ -10,7 +10,7 @@ FIELD = "_version"
 """The field of a document that says its version; a document without it is of the first."""
 
 
-class TooNew(EdgeError):
+class DocumentTooNew(EdgeError):
     """A document that only a newer release of this software can read: go on with the others."""
 
 
@@ -56,7 +56,9 @@ def is_outdated(document: Document, fields: Fields) -> bool:
     return int(fields.get(FIELD, 1)) < current(document)
 
 
-def newer(document: str, found: int, ours: int) -> TooNew:
+def newer(document: str, found: int, ours: int) -> DocumentTooNew:
     """Make the error of a version that we do not know."""
     message = f"the store holds a {document} of version {found}; this release knows versions up to {ours}"
-    return TooNew(message, "Install the newer release of microdcs-edge again, or give it another [redis] prefix.")
+    return DocumentTooNew(
+        message, "Install the newer release of microdcs-edge again, or give it another [redis] prefix."
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from edge.store.client import MOST_BLOCKED_MS, Store
+from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import GROUP, Keys
 from edge.store.stream import Entry, entries
@@ -33,7 +33,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableEntry:
     """An entry of a work stream that says nothing we know."""
 
     entry_id: str
@@ -68,7 +68,7 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
             await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
 
 
-async def unfinished(store: Store, scopes: Sequence[str]) -> list[Work | Unreadable]:
+async def unfinished(store: Store, scopes: Sequence[str]) -> list[Work | UnreadableEntry]:
     """Give the work that was taken under our name and never acknowledged: what we were at when we died."""
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
     reply = await store.execute(
@@ -107,32 +107,34 @@ async def is_any_with(store: Store, consumer: str, scopes: Sequence[str]) -> boo
     return any(await store.read(asked))
 
 
-async def take(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | Unreadable]]:
+async def take(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | UnreadableEntry]]:
     """Take new work of the scopes, batch by batch, for ever.
 
     Raises Unavailable when the store is gone: take again.
     """
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
-    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", MOST_BLOCKED_MS, "STREAMS")
+    command = ("XREADGROUP", "GROUP", GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS")
     while True:
         reply = await store.wait(*command, *streams, *(">" for _ in streams))
         if works := _read_reply(store.keys, scopes, reply):
             yield works
 
 
-def _read_reply(keys: Keys, scopes: Iterable[str], reply: Mapping[str, list[Any]] | None) -> list[Work | Unreadable]:
+def _read_reply(
+    keys: Keys, scopes: Iterable[str], reply: Mapping[str, list[Any]] | None
+) -> list[Work | UnreadableEntry]:
     found = reply or {}
     return [
         _work(scope, entry) for scope in scopes if (raw := found.get(keys.sfc_work(scope))) for entry in entries(raw[0])
     ]
 
 
-def _work(scope: str, entry: Entry) -> Work | Unreadable:
+def _work(scope: str, entry: Entry) -> Work | UnreadableEntry:
     """Read an entry as `add` wrote it."""
     found = entry.fields
     if not found:
-        return Unreadable(entry.entry_id, scope, {}, "somebody has removed it from the stream")
+        return UnreadableEntry(entry.entry_id, scope, {}, "somebody has removed it from the stream")
     try:
         return Work(entry.entry_id, scope, WorkKind(found["action"]), found["job_id"])
     except (KeyError, ValueError) as error:
-        return Unreadable(entry.entry_id, scope, found, f"it is not understood: {error!r}")
+        return UnreadableEntry(entry.entry_id, scope, found, f"it is not understood: {error!r}")

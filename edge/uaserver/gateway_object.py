@@ -14,7 +14,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
-from edge.store.fitness import NEARLY_FULL
+from edge.store.server_check import NEARLY_FULL
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import (
     HAS_COMPONENT,

@@ -5,13 +5,16 @@ import pytest
 from edge.cli.equipment_view import Seen, pong_data, report, seen
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
-from edge.store.health_reports import Told
+from edge.store.health_reports import GatewayReport
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 
 
 def test_who_has_left_no_word_has_no_equipment() -> None:
-    told = {"a": Told(None, at_work=True), "b": Told(EquipmentReport(at=5, equipment=(WRENCH,)), at_work=True)}
+    told = {
+        "a": GatewayReport(None, at_work=True),
+        "b": GatewayReport(EquipmentReport(at=5, equipment=(WRENCH,)), at_work=True),
+    }
     assert seen(told) == [Seen("b", True, 5, WRENCH)]
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edge.store.refused import SetAside, set_aside
+from edge.store.refused import RefusedMessage, record_refusal
 from tests.cli.calling import Edge
 from tests.station.plant import Plant
 
@@ -12,12 +12,12 @@ from tests.station.plant import Plant
 @pytest.fixture
 async def plant_that_refused(plant: Plant) -> Plant:
     for message in (
-        SetAside("app/jobs/station-1/commands", "", "", "unreadable", "not a CloudEvent.", b""),
-        SetAside(
+        RefusedMessage("app/jobs/station-1/commands", "", "", "unreadable", "not a CloudEvent.", b""),
+        RefusedMessage(
             "rpc", "none.v1", "7", "unknown_type", "type 'none.v1' is not known here.", b"{'a': \x1b}" + b"x" * 500
         ),
     ):
-        await plant.store.commit(set_aside(plant.store.keys, message))
+        await plant.store.commit(record_refusal(plant.store.keys, message))
     return plant
 
 

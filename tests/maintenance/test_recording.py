@@ -17,7 +17,7 @@ from edge.links.opcua import Node
 from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord, recording
 from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.station.equipment_tracer import EquipmentTracer
-from edge.store import overheard
+from edge.store import trace_channel
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
@@ -290,7 +290,7 @@ async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
 
     async def record() -> None:
         async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(5):
-            await store.execute("PUBLISH", overheard.channel(store, "drill"), told)
+            await store.execute("PUBLISH", trace_channel.channel(store, "drill"), told)
             await asyncio.Event().wait()
 
     async with beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):

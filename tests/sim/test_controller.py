@@ -14,7 +14,7 @@ from edge.sfc.signal import Phase
 from edge.sim.controller import SimulatedController, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
-from edge.store.refused import SetAside
+from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
 TIGHTEN = Command(
@@ -39,7 +39,7 @@ class Answers(list[EquipmentAnswer]):
     async def event(self, event: EquipmentEvent) -> Task | None:
         pytest.fail(f"the controller sent an event: {event}")
 
-    async def set_aside(self, message: SetAside) -> None:
+    async def record_refusal(self, message: RefusedMessage) -> None:
         pytest.fail(f"the controller sent what cannot be taken: {message}")
 
     def trace(self, what: TraceKind, data: object) -> None:

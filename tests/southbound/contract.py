@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
-from edge.store.refused import SetAside
+from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
 TYPE_ID = "com.example.station.work.v1"
@@ -39,7 +39,7 @@ class RecordingStation:
         self.events: list[EquipmentEvent] = []
         self.task: Task | None = None
         self.failures: list[Exception] = []
-        self.refused: list[SetAside] = []
+        self.refused: list[RefusedMessage] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
         self.overheard: list[tuple[TraceKind, Any]] = []
@@ -55,7 +55,7 @@ class RecordingStation:
         self.events.append(event)
         return self.task
 
-    async def set_aside(self, message: SetAside) -> None:
+    async def record_refusal(self, message: RefusedMessage) -> None:
         self.refused.append(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:

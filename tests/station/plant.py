@@ -28,7 +28,7 @@ from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.keys import GROUP
 from edge.store.opening import open_store
-from edge.store.work import Unreadable, Work, WorkKind
+from edge.store.work import UnreadableEntry, Work, WorkKind
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_000
@@ -133,7 +133,7 @@ class Plant:
                 return
             await self.sender.send_all(self.runs.outgoing.get_nowait())
 
-    async def _taken(self) -> list[Work | Unreadable]:
+    async def _taken(self) -> list[Work | UnreadableEntry]:
         """Take all work there is, and give it."""
         stream = self.store.keys.sfc_work(SCOPE)
         await self.store.execute("XREADGROUP", "GROUP", GROUP, self.store.consumer, "STREAMS", stream, ">")

@@ -6,7 +6,7 @@ from edge.model.job_state import Cause
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent
 from edge.station.equipment_stats import EquipmentStats
 from edge.store.client import Store
-from edge.store.refused import SetAside
+from edge.store.refused import RefusedMessage
 from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 
 
@@ -78,7 +78,7 @@ async def test_who_sends_events_or_nonsense_is_there(plant: Plant) -> None:
     await plant.answers.event(EquipmentEvent("/tool", "1", "scan.v1", SCOPE))
     assert (stats.last_seen, stats.refused) == (NOW, 0)
     await later(plant, 1000)
-    await plant.answers.set_aside(SetAside("topic", "", "", "unreadable", "no JSON", b"{"))
+    await plant.answers.record_refusal(RefusedMessage("topic", "", "", "unreadable", "no JSON", b"{"))
     assert (stats.last_seen, stats.refused, stats.last_error) == (NOW + 1000, 1, "no JSON")
 
 

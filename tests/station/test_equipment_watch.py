@@ -19,7 +19,7 @@ from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment, is_due
 from edge.store import health_reports, leases
 from edge.store.client import Store
-from edge.store.health_reports import LIFETIME_MS, Told
+from edge.store.health_reports import LIFETIME_MS, GatewayReport
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import (
@@ -114,7 +114,7 @@ async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUn
         await wait_until(lambda: told)
     found = await health_reports.load_all(store, (SCOPE,))
     report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
-    assert found == {"edge": Told(report, at_work=False)}
+    assert found == {"edge": GatewayReport(report, at_work=False)}
 
 
 async def test_commands_are_counted_whether_their_equipment_has_them_or_is_away(

@@ -6,7 +6,7 @@ from edge.model.job_state import Cause, JobState
 from edge.store import changes, dead_letters, gauges, work
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.refused import SetAside, set_aside
+from edge.store.refused import RefusedMessage, record_refusal
 from edge.store.work import WorkKind
 from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 
@@ -68,6 +68,6 @@ async def test_a_change_that_the_mes_has_not_been_told_tells_since_when(plant: P
 async def test_what_was_given_up_or_refused_is_counted(store: Store) -> None:
     letter = Letter(LetterKind.START, SCOPE, "J1", "its start met a defect", 1000)
     await store.commit(dead_letters.add(store.keys, letter, 60_000))
-    await store.commit(set_aside(store.keys, SetAside("topic", "", "", "unreadable", "no JSON", b"{")))
+    await store.commit(record_refusal(store.keys, RefusedMessage("topic", "", "", "unreadable", "no JSON", b"{")))
     found = await gauges.look(store, SCOPES)
     assert (found.dead_letters, found.refused) == (1, 1)

@@ -4,7 +4,7 @@ from edge.config import RedisSettings
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports, leases
 from edge.store.client import Store
-from edge.store.health_reports import Told
+from edge.store.health_reports import GatewayReport
 from edge.store.opening import open_store
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True, last_seen=1000, outstanding=2)
@@ -14,7 +14,9 @@ REPORT = EquipmentReport(at=2000, equipment=(WRENCH, EquipmentHealth(name="eye",
 async def test_a_report_is_read_as_it_was_written(store: Store) -> None:
     await leases.register(store, ("station-1",), "edge")
     await store.commit(health_reports.save(store.keys, "edge", REPORT))
-    assert await health_reports.load_all(store, ("station-1", "station-2")) == {"edge": Told(REPORT, at_work=False)}
+    assert await health_reports.load_all(store, ("station-1", "station-2")) == {
+        "edge": GatewayReport(REPORT, at_work=False)
+    }
     assert 0 < await store.execute("PTTL", store.keys.health("edge")) <= health_reports.LIFETIME_MS
 
 
@@ -24,7 +26,7 @@ async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings
             await leases.register(each, ("station-1",), each.consumer)
         await leases.hold(other, "other", "token")
         told = await health_reports.load_all(store, ("station-1",))
-    assert told == {"edge": Told(None, at_work=False), "other": Told(None, at_work=True)}
+    assert told == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
 
 
 async def test_where_no_gateway_has_ever_been_nothing_is_told(store: Store) -> None:
@@ -34,4 +36,4 @@ async def test_where_no_gateway_has_ever_been_nothing_is_told(store: Store) -> N
 async def test_a_report_that_nobody_can_read_is_none(store: Store) -> None:
     await leases.register(store, ("station-1",), "edge")
     await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
-    assert await health_reports.load_all(store, ("station-1",)) == {"edge": Told(None, at_work=False)}
+    assert await health_reports.load_all(store, ("station-1",)) == {"edge": GatewayReport(None, at_work=False)}

@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.opening import open_store
-from edge.store.snapshot import Kept, Text, lay, take
+from edge.store.snapshot import KeyDump, StringKey, lay, take
 from tests.store.servers import own_server
 
 NOW = 1_790_000_000_000
@@ -58,7 +58,7 @@ async def another(valkey: str, unique: str) -> AsyncIterator[Store]:
         yield opened
 
 
-def lasting(snapshot: list[Kept]) -> list[Kept]:
+def lasting(snapshot: list[KeyDump]) -> list[KeyDump]:
     """Leave out what bears an instant of this run."""
     return [each for each in snapshot if each.expires_at is None]
 
@@ -88,7 +88,7 @@ async def test_who_is_there_just_now_is_no_state(store: Store) -> None:
 
 
 async def test_what_has_expired_meanwhile_is_left_out(another: Store) -> None:
-    old = [Text(key="cededupe:old", expires_at=NOW - 1, value=""), Text(key="cededupe:new", value="")]
+    old = [StringKey(key="cededupe:old", expires_at=NOW - 1, value=""), StringKey(key="cededupe:new", value="")]
     await lay(another, old, NOW, nothing)
     assert [each.key for each in await take(another, NOW)] == ["cededupe:new"]
 
@@ -104,7 +104,7 @@ async def test_it_takes_the_place_of_everything_there_was(store: Store, another:
 async def test_where_it_breaks_off_all_is_as_it_was(another: Store) -> None:
     await another.commit(everything(another))
     before = lasting(await take(another, NOW))
-    many = [Text(key=f"counter:{number}", value="1") for number in range(500)]
+    many = [StringKey(key=f"counter:{number}", value="1") for number in range(500)]
 
     def break_off(done: int) -> None:
         if done == 400:

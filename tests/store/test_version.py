@@ -12,7 +12,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.sfc.run import ActionState
 from edge.store import jobs, resources, responses, runs, version
 from edge.store.client import Store
-from edge.store.version import FIELD, Document, TooNew, Upgrade
+from edge.store.version import FIELD, Document, DocumentTooNew, Upgrade
 
 DOCUMENTS = Path(__file__).parent / "documents"
 SCOPE = "station-1"
@@ -72,7 +72,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
         (resources.load_work_master(store, "linear"), "work master"),
         (responses.load(store, failed), "job response"),
     ):
-        with pytest.raises(TooNew, match=f"holds a {what} of version 99; this release knows versions up to 1"):
+        with pytest.raises(DocumentTooNew, match=f"holds a {what} of version 99; this release knows versions up to 1"):
             await reading
 
 

@@ -9,7 +9,7 @@ from edge.store import work
 from edge.store.client import Store
 from edge.store.keys import GROUP
 from edge.store.opening import open_store
-from edge.store.work import Unreadable, Work, WorkKind
+from edge.store.work import UnreadableEntry, Work, WorkKind
 
 SCOPES = ("station-1", "station-2")
 
@@ -21,13 +21,13 @@ async def other(redis: RedisSettings) -> AsyncIterator[Store]:
         yield opened
 
 
-async def first_batch(store: Store) -> list[Work | Unreadable]:
+async def first_batch(store: Store) -> list[Work | UnreadableEntry]:
     async for batch in work.take(store, SCOPES):
         return batch
     raise AssertionError
 
 
-def job_ids(taken: list[Work | Unreadable]) -> list[str]:
+def job_ids(taken: list[Work | UnreadableEntry]) -> list[str]:
     return [each.job_id for each in taken if isinstance(each, Work)]
 
 
@@ -46,10 +46,12 @@ async def test_work_that_cannot_be_read_is_given_as_such(store: Store) -> None:
     await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
     *unreadable, readable = await first_batch(store)
     assert isinstance(readable, Work)
-    assert [each.fields.get("job_id") for each in unreadable if isinstance(each, Unreadable)] == ["J9", "J9", None]
+    assert [each.fields.get("job_id") for each in unreadable if isinstance(each, UnreadableEntry)] == ["J9", "J9", None]
     await store.execute("XTRIM", key, "MAXLEN", 0)
     left = await work.unfinished(store, SCOPES)
-    assert {each.reason for each in left if isinstance(each, Unreadable)} == {"somebody has removed it from the stream"}
+    assert {each.reason for each in left if isinstance(each, UnreadableEntry)} == {
+        "somebody has removed it from the stream"
+    }
 
 
 async def test_work_of_another_is_claimed_with_all_it_took_and_nothing_else(store: Store, other: Store) -> None:

@@ -4,7 +4,7 @@ from structlog.testing import capture_logs
 
 from edge.store import version
 from edge.store.client import Store
-from edge.store.readable import readable
+from edge.store.tolerant_read import readable
 from edge.store.version import Document
 
 

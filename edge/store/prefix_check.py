@@ -9,7 +9,7 @@ _SAMPLE = 200
 """How many keys are looked at where there are as many; a store of ours that has no mark yet is nearly empty."""
 
 
-async def require_ours(store: Store) -> None:
+async def check_prefix(store: Store) -> None:
     """Raise SettingsError where another application keeps its data below our prefix."""
     if await store.execute("TYPE", store.keys.form()) == "string":
         return

@@ -7,8 +7,8 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import SettingsError
 from edge.store.client import Store
-from edge.store.fitness import FORM, Memory, memory, writes
 from edge.store.opening import open_store
+from edge.store.server_check import FORM, MemoryUsage, memory, writes
 from tests.store.servers import own_server
 
 FULL_SOON = ("--maxmemory", "64mb")
@@ -68,7 +68,7 @@ async def test_it_is_told_how_full_a_server_is(tmp_path: Path) -> None:
 
 
 def test_without_a_limit_nothing_is_full() -> None:
-    assert Memory(used=10**9, limit=0).fullness == 0.0
+    assert MemoryUsage(used=10**9, limit=0).fullness == 0.0
 
 
 async def test_a_server_that_could_not_write_the_last_change_refuses_all_others(

@@ -15,7 +15,7 @@ NEARLY_FULL = 0.85
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryUsage:
     """How much memory the data take and may take, in bytes; a limit of 0 is none."""
 
     used: int
@@ -32,10 +32,10 @@ class Memory:
         return self.fullness >= NEARLY_FULL
 
 
-async def memory(store: Store) -> Memory:
+async def memory(store: Store) -> MemoryUsage:
     """Ask how full the server is."""
     told: Mapping[str, Any] = await store.execute("INFO", "memory")
-    return Memory(int(told["used_memory"]), int(told["maxmemory"]))
+    return MemoryUsage(int(told["used_memory"]), int(told["maxmemory"]))
 
 
 async def writes(store: Store) -> bool:
@@ -44,7 +44,7 @@ async def writes(store: Store) -> bool:
     return not int(told["aof_enabled"]) or told["aof_last_write_status"] == "ok"
 
 
-async def require_fit(store: Store, durability: Literal["required", "any"]) -> None:
+async def check_server(store: Store, durability: Literal["required", "any"]) -> None:
     """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
     if durability == "required":
         told: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
