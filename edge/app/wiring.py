@@ -30,12 +30,12 @@ from edge.station.activity import Activity
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, follow_wall_clock
 from edge.station.dispatch import Dispatch, routes_of
-from edge.station.equipment import Equipment
+from edge.station.equipment import EquipmentPort
 from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import Duty, Instance, open_instance
 from edge.station.jobs import JobService
-from edge.station.responses import Responses
+from edge.station.response_provider import ResponseProvider
 from edge.station.runs import Runs
 from edge.station.sender import Sender
 from edge.station.settings import StationSettings
@@ -122,7 +122,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _C
     instance = await stack.enter_async_context(open_instance(store, scopes))
     clock = SteadyClock()
     runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
-    instance.regained.append(runs.doubt_all)
+    instance.regained.append(runs.invalidate_all)
     active = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active, clock)
     health = Health(store, active, watch, functools.partial(certificates_of, settings))
@@ -136,7 +136,7 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: _Core) -> None
     await stack.enter_async_context(tracer.tracing())
     for name, section in southbound.items():
         answers = Answers(core.store, runs, core.settings.retention.dedupe * 1000, section.type_ids)
-        answers.watchers.append(tracer.of(name))
+        answers.listeners.append(tracer.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))
 
@@ -147,11 +147,11 @@ def _is_at_broker(section: EquipmentSettings) -> bool:
 
 async def _open_one(
     stack: contextlib.AsyncExitStack, core: _Core, name: str, section: EquipmentSettings, answers: Answers
-) -> Equipment:
+) -> EquipmentPort:
     if not isinstance(section, MqttEquipmentSettings):
         # As for the server: asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(KINDS[section.kind].opener)
-        opened: Equipment = await stack.enter_async_context(opener(name, section, answers, core.scopes))
+        opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:
@@ -169,7 +169,7 @@ async def _open_works(stack: contextlib.AsyncExitStack, core: _Core, jobs: JobSe
     store, runs, scopes = core.store, core.runs, core.scopes
     dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
     timers = Timers(store, runs)
-    jobs.watchers.append(timers.expect)
+    jobs.listeners.append(timers.expect)
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
     works: tuple[tuple[str, Duty], ...] = (
         ("sender", Sender(runs, dispatch).run),
@@ -200,7 +200,7 @@ async def _open_opcua(
 
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    services = Services(jobs, Responses(store))
+    services = Services(jobs, ResponseProvider(store))
     equipment = tuple(settings.southbound)
     opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks, equipment=equipment)
     server = await stack.enter_async_context(opened)
@@ -213,8 +213,8 @@ async def _open_opcua(
         found = {each.name: each for each in core.watch.health}
         await server.gateway.show(GatewayView(core.health.line, taken.used, taken.limit, taken.is_nearly_full, found))
 
-    station_settings.watchers.append(refresh)
-    core.watch.watchers.append(show_gateway)
+    station_settings.listeners.append(refresh)
+    core.watch.listeners.append(show_gateway)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
     show_charts(core.active, server.charts, core.clock)
     return server
@@ -227,7 +227,7 @@ async def _open_metrics(stack: contextlib.AsyncExitStack, core: _Core, server: "
     from edge.app.metrics import PATH, Sources, page  # noqa: PLC0415
 
     activity = Activity()
-    core.runs.watchers.append(activity.watch)
+    core.runs.listeners.append(activity.watch)
     sessions = None if server is None else lambda: server.sessions
     name = core.settings.gateway.name
     sources = Sources(name, core.scopes, core.store, core.health, core.watch, activity, sessions)
@@ -242,7 +242,7 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls:
     for scope, publishes in core.instance.publishes.items():
         lifetime_s = settings.retention.retained_topics
         publisher = Publisher(core.store, session, core.source, topics[scope], lifetime_s, now_ms)
-        core.runs.watchers.append(publisher.watch)
+        core.runs.listeners.append(publisher.watch)
         core.health.refusals.append(publisher.refused)
         await enter(beside(publisher.run_progress(), f"publish progress of {scope}"))
         while_ours = publishes.while_on(publisher.run, f"publisher of {scope}")

@@ -86,9 +86,9 @@ def set_(
     is the most jobs that have not ended; deleted, it goes back to that of the settings. A recipe with faults is
     refused, with all of them.
     """
-    from edge.station.settings import Operation, StationSettings
+    from edge.station.settings import SettingsMethod, StationSettings
 
-    operation = Operation.DELETE if delete else Operation.PUT
+    operation = SettingsMethod.DELETE if delete else SettingsMethod.PUT
     payload = _with_recipe(what, master_id) if master_id else _payload(kind, what, operation)
     if kind == "workmaster" and not delete:
         _look_through(payload)

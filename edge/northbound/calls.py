@@ -15,8 +15,8 @@ from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, Payload, ResponseAnswer, ResponsesAnswer, StateCall
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.station.jobs import JobCall, JobService, refuse_expired
-from edge.station.responses import Responses
-from edge.station.settings import KINDS, Operation, StationSettings
+from edge.station.response_provider import ResponseProvider
+from edge.station.settings import KINDS, SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage, record_refusal
 
@@ -71,7 +71,7 @@ class CallHandler:
         self._scopes = frozenset(scopes)
         self._store = store
         self._jobs = jobs
-        self._responses = Responses(store)
+        self._responses = ResponseProvider(store)
         self._settings = settings
         self._clock = clock
 
@@ -171,8 +171,8 @@ def _expiry(event: CloudEvent) -> int | None:
     return round((zoned.timestamp() + event.expiryinterval) * 1000)
 
 
-def _operation(event: CloudEvent) -> Operation:
-    asked = event.extensions.get("method", Operation.PUT)
-    if asked not in {each.value for each in Operation}:
+def _operation(event: CloudEvent) -> SettingsMethod:
+    asked = event.extensions.get("method", SettingsMethod.PUT)
+    if asked not in {each.value for each in SettingsMethod}:
         raise Refused("invalid_payload", f"method {asked!r} is not known.", "It is PUT or DELETE.")
-    return Operation(asked)
+    return SettingsMethod(asked)

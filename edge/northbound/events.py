@@ -57,7 +57,7 @@ def status_event(source: str, change: Change, job: Job | None, response: JobResp
 
 def progress_event(source: str, progress: Progress) -> CloudEvent:
     """Make the event that tells which steps changed and which commands were sent."""
-    job = progress.held.job
+    job = progress.loaded.job
     return CloudEvent(
         id=new_id(),
         source=source,

@@ -104,7 +104,7 @@ class Publisher:
 
     def watch(self, progress: Progress) -> None:
         """Take the progress of a run; while the broker is away the newest are dropped, the store misses nothing."""
-        if progress.held.job.scope == self._scope and not self._progress.full():
+        if progress.loaded.job.scope == self._scope and not self._progress.full():
             self._progress.put_nowait(progress)
 
     async def run_progress(self) -> None:
@@ -115,7 +115,7 @@ class Publisher:
                 # It may be missed, so nobody waits for the broker to confirm it.
                 await self._session.send(to_message(progress_event(self._source, progress), self._topics.data), qos=0)
             except (Unavailable, Refused) as error:
-                logger.debug("progress dropped", job=progress.held.job.job_id, reason=error.message)
+                logger.debug("progress dropped", job=progress.loaded.job.job_id, reason=error.message)
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

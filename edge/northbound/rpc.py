@@ -34,7 +34,7 @@ async def open_rpc(
     methods: dict[str, Method] = {"publish": partial(_publish, calls, only), "heartbeat": _heartbeat}
     async with open_server(settings, methods) as server:
         notifier = _EventNotifier(server, store, source)
-        runs.watchers.append(notifier.watch)
+        runs.listeners.append(notifier.watch)
         async with beside(notifier.follow(scopes), "rpc events"):
             yield server.url
 

@@ -129,7 +129,7 @@ class LiveSimulation:
     async def _engine(self) -> AsyncIterator[_Engine]:
         store = self.store
         runs = Runs(store, self.clock, _KEEP_ENDED_MS, functools.cache(self._compiled))
-        runs.watchers.append(self._watch)
+        runs.listeners.append(self._watch)
         answers = Answers(store, runs, _DEDUPE_MS)
         dispatch = Dispatch(runs, dict.fromkeys(self._command_types(), self))
         timers = Timers(store, runs, self.speed)
@@ -254,7 +254,7 @@ class LiveSimulation:
             self.runs[job_id] = msgspec.structs.replace(run, **aborted)
 
     def _watch(self, progress: Progress) -> None:
-        job_id, run = progress.held.job.job_id, progress.held.stored.run
+        job_id, run = progress.loaded.job.job_id, progress.loaded.stored.run
         self.runs[job_id] = run
         self.due[job_id] = None if run.ended else progress.due
         self.recorder.changes(job_id, progress.steps)

@@ -14,7 +14,7 @@ from edge.links.background import beside
 from edge.links.backoff import Backoff, delay
 from edge.links.quota import Quota
 from edge.model.equipment_trace import TraceKind
-from edge.station.equipment import Command, EquipmentAnswer, Station
+from edge.station.equipment import Command, EquipmentAnswer, StationPort
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 
@@ -62,7 +62,7 @@ Raises Unavailable when it is not there now, Refused when it is not, or not yet,
 
 @asynccontextmanager
 async def open_connected(
-    name: str, place: str, type_ids: Collection[str], station: Station, scopes: Collection[str], connect: Connector
+    name: str, place: str, type_ids: Collection[str], station: StationPort, scopes: Collection[str], connect: Connector
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, again and again while it is not there.
 
@@ -73,7 +73,7 @@ async def open_connected(
         yield equipment
 
 
-async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, station: Station) -> None:
+async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, station: StationPort) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
     defects = Quota(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
     last, has_worked = "", False
@@ -107,7 +107,7 @@ class ConnectedEquipment:
     """
 
     def __init__(
-        self, name: str, place: str, type_ids: Collection[str], station: Station, scopes: Collection[str]
+        self, name: str, place: str, type_ids: Collection[str], station: StationPort, scopes: Collection[str]
     ) -> None:
         self.name = name
         self._place = place

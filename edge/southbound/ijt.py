@@ -19,7 +19,7 @@ from edge.southbound.ijt_answer import COMMAND_ID, answer_data, entities, proces
 from edge.southbound.ijt_methods import IjtMethods, find_methods
 from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.station.equipment import Command, Station
+from edge.station.equipment import Command, StationPort
 
 _UA = "http://opcfoundation.org/UA/"
 _RESULT = "http://opcfoundation.org/UA/Machinery/Result/"
@@ -44,7 +44,7 @@ _log = structlog.get_logger(__name__)
 def open_ijt(
     name: str,
     settings: IjtSettings,
-    station: Station,
+    station: StationPort,
     scopes: Collection[str],
     session_factory: OpenSession = open_session,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:

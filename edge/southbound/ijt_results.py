@@ -12,7 +12,7 @@ from edge.errors import Refused, Unavailable
 from edge.southbound.ijt_answer import command_id_of, has_command_id, is_result_of, without_traces
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_schema import Result, parse_result
-from edge.station.equipment import Command, Station
+from edge.station.equipment import Command, StationPort
 
 MISSED_SECONDS = 5.0
 """How long results that were asked for may take to come."""
@@ -45,7 +45,9 @@ class ResultCollector:
     With `acknowledge`, the controller is told which results of our commands are stored.
     """
 
-    def __init__(self, methods: IjtMethods, memory: ControllerState, station: Station, *, acknowledge: bool) -> None:
+    def __init__(
+        self, methods: IjtMethods, memory: ControllerState, station: StationPort, *, acknowledge: bool
+    ) -> None:
         self.changed = asyncio.Event()
         self._methods = methods
         self._known = memory

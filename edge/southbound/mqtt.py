@@ -15,15 +15,20 @@ from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Station, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, EquipmentPort, StationPort, Task
 from edge.store.refused import RefusedMessage
 
 _log = structlog.get_logger(__name__)
 
 
 async def open_equipment(
-    name: str, settings: MqttEquipmentSettings, session: Session, station: Station, scopes: Collection[str], source: str
-) -> Equipment:
+    name: str,
+    settings: MqttEquipmentSettings,
+    session: Session,
+    station: StationPort,
+    scopes: Collection[str],
+    source: str,
+) -> EquipmentPort:
     """Listen to the equipment `name` for the life of the session, and give the port to it.
 
     It works for the jobs of `scopes`; `source` is the CloudEvents source of what we send. Raises Unavailable when the
@@ -49,7 +54,7 @@ class MqttEquipment:
         name: str,
         topic: str,
         session: Session,
-        station: Station,
+        station: StationPort,
         outstanding: Callable[[], Awaitable[Sequence[Command]]],
         source: str,
     ) -> None:

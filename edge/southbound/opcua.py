@@ -9,7 +9,7 @@ from edge.errors import Refused
 from edge.links.opcua import Node, Overhear, Session, TypeName, open_client
 from edge.model.equipment_trace import TraceKind
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvents, open_connected
-from edge.station.equipment import Station
+from edge.station.equipment import StationPort
 
 REQUEST_SECONDS = 30.0
 """A device may take that long for one method."""
@@ -29,7 +29,7 @@ def open_session(settings: OpcuaEquipmentSettings, overhear: Overhear) -> Abstra
 def open_opcua_equipment(
     name: str,
     settings: OpcuaEquipmentSettings,
-    station: Station,
+    station: StationPort,
     scopes: Collection[str],
     session_factory: OpenSession,
     open_device: DeviceOpener,

@@ -15,7 +15,7 @@ from edge.links.gpio import Lines, open_lines
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, open_connected
-from edge.station.equipment import Command, EquipmentEvent, Station
+from edge.station.equipment import Command, EquipmentEvent, StationPort
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ OpenLines = Callable[[str, Mapping[str, int], Mapping[str, int]], AbstractContex
 def open_stacklight(
     name: str,
     settings: StackLightSettings,
-    station: Station,
+    station: StationPort,
     scopes: Collection[str],
     lines_factory: OpenLines = open_lines,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
@@ -84,7 +84,7 @@ async def _presses(lines: Lines) -> AsyncIterator[DeviceEvent]:
 class StackLight:
     """Lamps by name, such as `red`. A command switches those that its parameters name, and is done."""
 
-    def __init__(self, name: str, lamps: frozenset[str], lines: Lines, station: Station, scope: str) -> None:
+    def __init__(self, name: str, lamps: frozenset[str], lines: Lines, station: StationPort, scope: str) -> None:
         self._name = name
         self._lamps = lamps
         self._lines = lines

@@ -18,7 +18,7 @@ from edge.errors import Refused
 from edge.links.opcua import EventField, Node, Session, TypeName
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.station.equipment import Command, Station
+from edge.station.equipment import Command, StationPort
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 READY_SECONDS = 30.0
@@ -74,7 +74,7 @@ class _VisionResult(Struct):
 def open_vision(
     name: str,
     settings: OpcuaEquipmentSettings,
-    station: Station,
+    station: StationPort,
     scopes: Collection[str],
     session_factory: OpenSession = open_session,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:

@@ -16,7 +16,7 @@ from edge.store.runs import revisions
 
 logger = structlog.get_logger(__name__)
 
-Watcher = Callable[[LoadedJob | None, LoadedJob | None], None]
+RunListener = Callable[[LoadedJob | None, LoadedJob | None], None]
 """Takes a run as it was known, and as it is now: None before it was known, and once it is gone."""
 
 LOOK_EVERY_S = 5.0
@@ -27,20 +27,20 @@ _PAUSE_S = 0.02  # a thousand runs that others move cost us fifty readings a sec
 
 
 class ActiveRuns:
-    """The active runs of our scopes, by their job, as they were decided or read last; `watchers` are told of each move.
+    """The active runs of our scopes by job, as decided or read last; `listeners` are called for each move.
 
     A run is active until it has ended and all that it asked for is sent. One that nobody can read is not held, or as it
     was when it could be read.
     """
 
     def __init__(self, runs: Runs, scopes: Collection[str]) -> None:
-        self.held: dict[str, LoadedJob] = {}
-        self.watchers: list[Watcher] = []
+        self.loaded: dict[str, LoadedJob] = {}
+        self.listeners: list[RunListener] = []
         self._runs = runs
         self._scopes = scopes
         self._revisions: dict[str, int] = {}
         self._elsewhere: set[str] = set()
-        runs.watchers.append(self._note)
+        runs.listeners.append(self._note)
 
     @property
     def count(self) -> int:
@@ -50,7 +50,7 @@ class ActiveRuns:
     async def follow(self) -> None:
         """Look again and again until cancelled, more often when somebody watches."""
         while True:
-            await asyncio.sleep(WATCHED_EVERY_S if self.watchers else LOOK_EVERY_S)
+            await asyncio.sleep(WATCHED_EVERY_S if self.listeners else LOOK_EVERY_S)
             try:
                 await self.look(_PAUSE_S)
             except Unavailable as error:
@@ -66,39 +66,39 @@ class ActiveRuns:
         for job_id, revision in there.items():
             if job_id in self._elsewhere or self._revisions.get(job_id) == revision:
                 continue
-            if held := await self._runs.load_readable(job_id):
-                self._learn(held)
+            if loaded := await self._runs.load_readable(job_id):
+                self._learn(loaded)
             else:
                 self._revisions[job_id] = revision  # one that nobody can read is read again when it has moved
             await asyncio.sleep(pause_s)
 
     def _note(self, progress: Progress) -> None:
-        self._learn(progress.held)
+        self._learn(progress.loaded)
 
-    def _learn(self, held: LoadedJob) -> None:
-        if held.job.ended_at is not None and not held.stored.outbox:
-            self._drop(held.job.job_id)
+    def _learn(self, loaded: LoadedJob) -> None:
+        if loaded.job.ended_at is not None and not loaded.stored.outbox:
+            self._drop(loaded.job.job_id)
         else:
-            self._take(held)
+            self._take(loaded)
 
-    def _take(self, held: LoadedJob) -> None:
-        job_id = held.job.job_id
-        self._revisions[job_id] = held.stored.revision
-        if held.job.scope not in self._scopes:
+    def _take(self, loaded: LoadedJob) -> None:
+        job_id = loaded.job.job_id
+        self._revisions[job_id] = loaded.stored.revision
+        if loaded.job.scope not in self._scopes:
             self._elsewhere.add(job_id)
             return
-        before = self.held.get(job_id)
-        self.held[job_id] = held
-        self._tell(before, held)
+        before = self.loaded.get(job_id)
+        self.loaded[job_id] = loaded
+        self._notify(before, loaded)
 
     def _drop(self, job_id: str) -> None:
         self._revisions.pop(job_id, None)
         self._elsewhere.discard(job_id)
-        if before := self.held.pop(job_id, None):
-            self._tell(before, None)
+        if before := self.loaded.pop(job_id, None):
+            self._notify(before, None)
 
-    def _tell(self, before: LoadedJob | None, now: LoadedJob | None) -> None:
-        for watch in self.watchers:
+    def _notify(self, before: LoadedJob | None, now: LoadedJob | None) -> None:
+        for watch in self.listeners:
             try:
                 watch(before, now)
             except Exception:

@@ -21,7 +21,7 @@ class Activity:
 
     def watch(self, progress: Progress) -> None:
         """Count what a decision did."""
-        run = progress.held.stored.run
+        run = progress.loaded.stored.run
         for change in progress.steps:
             if change.active:
                 self.steps[run.scope] += 1

@@ -40,7 +40,7 @@ class Answers:
     def __init__(self, store: Store, active: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
         self.stats = EquipmentStats()
         """What the equipment has told us."""
-        self.watchers: list[Callable[[TraceKind, Any], None]] = []
+        self.listeners: list[Callable[[TraceKind, Any], None]] = []
         """Who is told what passes between us and the equipment."""
         self._store = store
         self._runs = active
@@ -56,9 +56,9 @@ class Answers:
             return
         at = self._runs.clock()
         self.stats.record_contact(at)
-        sent_at = _sent_at(self._runs.known(key.job_id), answer.command_id)
-        held = await self._runs.held(key.job_id)
-        if held and self._is_for_other_equipment(held, answer.command_id):
+        sent_at = _sent_at(self._runs.cached(key.job_id), answer.command_id)
+        loaded = await self._runs.get(key.job_id)
+        if loaded and self._is_for_other_equipment(loaded, answer.command_id):
             logger.warning("answer to a command of other equipment", job=key.job_id, command=answer.command_id)
             self.stats.record_ignored()
             return
@@ -79,9 +79,9 @@ class Answers:
             case NotAllowed() | Stale():
                 pass
 
-    def _is_for_other_equipment(self, held: LoadedJob, command_id: str) -> bool:
+    def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:
         """Tell whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
-        run, actions = held.stored.run, held.net.actions
+        run, actions = loaded.stored.run, loaded.net.actions
         return self._type_ids is not None and any(
             run.associations[key].command_id == command_id
             and actions[key.partition("/")[0]].type_id not in self._type_ids
@@ -134,11 +134,11 @@ class Answers:
         """Give the commands of these types that wait for an answer, as the store has them."""
         found: list[Command] = []
         for job_id in await runs.active_jobs(self._store):
-            held = await self._runs.load_readable(job_id)
-            if held and held.job.scope in scopes:
+            loaded = await self._runs.load_readable(job_id)
+            if loaded and loaded.job.scope in scopes:
                 found += (
-                    command_of(held, each.phase, each.command_id, each.step)
-                    for each in held.unanswered()
+                    command_of(loaded, each.phase, each.command_id, each.step)
+                    for each in loaded.unanswered()
                     if each.type_id in type_ids
                 )
         return found
@@ -146,12 +146,12 @@ class Answers:
     async def is_outstanding(self, command_id: str) -> bool:
         """Tell whether a command still waits for an answer, as the store has it."""
         key = parse_command_id(command_id)
-        held = await self._runs.load(key.job_id) if key else None
-        return held is not None and is_outstanding(held.stored.run, command_id)
+        loaded = await self._runs.load(key.job_id) if key else None
+        return loaded is not None and is_outstanding(loaded.stored.run, command_id)
 
     def trace(self, what: TraceKind, data: Any) -> None:
         """Hand on what passes between us and the equipment to who records it just now."""
-        for watch in self.watchers:
+        for watch in self.listeners:
             watch(what, data)
 
     async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
@@ -161,7 +161,7 @@ class Answers:
         if event.correlation_id:
             return await responses.find_job(self._store, event.correlation_id)
         while job_id := await runs.longest_waiting(self._store, event.scope, event.type_id, declined):
-            if self._runs.known(job_id) or await self._runs.load_readable(job_id):
+            if self._runs.cached(job_id) or await self._runs.load_readable(job_id):
                 break
             # One that nobody can read waits for ever: those behind it have their turn.
             declined.add(job_id)
@@ -197,11 +197,11 @@ def _identity(event: EquipmentEvent) -> str:
     return f"{event.source} {event.event_id}"
 
 
-def _sent_at(held: LoadedJob | None, command_id: str) -> int | None:
+def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
     """Tell since when a command waits for its answer; None when we do not hold its run."""
-    if held is None:
+    if loaded is None:
         return None
-    run = held.stored.run
+    run = loaded.stored.run
     for key in run.open:
         each = run.associations[key]
         if each.command_id == command_id:
@@ -229,5 +229,5 @@ def _task(decision: Decision) -> Task | None:
     """Give the work an event was used for; None when it is kept for later."""
     if decision.taken is None:
         return None
-    action, run = decision.held.net.actions[decision.taken], decision.held.stored.run
+    action, run = decision.loaded.net.actions[decision.taken], decision.loaded.stored.run
     return Task(run.job_id, action.name, run.parameters | action.parameters)

@@ -57,7 +57,7 @@ class LoadedJob:
 class Decision:
     """What to write, and what is held once it is written; `taken` is the association whose wait an event has ended."""
 
-    held: LoadedJob
+    loaded: LoadedJob
     commit: Commit
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
@@ -109,32 +109,32 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> D
 
 
 def decide(
-    context: InstanceContext, held: LoadedJob, unsent: Outbox, signal: Signal, asked: MethodRequest | None, now: int
+    context: InstanceContext, loaded: LoadedJob, unsent: Outbox, signal: Signal, asked: MethodRequest | None, now: int
 ) -> Decision | Ignored | NotAllowed:
     """Decide what a signal changes; `asked` is the job method behind it, if there is one.
 
     `unsent` is what this instance has yet to send of earlier decisions about the job.
     """
-    if asked and next_status(held.job.status.state, asked.cause) is None:
+    if asked and next_status(loaded.job.status.state, asked.cause) is None:
         return NotAllowed()
-    advanced = advance(held.net, held.stored.run, signal, now)
+    advanced = advance(loaded.net, loaded.stored.run, signal, now)
     if isinstance(advanced, Ignored):
         return advanced
-    moves = _moves(held.job.status, _causes(asked, advanced.run))
+    moves = _moves(loaded.job.status, _causes(asked, advanced.run))
     if moves is None:
         return NotAllowed()
     outbox = (*unsent, *_outgoing(advanced))
-    stored = StoredRun(advanced.run, held.stored.revision + 1, held.stored.recipe, outbox)
-    job = msgspec.structs.replace(held.job, comment=asked.comment) if asked and asked.comment else held.job
-    after = LoadedJob(_moved(job, moves, advanced.run, now), stored, held.net, held.timer)
+    stored = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
+    job = msgspec.structs.replace(loaded.job, comment=asked.comment) if asked and asked.comment else loaded.job
+    after = LoadedJob(_moved(job, moves, advanced.run, now), stored, loaded.net, loaded.timer)
     due = after.due(context.keep_ended_ms)
     parts = [
-        runs.update(context.keys, held.stored, stored, context.consumer),
-        *_job_parts(context.keys, held.job, after, moves, now),
+        runs.update(context.keys, loaded.stored, stored, context.consumer),
+        *_job_parts(context.keys, loaded.job, after, moves, now),
     ]
     # A timer that is too early costs one look at the job when it comes; to set it anew at each step would cost more.
     # A Tick comes because of the timer in the store: that one is set anew, whatever we believe of it.
-    if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(held.timer, due):
+    if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
     return _decision(context, parts, after, advanced, due)

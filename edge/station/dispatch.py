@@ -9,7 +9,7 @@ from edge.sfc.net import Net, request_of
 from edge.sfc.run import is_outstanding
 from edge.sfc.signal import Answer, Phase
 from edge.station.decision import LoadedJob
-from edge.station.equipment import Command, Equipment
+from edge.station.equipment import Command, EquipmentPort
 from edge.station.runs import Runs
 
 logger = structlog.get_logger(__name__)
@@ -18,7 +18,7 @@ logger = structlog.get_logger(__name__)
 class Dispatch:
     """Knows which equipment takes which command; holds no other state."""
 
-    def __init__(self, runs: Runs, routes: Mapping[str, Equipment]) -> None:
+    def __init__(self, runs: Runs, routes: Mapping[str, EquipmentPort]) -> None:
         self._runs = runs
         self._routes = routes
 
@@ -26,23 +26,25 @@ class Dispatch:
         """Give the command types of a recipe that no equipment takes."""
         return sorted(net.command_types - self._routes.keys())
 
-    async def perform(self, held: LoadedJob, phase: Phase, command_id: str, step: str) -> None:
+    async def perform(self, loaded: LoadedJob, phase: Phase, command_id: str, step: str) -> None:
         """Send one start or reset of a committed decision, again under the same id when this is not the first time.
 
         One that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be reached now.
         """
-        if not is_outstanding(held.stored.run, command_id):
+        if not is_outstanding(loaded.stored.run, command_id):
             # What we hold may be older than the work, which another process can have added.
-            newest = await self._runs.load(held.job.job_id)
+            newest = await self._runs.load(loaded.job.job_id)
             if newest is None or not is_outstanding(newest.stored.run, command_id):
                 return
-            held = newest
-        command = command_of(held, phase, command_id, step)
+            loaded = newest
+        command = command_of(loaded, phase, command_id, step)
         equipment = self._routes.get(command.type_id)
         if equipment is None:
             reason = f"no equipment takes commands of type {command.type_id}"
-            logger.error("command without equipment", job=held.job.job_id, action=command.action, type=command.type_id)
-            await self._runs.signal(held.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
+            logger.error(
+                "command without equipment", job=loaded.job.job_id, action=command.action, type=command.type_id
+            )
+            await self._runs.signal(loaded.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
             return
         await equipment.send(command)
 
@@ -71,22 +73,22 @@ class Dispatch:
         await equipment.stop(command)
 
 
-def command_of(held: LoadedJob, phase: Phase, command_id: str, step: str) -> Command:
+def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str) -> Command:
     """Write a command that a committed decision asks for; it is the same each time."""
-    request = request_of(held.net, held.stored.run, phase, command_id, step)
+    request = request_of(loaded.net, loaded.stored.run, phase, command_id, step)
     return Command(
         command_id=command_id,
         phase=phase,
         type_id=request.type_id,
-        scope=held.job.scope,
-        job_id=held.job.job_id,
-        correlation_id=held.job.correlation_id,
+        scope=loaded.job.scope,
+        job_id=loaded.job.job_id,
+        correlation_id=loaded.job.correlation_id,
         action=request.action,
         attempt=request.attempt,
         parameters=request.parameters,
     )
 
 
-def routes_of(equipment: Iterable[tuple[Equipment, Iterable[str]]]) -> dict[str, Equipment]:
+def routes_of(equipment: Iterable[tuple[EquipmentPort, Iterable[str]]]) -> dict[str, EquipmentPort]:
     """Map each command type to the equipment that takes it; the settings allow no type at two."""
     return {type_id: device for device, type_ids in equipment for type_id in type_ids}

@@ -58,7 +58,7 @@ class Task:
     parameters: Mapping[str, Any]
 
 
-class Station(Protocol):
+class StationPort(Protocol):
     """What equipment delivers to. All calls raise Unavailable when the store is gone.
 
     `answer` and `event` return once the effect is durable; then the sender may be acknowledged.
@@ -89,7 +89,7 @@ class Station(Protocol):
         """Hand on what passes between us and the equipment to who records it just now."""
 
 
-class Equipment(Protocol):
+class EquipmentPort(Protocol):
     """One piece of equipment behind its protocol. Both calls raise Unavailable when it cannot be reached now."""
 
     name: str

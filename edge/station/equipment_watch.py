@@ -11,7 +11,7 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.station.active_runs import ActiveRuns
-from edge.station.equipment import Equipment
+from edge.station.equipment import EquipmentPort
 from edge.station.equipment_stats import EquipmentStats
 from edge.store import health_reports
 from edge.store.client import Store
@@ -28,19 +28,19 @@ _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
 class WatchedEquipment:
     """A piece of equipment, the commands that it takes, and what it has told."""
 
-    equipment: Equipment
+    equipment: EquipmentPort
     kind: str
     type_ids: Collection[str]
     stats: EquipmentStats
 
 
 class EquipmentWatch:
-    """How all equipment is, as of the last look, and what it owes active runs; `watchers` are told after each."""
+    """How all equipment is, as of the last look, and what it owes active runs; `listeners` are told after each."""
 
     def __init__(self, store: Store, active: ActiveRuns, clock: Clock) -> None:
         self.watched: list[WatchedEquipment] = []
         self.health: tuple[EquipmentHealth, ...] = ()
-        self.watchers: list[Callable[[], Awaitable[None]]] = []
+        self.listeners: list[Callable[[], Awaitable[None]]] = []
         self._store = store
         self._active = active
         self._clock = clock
@@ -54,7 +54,7 @@ class EquipmentWatch:
                 await self._report()
             except Unavailable as error:
                 logger.debug("the report on equipment waits for the store", reason=error.message)
-            for tell in self.watchers:
+            for tell in self.listeners:
                 await tell()
             await asyncio.sleep(LOOK_EVERY_S)
 
@@ -64,7 +64,7 @@ class EquipmentWatch:
             name, connected = each.equipment.name, each.equipment.connected
             if before.get(name) is not connected and (name in before or connected):
                 each.stats.record_contact(self._clock())
-        waiting = Counter(each.type_id for held in self._active.held.values() for each in held.unanswered())
+        waiting = Counter(each.type_id for loaded in self._active.loaded.values() for each in loaded.unanswered())
         return tuple(_health(each, sum(waiting[type_id] for type_id in each.type_ids)) for each in self.watched)
 
     async def _report(self) -> None:

@@ -89,7 +89,7 @@ class JobService:
         self._max_job_orders = max_job_orders
         self._dedupe_ms = dedupe_ms
         self._wall = wall or active.clock
-        self.watchers: list[Callable[[int], None]] = []
+        self.listeners: list[Callable[[int], None]] = []
         """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
     async def call(self, call: JobCall) -> CallAnswer:
@@ -136,7 +136,7 @@ class JobService:
         match await self._store.commit(join((change.commit, self._mark(call, answer)))):
             case Committed():
                 if change.due is not None:
-                    for watch in self.watchers:
+                    for watch in self.listeners:
                         watch(change.due)
                 return answer
             case Stale():

@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 Compiler = Callable[[str], Net | Rejected]
 """Compiles the JSON text of a recipe."""
 
-_HELD_AT_MOST = 10_000
+_MAX_CACHED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class NoRun:
 class Progress:
     """What one decision did, for those who watch; a watcher may miss some, the store misses nothing.
 
-    `held` is the job with its run after it; `due` is the instant at which the job wants attention next, in milliseconds
-    since the epoch.
+    `loaded` is the job with its run after it; `due` is the instant of its next timer, in
+    milliseconds since the epoch.
     """
 
-    held: LoadedJob
+    loaded: LoadedJob
     at: int
     steps: tuple[StepChange, ...]
     requests: tuple[CommandRequest, ...]
@@ -85,19 +85,19 @@ class Runs:
         keep_ended_ms: int,
         compiler: Compiler = compiled,
         keep_letters_ms: int = 30 * 86_400_000,
-        held_at_most: int = _HELD_AT_MOST,
+        max_cached: int = _MAX_CACHED,
     ) -> None:
         self.outgoing: asyncio.Queue[str] = asyncio.Queue()
         """The jobs of which something is to be sent."""
-        self.in_doubt: asyncio.Queue[str] = asyncio.Queue()
+        self.uncertain: asyncio.Queue[str] = asyncio.Queue()
         """The jobs of whose last commit we do not know whether it was carried out."""
-        self.watchers: list[Callable[[Progress], None]] = []
+        self.listeners: list[Callable[[Progress], None]] = []
         self.clock = clock
         self.compiled = compiler
         self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
         self.store = store
-        self._held_at_most = held_at_most
-        self._held: dict[str, LoadedJob] = {}
+        self._max_cached = max_cached
+        self._loaded: dict[str, LoadedJob] = {}
         self._outboxes: dict[str, _Outbox] = {}
 
     async def signal(
@@ -113,49 +113,49 @@ class Runs:
         Raises Unavailable when the store is gone; the signal can then be given again.
         """
         while True:
-            known = self._held.get(job_id)
-            held = known or await self.load(job_id)
-            if held is None:
+            known = self._loaded.get(job_id)
+            loaded = known or await self.load(job_id)
+            if loaded is None:
                 return NoRun()
-            decision = decide(self.context, held, self.unsent(job_id), signal, asked, self.clock())
+            decision = decide(self.context, loaded, self.unsent(job_id), signal, asked, self.clock())
             if not isinstance(decision, Decision):
                 if known is None:
                     return decision
                 # What we hold may be old, another instance may have moved the run: a refusal must rest on the store.
-                self.forget(job_id)
+                self.invalidate(job_id)
                 continue
             result = await self.commit(decision, also(decision))
             if isinstance(result, Committed):
                 return decision
-            self.forget(job_id)
+            self.invalidate(job_id)
             if result.key not in self._own_keys(job_id):
                 return result
 
     async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
         """Write a decision, hold what it made of the job, and have sent what it asks for."""
-        held = decision.held
-        job_id = held.job.job_id
+        loaded = decision.loaded
+        job_id = loaded.job.job_id
         try:
             result = await self.store.commit(join((decision.commit, extra)))
         except BaseException:
             # A commit whose reply is lost may have been carried out all the same.
-            self.forget(job_id)
-            self.in_doubt.put_nowait(job_id)
+            self.invalidate(job_id)
+            self.uncertain.put_nowait(job_id)
             raise
         if isinstance(result, Stale):
             return result
-        self._hold(held)
-        progress = Progress(held, self.clock(), decision.steps, decision.requests, decision.due)
-        self._tell(progress)
+        self._cache(loaded)
+        progress = Progress(loaded, self.clock(), decision.steps, decision.requests, decision.due)
+        self._notify(progress)
         return result
 
-    def _tell(self, progress: Progress) -> None:
-        for watch in self.watchers:
+    def _notify(self, progress: Progress) -> None:
+        for watch in self.listeners:
             try:
                 watch(progress)
             except Exception:
                 # What is committed stands: a defect in who watches concerns neither the others nor who decided.
-                logger.exception("watcher failed", job=progress.held.job.job_id)
+                logger.exception("watcher failed", job=progress.loaded.job.job_id)
 
     async def load(self, job_id: str) -> LoadedJob | None:
         """Read a job with its run; None when it has none. What we have to send and did not know of is sent."""
@@ -166,13 +166,13 @@ class Runs:
             if stored is None or job is None:
                 self._keep_stops(job_id)
                 return None
-            held = LoadedJob(job, stored, net_of(stored.recipe, self.compiled))
-            if self._hold(held):
-                return held
+            loaded = LoadedJob(job, stored, net_of(stored.recipe, self.compiled))
+            if self._cache(loaded):
+                return loaded
             # A later state that we have learnt of meanwhile overtook this reply: the next one tells of it. What we
             # knew before we asked cannot have: the store has lost it.
             if known and self._outboxes.get(job_id) is known:
-                await self._go_back(held, known)
+                await self._go_back(loaded, known)
 
     async def load_readable(self, job_id: str) -> LoadedJob | None:
         """Read a job as `load` does; None also for one that nobody can read, which must not keep others waiting."""
@@ -185,21 +185,21 @@ class Runs:
             logger.exception("run cannot be read", job=job_id)
             return None
 
-    async def held(self, job_id: str) -> LoadedJob | None:
+    async def get(self, job_id: str) -> LoadedJob | None:
         """Give a job with its run as last known."""
-        return self._held.get(job_id) or await self.load(job_id)
+        return self._loaded.get(job_id) or await self.load(job_id)
 
-    def known(self, job_id: str) -> LoadedJob | None:
+    def cached(self, job_id: str) -> LoadedJob | None:
         """Give what we hold of a job; it may be old, and is nothing where we have not worked on it yet."""
-        return self._held.get(job_id)
+        return self._loaded.get(job_id)
 
-    def forget(self, job_id: str) -> None:
+    def invalidate(self, job_id: str) -> None:
         """Let go of what is held of a job: it may be old."""
-        self._held.pop(job_id, None)
+        self._loaded.pop(job_id, None)
 
-    def doubt_all(self) -> None:
+    def invalidate_all(self) -> None:
         """Let go of all that is held: others may have taken over what is to be sent. What is left to us is sent."""
-        self._held.clear()
+        self._loaded.clear()
         for job_id, known in self._outboxes.items():
             if known.commands:
                 self.outgoing.put_nowait(job_id)
@@ -222,29 +222,29 @@ class Runs:
     async def tidy(self, job_id: str) -> None:
         """Take what was sent off the outbox in the store, where no commit of the job has done so yet."""
         while (known := self._outboxes.get(job_id)) and any(known.commands.values()):
-            held = await self.held(job_id)
-            if held is None:
+            loaded = await self.get(job_id)
+            if loaded is None:
                 self._keep_stops(job_id)
                 return
             left = self.unsent(job_id)
-            parts = [runs.sent(self.context.keys, held.stored, left, self.context.consumer)]
-            if held.job.ended_at is not None and not left:
+            parts = [runs.sent(self.context.keys, loaded.stored, left, self.context.consumer)]
+            if loaded.job.ended_at is not None and not left:
                 parts.append(runs.finish(self.context.keys, job_id))
             if isinstance(await self.store.commit(join(parts)), Committed):
-                self._hold(replace(held, stored=msgspec.structs.replace(held.stored, outbox=left)))
+                self._cache(replace(loaded, stored=msgspec.structs.replace(loaded.stored, outbox=left)))
             else:
-                self.forget(job_id)
+                self.invalidate(job_id)
 
     async def take_over(self, job_id: str, former: str, extra: Commit) -> None:
         """Make ours what another instance, that lives no more, or a visitor has left to be sent of a job."""
         while True:
-            held = await self.load(job_id)
-            theirs = await runs.load_outbox(self.store, job_id, former) if held else ()
-            if held is None or not theirs or former == self.context.consumer:
+            loaded = await self.load(job_id)
+            theirs = await runs.load_outbox(self.store, job_id, former) if loaded else ()
+            if loaded is None or not theirs or former == self.context.consumer:
                 await self.store.commit(extra)
                 return
             outbox = (*self.unsent(job_id), *theirs)
-            moved = runs.take_over(self.context.keys, held.stored, outbox, self.context.consumer, former)
+            moved = runs.take_over(self.context.keys, loaded.stored, outbox, self.context.consumer, former)
             if isinstance(await self.store.commit(join((moved, extra))), Committed):
                 await self.load(job_id)
                 return
@@ -253,17 +253,17 @@ class Runs:
         """Give the jobs of which this instance had something to send when it ended: to load one is to send it."""
         return await runs.jobs_with_outbox(self.store, self.context.consumer)
 
-    def _hold(self, held: LoadedJob) -> bool:
+    def _cache(self, loaded: LoadedJob) -> bool:
         """Hold what is known of a job, and have sent what is to be sent by us; False when we know better already."""
-        job_id, stored = held.job.job_id, held.stored
+        job_id, stored = loaded.job.job_id, loaded.stored
         known = self._outboxes.get(job_id)
         if known and known.is_newer(stored):
             return False
-        self.forget(job_id)
-        if held.job.ended_at is None:
-            self._held[job_id] = held
-            if len(self._held) > self._held_at_most:
-                del self._held[next(iter(self._held))]
+        self.invalidate(job_id)
+        if loaded.job.ended_at is None:
+            self._loaded[job_id] = loaded
+            if len(self._loaded) > self._max_cached:
+                del self._loaded[next(iter(self._loaded))]
         if self.context.consumer != NO_CONSUMER:
             # What was sent while it was written, or read, stays sent.
             before = known.commands if known else {}
@@ -271,19 +271,19 @@ class Runs:
             commands = older | {each: before.get(each, False) for each in stored.outbox}
             # The one that changed last comes last.
             self._outboxes.pop(job_id, None)
-            self._outboxes[job_id] = _Outbox(held.job.scope, stored.run.run_id, stored.revision, commands)
+            self._outboxes[job_id] = _Outbox(loaded.job.scope, stored.run.run_id, stored.revision, commands)
             if any(not was_sent and each not in before for each, was_sent in commands.items()):
                 # What was known before is in somebody's hands: to wake them would cut short their wait for equipment.
                 self.outgoing.put_nowait(job_id)
             self._drop_an_old_outbox()
         return True
 
-    async def _go_back(self, held: LoadedJob, known: _Outbox) -> None:
+    async def _go_back(self, loaded: LoadedJob, known: _Outbox) -> None:
         """Follow a store that has lost a later state of a run: have it go on from what is stored, beyond that state.
 
         All that the run waits for is asked again, for the answer may be lost; what was to be stopped yet, is.
         """
-        job_id, stored = held.job.job_id, held.stored
+        job_id, stored = loaded.job.job_id, loaded.stored
         logger.warning(
             "the store went back to an older state of the job: it goes on from there, and asks again for what it needs",
             job=job_id,
@@ -291,14 +291,14 @@ class Runs:
             lost=known.revision,
         )
         known.commands = {each: False for each, was_sent in known.commands.items() if not was_sent}
-        outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *held.unanswered())))
+        outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *loaded.unanswered())))
         keys, consumer = self.context.keys, self.context.consumer
         # Stale when somebody has moved it meanwhile: either way the next reading tells.
         await self.store.commit(runs.go_on_beyond(keys, known.revision, stored, outbox, consumer))
 
     def _drop_an_old_outbox(self) -> None:
         """Make room: of a job of which nothing is left to us we know the revision only, which the store knows, too."""
-        if len(self._outboxes) > self._held_at_most:
+        if len(self._outboxes) > self._max_cached:
             empty = (job_id for job_id, known in self._outboxes.items() if not known.commands)
             if (oldest := next(empty, None)) is not None:
                 del self._outboxes[oldest]

@@ -48,7 +48,7 @@ class Sender:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._take_up(), name="send what was left")
-                tasks.create_task(self._settle_doubts(), name="commits in doubt")
+                tasks.create_task(self._check_uncertain(), name="commits in doubt")
                 tasks.create_task(self._tidy_up(), name="tidy the outboxes")
                 while True:
                     self._enqueue(tasks, await self._runs.outgoing.get())
@@ -79,7 +79,7 @@ class Sender:
                             await queue.more.wait()
                     tries += 1
                     # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
-                    self._runs.forget(job_id)
+                    self._runs.invalidate(job_id)
         finally:
             del self._queues[job_id]
             self._untidy.add(job_id)
@@ -97,8 +97,8 @@ class Sender:
         try:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
-            elif (held := await self._runs.held(job_id)) and outgoing in self._runs.unsent(job_id):
-                await self._dispatch.perform(held, outgoing.phase, outgoing.command_id, outgoing.step)
+            elif (loaded := await self._runs.get(job_id)) and outgoing in self._runs.unsent(job_id):
+                await self._dispatch.perform(loaded, outgoing.phase, outgoing.command_id, outgoing.step)
         except (Unavailable, DocumentTooNew) as error:
             # Equipment may be away for days.
             if queue.reasons.get(outgoing) != error.message:
@@ -138,12 +138,12 @@ class Sender:
             else:
                 return
 
-    async def _settle_doubts(self) -> None:
+    async def _check_uncertain(self) -> None:
         """Look what became of commits whose reply was lost, and send what they ask for."""
         while True:
-            doubtful = {await self._runs.in_doubt.get()}
-            while not self._runs.in_doubt.empty():
-                doubtful.add(self._runs.in_doubt.get_nowait())
+            doubtful = {await self._runs.uncertain.get()}
+            while not self._runs.uncertain.empty():
+                doubtful.add(self._runs.uncertain.get_nowait())
             # A server that did not answer in time may carry out the commits yet.
             await asyncio.sleep(_STORE_RETRY_S)
             try:
@@ -154,7 +154,7 @@ class Sender:
             except Unavailable as error:
                 logger.warning("commits in doubt wait for the store", reason=error.message)
                 for job_id in doubtful:
-                    self._runs.in_doubt.put_nowait(job_id)
+                    self._runs.uncertain.put_nowait(job_id)
 
     async def _tidy_up(self) -> None:
         """Take off what no later commit did; a moment after, so that a busy job needs no trip for it."""

@@ -25,7 +25,7 @@ KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
 _P = TypeVar("_P", bound=Payload | msgspec.Struct)
 
 
-class Operation(StrEnum):
+class SettingsMethod(StrEnum):
     """What to do with what a configuration event holds (its extension `method`)."""
 
     PUT = "PUT"
@@ -37,20 +37,20 @@ class StationSettings:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.watchers: list[Callable[[str], Awaitable[None]]] = []
+        self.listeners: list[Callable[[str], Awaitable[None]]] = []
 
-    async def apply(self, scope: str, kind: str, what: Operation, payload: object) -> None:
+    async def apply(self, scope: str, kind: str, what: SettingsMethod, payload: object) -> None:
         """Apply one configuration event; it is in the store when this returns.
 
         Raises Refused(`invalid_payload` or `recipe`) with every fault found, Unavailable when the store is gone.
         """
         while isinstance(await self._store.commit(await self._plan(scope, kind, what, payload)), Stale):
             pass
-        for watch in self.watchers:
+        for watch in self.listeners:
             await watch(scope)
         logger.info("station settings applied", scope=scope, kind=kind, method=what)
 
-    async def _plan(self, scope: str, kind: str, what: Operation, payload: object) -> Commit:
+    async def _plan(self, scope: str, kind: str, what: SettingsMethod, payload: object) -> Commit:
         match kind:
             case "workmaster":
                 return await self._work_masters(scope, what, _many(payload, WorkMaster))
@@ -59,28 +59,28 @@ class StationSettings:
             case _:
                 return self._resources(scope, ResourceKind(kind), what, payload)
 
-    async def _work_masters(self, scope: str, what: Operation, masters: Sequence[WorkMaster]) -> Commit:
+    async def _work_masters(self, scope: str, what: SettingsMethod, masters: Sequence[WorkMaster]) -> Commit:
         keys = self._store.keys
-        if what is Operation.DELETE:
+        if what is SettingsMethod.DELETE:
             named = [master.id for master in masters if not any(validate_id("the Work Master's ID", master.id))]
             return await resources.plan_removal(self._store, scope, named)
         if faults := [fault for master in masters for fault in _faults_of(master)]:
             raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
         return join(resources.save_work_master(keys, scope, master) for master in masters)
 
-    def _job_acceptance(self, scope: str, what: Operation, payload: object) -> Commit:
-        if what is Operation.DELETE:
+    def _job_acceptance(self, scope: str, what: SettingsMethod, payload: object) -> Commit:
+        if what is SettingsMethod.DELETE:
             return resources.set_max_job_orders(self._store.keys, scope, None)
         acceptances = _many(payload, JobAcceptance)
         if len(acceptances) != 1:
             raise Refused("invalid_payload", "the payload is not one JobAcceptance", "Send one limit for the scope.")
         return resources.set_max_job_orders(self._store.keys, scope, acceptances[0].max_job_orders)
 
-    def _resources(self, scope: str, kind: ResourceKind, what: Operation, payload: object) -> Commit:
+    def _resources(self, scope: str, kind: ResourceKind, what: SettingsMethod, payload: object) -> Commit:
         ids = [each for each in _ids(kind, payload) if each]
         if not ids:
             raise Refused("invalid_payload", f"the event names no {kind.value}", "Send its id in the payload.")
-        change = resources.disallow if what is Operation.DELETE else resources.allow
+        change = resources.disallow if what is SettingsMethod.DELETE else resources.allow
         return change(self._store.keys, kind, scope, ids)
 
 

@@ -79,8 +79,8 @@ class TakeOver:
 
     async def _take_outbox(self, job_id: str, former: str) -> _Outcome:
         try:
-            held = await self._runs.held(job_id)
-            if held is None or held.job.scope not in self._scopes:
+            loaded = await self._runs.get(job_id)
+            if loaded is None or loaded.job.scope not in self._scopes:
                 return _Outcome.NOT_OURS
             await self._runs.take_over(job_id, former, Commit())
         except Unavailable:

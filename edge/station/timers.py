@@ -43,7 +43,7 @@ class Timers:
         self._until = 0
         self._dead_letters = DeadLetterWriter(active)
         self._tries: dict[str, int] = {}
-        active.watchers.append(self._watch)
+        active.listeners.append(self._watch)
 
     async def run(self) -> None:
         """Serve deadlines until cancelled; a store that is gone is waited for."""
@@ -132,10 +132,10 @@ class Timers:
             return
         # Nothing was due after all: the job has ended, or another instance was faster.
         job = await jobs.load(self._store, job_id)
-        held = await self._runs.load(job_id)
+        loaded = await self._runs.load(job_id)
         now = self._runs.clock()
         keys, keep_ended_ms = self._runs.context.keys, self._runs.context.keep_ended_ms
-        due = held.due(keep_ended_ms) if held else None
+        due = loaded.due(keep_ended_ms) if loaded else None
         if job and job.status.state is JobState.ALLOWED_TO_START:
             # Its StartTime has come, or has been put off.
             await self._store.commit(join((jobs.unchanged(keys, job_id, job), let_start(keys, job, now))))
@@ -146,8 +146,8 @@ class Timers:
                 await self._store.commit(jobs.remove(keys, job, Cause.CLEAR, now))
                 return
         parts = [jobs.unchanged(keys, job_id, job), runs.set_timer(keys, job_id, due)]
-        if held:
+        if loaded:
             # Whoever holds the run believes to know its timer.
-            parts.append(runs.renew(keys, held.stored))
-            self._runs.forget(job_id)
+            parts.append(runs.renew(keys, loaded.stored))
+            self._runs.invalidate(job_id)
         await self._store.commit(join(parts))

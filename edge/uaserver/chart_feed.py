@@ -24,16 +24,16 @@ def show_charts(active: ActiveRuns, charts: Charts, clock: Clock) -> None:
         if running:
             charts.show(running.job.scope, running.job.job_id, lambda: view(running, clock()))
 
-    for held in active.held.values():
-        show(None, held)
-    active.watchers.append(show)
+    for loaded in active.loaded.values():
+        show(None, loaded)
+    active.listeners.append(show)
 
 
-def view(held: LoadedJob, now: int) -> ChartView:
+def view(loaded: LoadedJob, now: int) -> ChartView:
     """Draw a run as it stands at an instant, in milliseconds since the epoch."""
-    run, net = held.stored.run, held.net
+    run, net = loaded.stored.run, loaded.net
     at = now if run.paused_at is None else run.paused_at
-    masters = held.job.order.work_master_id or ()
+    masters = loaded.job.order.work_master_id or ()
     return ChartView(
         recipe=masters[0].id if masters else "",
         state="paused" if run.paused else run.outcome.value,

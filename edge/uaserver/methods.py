@@ -18,7 +18,7 @@ from edge.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State
 from edge.model.job_state import Cause
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.responses import Found
+from edge.station.response_provider import FoundResponses
 from edge.uaserver.codec import DecodeError
 from edge.uaserver.encoding import extension_object, structure_of
 from edge.uaserver.roles import CALLER, may_call
@@ -39,12 +39,12 @@ class JobService(Protocol):
 
 
 class ResponseService(Protocol):
-    """Finds job responses (edge.station.responses)."""
+    """Finds job responses (edge.station.response_provider)."""
 
-    async def of_job(self, scope: str, job_order_id: str) -> Found:
+    async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         """Find the response of a job order."""
 
-    async def in_state(self, scope: str, state: tuple[State, ...]) -> Found:
+    async def in_state(self, scope: str, state: tuple[State, ...]) -> FoundResponses:
         """Find the responses of all jobs in a state."""
 
 

@@ -38,7 +38,7 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]
     active, activity = ActiveRuns(plant.runs, (SCOPE,)), Activity()
     watch = EquipmentWatch(store, active, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
-    plant.runs.watchers.append(activity.watch)
+    plant.runs.listeners.append(activity.watch)
     return Sources("edge", (SCOPE,), store, Health(store, active, watch), watch, activity, lambda: 3), plant
 
 

@@ -19,7 +19,7 @@ from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.jobs import JobCall, JobService
 from edge.station.runs import Progress, Runs
 from edge.station.sender import Sender
-from edge.station.settings import Operation, StationSettings
+from edge.station.settings import SettingsMethod, StationSettings
 from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker
@@ -135,7 +135,7 @@ async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: 
         await store.execute("CONFIG SET", "appendfsync", aof)
         await _fill(store, stored_jobs)
         master = {"ID": "WM", "data": linear_recipe(steps), "dataschema": RECIPE_DATASCHEMA}
-        await StationSettings(store).apply(SCOPE, "workmaster", Operation.PUT, master)
+        await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, master)
         equipment = PromptEquipment()
         async with engine(store, equipment) as (runs, service):
             # The first job compiles the recipe and warms every path: it does not count.
@@ -169,13 +169,13 @@ async def _do(runs: Runs, service: JobService, job_ids: list[str]) -> None:
     ended = asyncio.Event()
 
     def watch(progress: Progress) -> None:
-        if progress.held.job.ended_at is not None:
-            assert progress.held.job.error is None, progress.held.job.error
-            left.discard(progress.held.job.job_id)
+        if progress.loaded.job.ended_at is not None:
+            assert progress.loaded.job.error is None, progress.loaded.job.error
+            left.discard(progress.loaded.job.job_id)
             if not left:
                 ended.set()
 
-    runs.watchers.append(watch)
+    runs.listeners.append(watch)
     for job_id in job_ids:
         order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),))
         call = JobCall(SCOPE, Cause.STORE_AND_START, OrderCall(job_order=order), "/bench", job_id)
@@ -183,7 +183,7 @@ async def _do(runs: Runs, service: JobService, job_ids: list[str]) -> None:
         assert answer.status is ReturnStatus.NO_ERROR, answer
     async with asyncio.timeout(300):
         await ended.wait()
-    runs.watchers.remove(watch)
+    runs.listeners.remove(watch)
 
 
 async def _fill(store: Store, stored_jobs: int) -> None:

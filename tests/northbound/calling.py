@@ -22,7 +22,7 @@ from edge.northbound.topics import Topics
 from edge.station.dispatch import Dispatch
 from edge.station.jobs import JobService
 from edge.station.runs import Runs
-from edge.station.settings import Operation, StationSettings
+from edge.station.settings import SettingsMethod, StationSettings
 from edge.station.start import Starter
 from edge.station.worker import Worker
 from edge.store.client import Store
@@ -134,7 +134,7 @@ class Station:
 async def opened_station(store: Store) -> Station:
     """Give a station where WORK_MASTER may run."""
     station = Station(store, StationSettings(store), Runs(store, now_ms, keep_ended_ms=60_000))
-    await station.settings.apply(SCOPE, "workmaster", Operation.PUT, msgspec.to_builtins(WORK_MASTER))
+    await station.settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, msgspec.to_builtins(WORK_MASTER))
     return station
 
 

@@ -305,10 +305,10 @@ async def test_a_defect_is_answered_as_such_and_stops_nothing(mes: Caller, stati
     async def broken(_: str) -> None:
         raise ZeroDivisionError
 
-    station.settings.watchers.append(broken)
+    station.settings.listeners.append(broken)
     answer = await mes.ask(b'{"ID": "E1"}', binary_attributes(CONFIG_TYPE.format("equipment")))
     assert answer.user_properties["mdcserrorkind"] == "internal"
     assert "ZeroDivisionError" in answer.user_properties["mdcserrormessage"]
-    station.settings.watchers.clear()
+    station.settings.listeners.clear()
     answer = await mes.ask(b'{"ID": "E1"}', binary_attributes(CONFIG_TYPE.format("equipment")))
     assert "mdcserrorkind" not in answer.user_properties

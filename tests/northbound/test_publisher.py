@@ -224,7 +224,7 @@ async def test_an_event_that_is_told_again_after_a_crash_has_the_same_id(
 
 async def test_progress_of_a_recipe_is_told(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing() as publisher, bench.station.at_work():
-        bench.station.runs.watchers.append(publisher.watch)
+        bench.station.runs.listeners.append(publisher.watch)
         await bench.call(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: any(event.type == PROGRESS_TYPE for event in bench.heard.events))
     told = next(event.data for event in bench.heard.events if event.type == PROGRESS_TYPE)

@@ -13,7 +13,7 @@ from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.sim.controller import SimulatedController, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
-from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, EquipmentPort, Task
 from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
@@ -55,7 +55,7 @@ class Answers(list[EquipmentAnswer]):
 @asynccontextmanager
 async def bench(
     mqtt: MqttSettings, prefix: str, delay: float = 0.0, failing: Collection[str] = ()
-) -> AsyncIterator[tuple[Equipment, Answers, SimulatedController]]:
+) -> AsyncIterator[tuple[EquipmentPort, Answers, SimulatedController]]:
     answers = Answers()
     settings = MqttEquipmentSettings(type_ids=(TIGHTEN.type_id,), topic_prefix=prefix)
     async with (

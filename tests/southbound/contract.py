@@ -11,7 +11,7 @@ import pytest_asyncio
 from edge.errors import Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, Equipment, EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, EquipmentPort, Task
 from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
@@ -109,7 +109,7 @@ class Device(Protocol):
 class Bench:
     """One piece of equipment with the device behind it, and the station in front."""
 
-    equipment: Equipment
+    equipment: EquipmentPort
     station: RecordingStation
     device: Device
 

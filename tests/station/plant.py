@@ -16,7 +16,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Station, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, StationPort, Task
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
 from edge.station.sender import Sender
@@ -60,7 +60,7 @@ class FakeEquipment:
         self.reachable = True
         self.refused = 0
         self.replies: Callable[[Command], EquipmentAnswer | None] = lambda _: None
-        self.station: Station | None = None
+        self.station: StationPort | None = None
 
     @property
     def connected(self) -> bool:
@@ -113,7 +113,7 @@ class Plant:
         self.sender = Sender(self.runs, self.dispatch)
         self.timers = Timers(store, self.runs)
         self.jobs = JobService(store, self.runs, max_job_orders, DEDUPE_MS)
-        self.jobs.watchers.append(self.timers.expect)
+        self.jobs.listeners.append(self.timers.expect)
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator["Plant"]:

@@ -41,7 +41,7 @@ def told_by(active: ActiveRuns) -> Told:
     def note(before: LoadedJob | None, now: LoadedJob | None) -> None:
         told.append((before.stored.revision if before else None, now.stored.revision if now else None))
 
-    active.watchers.append(note)
+    active.listeners.append(note)
     return told
 
 
@@ -64,11 +64,11 @@ async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
     told = told_by(active)
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
-    assert (list(active.held), active.count) == (["J1"], 1)
+    assert (list(active.loaded), active.count) == (["J1"], 1)
     await plant.answer(tool.commands[0])
     await plant.drive()
     await plant.answer(tool.commands[1])
-    assert (active.held, active.count) == ({}, 0)
+    assert (active.loaded, active.count) == ({}, 0)
     first = told[0][1]
     assert first is not None
     assert told == [(None, first), (first, first + 1), (first + 1, None)]
@@ -85,11 +85,11 @@ async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
     tool.replies = obliging
     await plant.ask(Cause.ABORT, "J1")
     await active.look()
-    assert active.held["J1"].job.status.state is JobState.ABORTED
+    assert active.loaded["J1"].job.status.state is JobState.ABORTED
     async with plant.at_work():
         await until(lambda: none_active(plant))
     await active.look()
-    assert (active.held, active.count) == ({}, 0)
+    assert (active.loaded, active.count) == ({}, 0)
 
 
 async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_look(
@@ -105,12 +105,12 @@ async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()
         await active.look()
-        assert [each.step for each in active.held["J1"].stored.run.associations.values()] == ["one"]
+        assert [each.step for each in active.loaded["J1"].stored.run.associations.values()] == ["one"]
         for command in range(2):
             await other.answer(tool.commands[command])
             await other.drive()
             await active.look()
-        assert active.held == {}
+        assert active.loaded == {}
     assert [(before is None, now is None) for before, now in told] == [(True, False), (False, False), (False, True)]
 
 
@@ -146,7 +146,7 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
                 await active.look()
             assert runs.read == readings
     assert active.count == 1
-    assert active.held.keys() == ({"J1"} if scope == SCOPE else set())
+    assert active.loaded.keys() == ({"J1"} if scope == SCOPE else set())
 
 
 async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
@@ -163,7 +163,7 @@ async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
             active = ActiveRuns(runs, (SCOPE,))
             for _ in range(2):
                 await active.look()
-    assert (list(active.held), active.count, sorted(runs.read)) == (["J2"], 2, ["J1", "J2"])
+    assert (list(active.loaded), active.count, sorted(runs.read)) == (["J2"], 2, ["J1", "J2"])
 
 
 async def test_a_store_that_was_away_is_followed_when_it_is_back(
@@ -185,7 +185,7 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
                     await server.start()
                     await other.order(Cause.STORE_AND_START, order("J1"))
                     await other.drive()
-                    await wait_until(lambda: "J1" in active.held)
+                    await wait_until(lambda: "J1" in active.loaded)
     assert "following the runs waits for the store" in {each["event"] for each in logs}
 
 
@@ -198,7 +198,7 @@ async def test_a_run_whose_revision_is_no_number_ends_nobody(store: Store, tool:
     await store.execute("HSET", store.keys.sfc_execution("J1"), "rev", "many")
     other = ActiveRuns(Runs(store, clock, keep_ended_ms=60_000), (SCOPE,))
     await other.look()
-    assert list(other.held) == ["J2"]
+    assert list(other.loaded) == ["J2"]
 
 
 async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
@@ -213,7 +213,7 @@ async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
     ):
         await other.teach("linear", LINEAR)
         active = ActiveRuns(plant.runs, (SCOPE,))
-        active.watchers.append(fail)
+        active.listeners.append(fail)
         told = told_by(active)
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()

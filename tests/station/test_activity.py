@@ -36,7 +36,7 @@ async def plant(store: Store, tool: FakeEquipment) -> Plant:
 @pytest.fixture
 def activity(plant: Plant) -> Activity:
     activity = Activity()
-    plant.runs.watchers.append(activity.watch)
+    plant.runs.listeners.append(activity.watch)
     return activity
 
 

@@ -308,12 +308,12 @@ async def test_what_an_answer_holds_is_kept_as_it_will_be_read_back(plant: Plant
         "größe": "8\u00a0mm",
     }
     await plant.answer(tool.commands[0], data)
-    held = await plant.runs.held("J1")
-    plant.runs.forget("J1")
+    before = await plant.runs.get("J1")
+    plant.runs.invalidate("J1")
     loaded = await plant.runs.load("J1")
-    assert held
+    assert before
     assert loaded
-    assert held.stored.run.variables == loaded.stored.run.variables
+    assert before.stored.run.variables == loaded.stored.run.variables
 
 
 async def test_the_mark_of_an_event_expires(plant: Plant) -> None:

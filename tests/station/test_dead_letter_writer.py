@@ -105,7 +105,7 @@ async def test_a_decision_of_a_visitor_that_cannot_be_taken_over_fails_its_job(
 async def test_a_job_whose_run_cannot_be_read_ends_without_it(plant: Plant, tool: FakeEquipment) -> None:
     await leave_a_decision(plant, tool)
     await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
-    plant.runs.forget("J1")
+    plant.runs.invalidate("J1")
     async with plant.at_work():
         job = await plant.until_state("J1", JobState.ABORTED)
         found = await the_letter(plant)
@@ -119,7 +119,7 @@ async def test_a_command_of_a_run_that_cannot_be_read_stops_no_other_job(plant: 
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.starter.start(await next_work(plant))
     await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
-    plant.runs.forget("J1")
+    plant.runs.invalidate("J1")
     async with plant.at_work():
         await plant.until_state("J1", JobState.ABORTED)
         await plant.order(Cause.STORE_AND_START, order("J2"))
@@ -184,7 +184,7 @@ async def test_a_job_that_was_given_up_while_it_waited_takes_no_event_from_those
         await plant.order(Cause.STORE_AND_START, order("J1", "waiting"))
         await plant.until_state("J1", JobState.RUNNING)
         await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "recipe", "{", "outbox:", "{")
-        plant.runs.forget("J1")
+        plant.runs.invalidate("J1")
         await plant.store.commit(work.add(plant.store.keys, SCOPE, WorkKind.SEND, "J1"))
         await plant.until_state("J1", JobState.ABORTED)
         await plant.order(Cause.STORE_AND_START, order("J2", "waiting"))

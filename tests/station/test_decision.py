@@ -36,8 +36,8 @@ def begun() -> Decision:
     return begin(CONTEXT, job(), new_run("J1", SCOPE, "c", {}), net(), NOW)
 
 
-def next_of(held: LoadedJob, signal: Signal, asked: MethodRequest | None = None, now: int = NOW) -> Decision:
-    decision = decide(CONTEXT, held, (), signal, asked, now)
+def next_of(loaded: LoadedJob, signal: Signal, asked: MethodRequest | None = None, now: int = NOW) -> Decision:
+    decision = decide(CONTEXT, loaded, (), signal, asked, now)
     assert isinstance(decision, Decision)
     return decision
 
@@ -47,28 +47,28 @@ def written(commit: Commit) -> set[str]:
 
 
 def finished() -> Decision:
-    held = next_of(begun().held, Answer("J1/c/a/1", ok=True)).held
-    return next_of(held, Answer("J1/c/b/1", ok=True))
+    loaded = next_of(begun().loaded, Answer("J1/c/a/1", ok=True)).loaded
+    return next_of(loaded, Answer("J1/c/b/1", ok=True))
 
 
 def test_the_start_writes_job_response_run_timer_and_outbox_together() -> None:
     decision = begun()
     expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
     assert expected <= written(decision.commit)
-    assert decision.held.stored.outbox == (FIRST,)
+    assert decision.loaded.stored.outbox == (FIRST,)
     (run,) = [each for each in decision.commit.operations if each.command == "HSET" and "outbox:edge" in each.arguments]
     assert run.arguments[0] == "p:sfc:execution:J1"
 
 
 def test_what_is_yet_to_be_sent_of_earlier_decisions_stays_to_be_sent() -> None:
-    decision = decide(CONTEXT, begun().held, (FIRST,), Answer("J1/c/a/1", ok=True), None, NOW)
+    decision = decide(CONTEXT, begun().loaded, (FIRST,), Answer("J1/c/a/1", ok=True), None, NOW)
     assert isinstance(decision, Decision)
-    assert decision.held.stored.outbox == (FIRST, Outgoing(Phase.START, "J1/c/b/1", "two", "tighten.v1"))
+    assert decision.loaded.stored.outbox == (FIRST, Outgoing(Phase.START, "J1/c/b/1", "two", "tighten.v1"))
 
 
 def test_what_a_visitor_of_the_store_decides_is_left_to_an_instance() -> None:
     visitor = InstanceContext(CONTEXT.keys, NO_CONSUMER, KEEP_ENDED_MS, 1000)
-    decision = decide(visitor, begun().held, (), Abort(), MethodRequest(Cause.ABORT), NOW)
+    decision = decide(visitor, begun().loaded, (), Abort(), MethodRequest(Cause.ABORT), NOW)
     assert isinstance(decision, Decision)
     assert "sfc:work:station-1" in written(decision.commit)
     assert not [each for each in decision.commit.operations if each.command == "SREM"]
@@ -76,7 +76,7 @@ def test_what_a_visitor_of_the_store_decides_is_left_to_an_instance() -> None:
 
 def test_end_and_response_are_in_the_same_commit() -> None:
     decision = finished()
-    assert decision.held.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
+    assert decision.loaded.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
     expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
     assert expected <= written(decision.commit)
     assert Revision("p:joborder:J1", 2) in decision.commit.guards
@@ -84,7 +84,7 @@ def test_end_and_response_are_in_the_same_commit() -> None:
 
 
 def test_a_step_in_between_leaves_job_and_response_alone() -> None:
-    decision = next_of(begun().held, Answer("J1/c/a/1", ok=True))
+    decision = next_of(begun().loaded, Answer("J1/c/a/1", ok=True))
     assert written(decision.commit) == {"sfc:execution:J1"}
 
 
@@ -93,20 +93,20 @@ def test_a_timer_that_is_early_enough_is_left_alone_and_one_that_is_late_is_not(
     quicker = compile_recipe(step)
     assert isinstance(quicker, Net)
     first = begin(CONTEXT, job(), new_run("J1", SCOPE, "c", {}), quicker, NOW)
-    assert first.held.timer == NOW + 5000
-    later = decide(CONTEXT, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 4000)
-    sooner = decide(CONTEXT, first.held, (), Answer("J1/c/a/1", ok=True), None, NOW + 1000)
+    assert first.loaded.timer == NOW + 5000
+    later = decide(CONTEXT, first.loaded, (), Answer("J1/c/a/1", ok=True), None, NOW + 4000)
+    sooner = decide(CONTEXT, first.loaded, (), Answer("J1/c/a/1", ok=True), None, NOW + 1000)
     assert isinstance(later, Decision)
     assert isinstance(sooner, Decision)
-    assert (later.due, later.held.timer) == (NOW + 6000, NOW + 5000)
-    assert (sooner.due, sooner.held.timer) == (NOW + 3000, NOW + 3000)
+    assert (later.due, later.loaded.timer) == (NOW + 6000, NOW + 5000)
+    assert (sooner.due, sooner.loaded.timer) == (NOW + 3000, NOW + 3000)
     assert "sfc:timers" not in written(later.commit)
     assert "sfc:timers" in written(sooner.commit)
 
 
 def test_a_failure_aborts_with_the_reason_and_stops_what_is_outstanding() -> None:
-    decision = next_of(begun().held, Tick(), now=NOW + 5000)
-    after = decision.held.job
+    decision = next_of(begun().loaded, Tick(), now=NOW + 5000)
+    after = decision.loaded.job
     assert after.status == JobStatus(JobState.ABORTED)
     assert after.error == "action 'a' of step 'one' timed out after 5 s"
     assert [request.phase.value for request in decision.requests] == ["stop"]
@@ -114,13 +114,13 @@ def test_a_failure_aborts_with_the_reason_and_stops_what_is_outstanding() -> Non
 
 
 def test_a_tick_sets_the_timer_anew_even_if_nothing_has_changed() -> None:
-    decision = next_of(begun().held, Tick(), now=NOW + 1)
+    decision = next_of(begun().loaded, Tick(), now=NOW + 1)
     assert ("p:sfc:timers", NOW + 5000, "J1") in [each.arguments for each in decision.commit.operations]
 
 
 def test_what_the_run_ignores_is_no_decision() -> None:
-    assert isinstance(decide(CONTEXT, begun().held, (), Answer("J1/c/z/1", ok=True), None, NOW), Ignored)
-    assert isinstance(decide(CONTEXT, finished().held, (), Tick(), None, NOW), Ignored)
+    assert isinstance(decide(CONTEXT, begun().loaded, (), Answer("J1/c/z/1", ok=True), None, NOW), Ignored)
+    assert isinstance(decide(CONTEXT, finished().loaded, (), Tick(), None, NOW), Ignored)
 
 
 @pytest.mark.parametrize(
@@ -133,21 +133,21 @@ def test_what_the_run_ignores_is_no_decision() -> None:
 )
 def test_a_method_moves_job_and_run_together(signal: Signal, cause: Cause, expected: JobStatus) -> None:
     remark = (LocalizedText(text="lunch"),)
-    after = next_of(begun().held, signal, MethodRequest(cause, remark)).held.job
+    after = next_of(begun().loaded, signal, MethodRequest(cause, remark)).loaded.job
     assert after.status == expected
     assert after.comment == remark
 
 
 def test_a_method_that_the_state_of_the_job_does_not_allow_is_not_allowed() -> None:
-    assert decide(CONTEXT, begun().held, (), Resume(), MethodRequest(Cause.RESUME), NOW) == NotAllowed()
+    assert decide(CONTEXT, begun().loaded, (), Resume(), MethodRequest(Cause.RESUME), NOW) == NotAllowed()
 
 
 def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
-    held = next_of(begun().held, Answer("J1/c/a/1", ok=True)).held
-    held = next_of(held, Pause(), MethodRequest(Cause.PAUSE)).held
-    held = next_of(held, Answer("J1/c/b/1", ok=True)).held
-    decision = next_of(held, Resume(), MethodRequest(Cause.RESUME))
-    assert decision.held.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
+    loaded = next_of(begun().loaded, Answer("J1/c/a/1", ok=True)).loaded
+    loaded = next_of(loaded, Pause(), MethodRequest(Cause.PAUSE)).loaded
+    loaded = next_of(loaded, Answer("J1/c/b/1", ok=True)).loaded
+    decision = next_of(loaded, Resume(), MethodRequest(Cause.RESUME))
+    assert decision.loaded.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
     noted = [
         each.arguments for each in decision.commit.operations if CONTEXT.keys.joborder_changes(SCOPE) in each.arguments
     ]
@@ -156,6 +156,6 @@ def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
 
 
 def test_a_paused_job_has_no_deadline_until_it_is_resumed() -> None:
-    paused = next_of(begun().held, Pause(), MethodRequest(Cause.PAUSE), NOW + 1000)
+    paused = next_of(begun().loaded, Pause(), MethodRequest(Cause.PAUSE), NOW + 1000)
     assert paused.due is None
-    assert next_of(paused.held, Resume(), MethodRequest(Cause.RESUME), NOW + 9000).due == NOW + 13_000
+    assert next_of(paused.loaded, Resume(), MethodRequest(Cause.RESUME), NOW + 9000).due == NOW + 13_000

@@ -23,9 +23,9 @@ async def plant(store: Store) -> Plant:
 
 async def waiting(plant: Plant) -> str:
     """Name the command that waits."""
-    held = await plant.runs.held("J1")
-    assert held
-    (command,) = held.unanswered()
+    loaded = await plant.runs.get("J1")
+    assert loaded
+    (command,) = loaded.unanswered()
     return command.command_id
 
 
@@ -66,7 +66,7 @@ async def test_a_failure_is_told_in_its_words(plant: Plant) -> None:
 
 async def test_the_answer_to_a_run_that_we_do_not_hold_has_no_round_trip(plant: Plant) -> None:
     command = await waiting(plant)
-    plant.runs.forget("J1")
+    plant.runs.invalidate("J1")
     await later(plant, 1500)
     await plant.answers.answer(EquipmentAnswer(command, {"ok": True}))
     assert plant.answers.stats.answered == 1

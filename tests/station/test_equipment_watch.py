@@ -110,7 +110,7 @@ async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUn
         async def tell() -> None:
             told.append(len(watch.health))
 
-        watch.watchers.append(tell)
+        watch.listeners.append(tell)
         await wait_until(lambda: told)
     found = await health_reports.load_all(store, (SCOPE,))
     report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
@@ -130,7 +130,7 @@ async def test_commands_are_counted_whether_their_equipment_has_them_or_is_away(
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: tool.commands)
         # As when its outbox is tidied.
-        plant.runs.forget("J1")
+        plant.runs.invalidate("J1")
         tool.replies = away
         await plant.order(Cause.STORE_AND_START, order("J2"))
         await wait_until(lambda: watch.health[0].outstanding == 2)
@@ -184,7 +184,7 @@ async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
     async def note() -> None:
         looked.set()
 
-    watch.watchers.append(note)
+    watch.listeners.append(note)
     async with beside(watch.run(), "equipment"):
         await asyncio.wait_for(looked.wait(), 5)
     assert not await store.execute("EXISTS", store.keys.health("edge"))

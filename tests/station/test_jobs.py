@@ -15,7 +15,7 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.responses import Responses
+from edge.station.response_provider import ResponseProvider
 from edge.store import changes, jobs, responses
 from edge.store.stream import entries
 from tests.station.plant import (
@@ -105,7 +105,7 @@ async def test_a_response_is_asked_for_by_id_and_by_state_in_each_state(
 ) -> None:
     """OPC 10031-4, 6.2.7: a job has a response from its start on."""
     await bring_to(plant, state)
-    provider = Responses(plant.store)
+    provider = ResponseProvider(plant.store)
     found = await provider.of_job(SCOPE, "J1")
     assert found.status == expected
     assert [each.job_state[0].state_number for each in found.responses] == ([state] if expected == OK else [])

@@ -106,7 +106,7 @@ async def test_a_commit_that_was_done_though_its_reply_was_lost_is_not_done_agai
             with pytest.raises(Unavailable):
                 await far.runs.signal("J1", answer)
             relay.deliver = deliver
-            assert far.runs.in_doubt.get_nowait() == "J1"
+            assert far.runs.uncertain.get_nowait() == "J1"
             assert isinstance(await far.runs.signal("J1", answer), Ignored)
     stored = await runs.load(plant.store, "J1")
     assert stored
@@ -153,9 +153,9 @@ async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: P
     await started(plant, tool)
     await plant.runs.tidy("J1")
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
-    held = plant.runs.known("J1")
-    assert held
-    assert held.stored.outbox == ()
+    loaded = plant.runs.cached("J1")
+    assert loaded
+    assert loaded.stored.outbox == ()
 
 
 async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
@@ -179,7 +179,7 @@ async def _tidy_all_the_time(plant: Plant, count: int) -> None:
 
 async def test_who_watches_sees_each_decision_with_its_steps_and_requests(plant: Plant, tool: FakeEquipment) -> None:
     seen: list[Progress] = []
-    plant.runs.watchers.append(seen.append)
+    plant.runs.listeners.append(seen.append)
     tool.replies = obliging
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -199,11 +199,11 @@ async def test_a_defect_in_one_who_watches_is_told_and_concerns_neither_the_othe
     seen: list[str] = []
 
     def fail(progress: Progress) -> None:
-        seen.append(f"failing {progress.held.job.status.state.name}")
+        seen.append(f"failing {progress.loaded.job.status.state.name}")
         raise ZeroDivisionError
 
-    plant.runs.watchers.append(fail)
-    plant.runs.watchers.append(lambda progress: seen.append(progress.held.job.status.state.name))
+    plant.runs.listeners.append(fail)
+    plant.runs.listeners.append(lambda progress: seen.append(progress.loaded.job.status.state.name))
     first = await started(plant, tool)
     seen.clear()
     with capture_logs() as logs:
@@ -216,13 +216,13 @@ async def test_a_job_that_has_ended_is_held_no_longer(plant: Plant, tool: FakeEq
     await started(plant, tool)
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.execute("DEL", plant.store.keys.sfc_execution("J1"))
-    assert await plant.runs.held("J1") is None
+    assert await plant.runs.get("J1") is None
 
 
 async def test_what_was_to_be_sent_of_jobs_that_others_ended_does_not_pile_up(
     plant: Plant, tool: FakeEquipment
 ) -> None:
-    few = Runs(plant.store, plant.runs.clock, KEEP_ENDED_MS, held_at_most=3)
+    few = Runs(plant.store, plant.runs.clock, KEEP_ENDED_MS, max_cached=3)
     for number in range(6):
         await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
     async with plant.at_work():

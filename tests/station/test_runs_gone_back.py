@@ -146,9 +146,9 @@ async def test_a_reading_that_a_commit_overtook_is_not_taken_for_a_store_that_we
                 await reading.wait()
                 decided = await other.runs.signal("J1", Answer(tool.commands[0].command_id, ok=True))
                 overtaken.set()
-                held = await read
+                loaded = await read
     assert isinstance(decided, Decision)
-    assert held
-    assert held.stored.revision == decided.held.stored.revision
+    assert loaded
+    assert loaded.stored.revision == decided.loaded.stored.revision
     assert [each.step for each in other.runs.unsent("J1")] == ["two"]
     assert logs == []

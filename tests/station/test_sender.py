@@ -152,6 +152,6 @@ async def test_all_commits_in_doubt_are_looked_at_after_one_wait(
         for command in tuple(tool.commands):
             # Decided under our name, and the reply that said so is lost.
             await unheard.answer(command)
-            plant.runs.in_doubt.put_nowait(command.job_id)
+            plant.runs.uncertain.put_nowait(command.job_id)
         async with asyncio.timeout(3):
             await until_true(lambda: tool.told().count("b") == 5)

@@ -7,7 +7,7 @@ import pytest
 
 from edge.errors import Refused
 from edge.model.acceptance import ResourceKind
-from edge.station.settings import KINDS, Operation, StationSettings
+from edge.station.settings import KINDS, SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
 from tests.station.plant import LINEAR, SCOPE, linear
@@ -26,7 +26,7 @@ def master(master_id: str, data: object = LINEAR) -> dict[str, Any]:
 
 async def refusal(settings: StationSettings, kind: str, payload: object) -> Refused:
     with pytest.raises(Refused) as caught:
-        await settings.apply(SCOPE, kind, Operation.PUT, payload)
+        await settings.apply(SCOPE, kind, SettingsMethod.PUT, payload)
     return caught.value
 
 
@@ -49,15 +49,15 @@ async def test_a_resource_is_allowed_and_taken_off_again(
     store: Store, settings: StationSettings, kind: ResourceKind, payload: dict[str, Any], listed: str
 ) -> None:
     sent = [payload] if listed == "in a list" else payload
-    await settings.apply(SCOPE, kind, Operation.PUT, sent)
+    await settings.apply(SCOPE, kind, SettingsMethod.PUT, sent)
     assert (await resources.load_allowed(store, SCOPE)).resources[kind] == {"x"}
     assert (await resources.load_allowed(store, "station-2")).resources[kind] == frozenset()
-    await settings.apply(SCOPE, kind, Operation.DELETE, sent)
+    await settings.apply(SCOPE, kind, SettingsMethod.DELETE, sent)
     assert (await resources.load_allowed(store, SCOPE)).resources[kind] == frozenset()
 
 
 async def test_ten_thousand_resources_come_in_one_event(store: Store, settings: StationSettings) -> None:
-    await settings.apply(SCOPE, ResourceKind.EQUIPMENT, Operation.PUT, [{"ID": f"e{n}"} for n in range(10_000)])
+    await settings.apply(SCOPE, ResourceKind.EQUIPMENT, SettingsMethod.PUT, [{"ID": f"e{n}"} for n in range(10_000)])
     assert len((await resources.load_allowed(store, SCOPE)).resources[ResourceKind.EQUIPMENT]) == 10_000
 
 
@@ -69,19 +69,19 @@ async def test_a_payload_that_names_no_resource_is_refused(settings: StationSett
 async def test_a_work_master_is_stored_with_its_recipe_and_removed_again(
     store: Store, settings: StationSettings
 ) -> None:
-    await settings.apply(SCOPE, "workmaster", Operation.PUT, [master("axle"), {"ID": "plain"}])
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, [master("axle"), {"ID": "plain"}])
     assert (await resources.load_allowed(store, SCOPE)).work_masters == {"axle", "plain"}
     stored = await resources.load_work_master(store, "axle")
     assert stored
     assert stored.data == LINEAR
-    await settings.apply(SCOPE, "workmaster", Operation.DELETE, {"ID": "axle"})
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.DELETE, {"ID": "axle"})
     assert [each.id for each in await resources.load_work_masters(store, SCOPE)] == ["plain"]
 
 
 async def test_a_work_master_that_comes_again_replaces_the_first(store: Store, settings: StationSettings) -> None:
-    await settings.apply(SCOPE, "workmaster", Operation.PUT, master("axle"))
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle"))
     changed = {"steps": [{"name": "only", "initial": True}]}
-    await settings.apply(SCOPE, "workmaster", Operation.PUT, master("axle", changed))
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle", changed))
     stored = await resources.load_work_master(store, "axle")
     assert stored
     assert stored.data == changed
@@ -106,18 +106,20 @@ async def test_what_is_no_recipe_at_all_is_refused(settings: StationSettings, da
 
 async def test_a_work_master_that_another_scope_may_run_stays_for_it(store: Store, settings: StationSettings) -> None:
     for scope in (SCOPE, "station-2"):
-        await settings.apply(scope, "workmaster", Operation.PUT, master("axle"))
-    await settings.apply(SCOPE, "workmaster", Operation.DELETE, [{"ID": "axle"}, {"ID": "unknown"}, {"ID": "list:x"}])
+        await settings.apply(scope, "workmaster", SettingsMethod.PUT, master("axle"))
+    await settings.apply(
+        SCOPE, "workmaster", SettingsMethod.DELETE, [{"ID": "axle"}, {"ID": "unknown"}, {"ID": "list:x"}]
+    )
     assert await resources.load_work_masters(store, SCOPE) == []
     assert [each.id for each in await resources.load_work_masters(store, "station-2")] == ["axle"]
-    await settings.apply("station-2", "workmaster", Operation.DELETE, {"ID": "axle"})
+    await settings.apply("station-2", "workmaster", SettingsMethod.DELETE, {"ID": "axle"})
     assert await resources.load_work_master(store, "axle") is None
 
 
 async def test_work_masters_put_and_deleted_side_by_side_leave_no_list_without_its_document(
     store: Store, settings: StationSettings
 ) -> None:
-    whats = [Operation.PUT, Operation.DELETE] * 20
+    whats = [SettingsMethod.PUT, SettingsMethod.DELETE] * 20
     await asyncio.gather(
         *(settings.apply(f"station-{n % 3}", "workmaster", what, master("axle")) for n, what in enumerate(whats))
     )
@@ -131,9 +133,9 @@ async def test_a_work_master_that_is_too_large_to_be_shown_is_refused(settings: 
 
 
 async def test_the_limit_of_jobs_is_set_and_taken_back(store: Store, settings: StationSettings) -> None:
-    await settings.apply(SCOPE, "jobacceptance", Operation.PUT, {"max_downloadable_job_orders": 7})
+    await settings.apply(SCOPE, "jobacceptance", SettingsMethod.PUT, {"max_downloadable_job_orders": 7})
     assert (await resources.load_allowed(store, SCOPE)).max_job_orders == 7
-    await settings.apply(SCOPE, "jobacceptance", Operation.DELETE, None)
+    await settings.apply(SCOPE, "jobacceptance", SettingsMethod.DELETE, None)
     assert (await resources.load_allowed(store, SCOPE)).max_job_orders is None
 
 
@@ -154,6 +156,6 @@ async def test_who_watches_is_told_once_it_is_stored(store: Store, settings: Sta
     async def look(scope: str) -> None:
         seen.append((scope, [each.id for each in await resources.load_work_masters(store, scope)]))
 
-    settings.watchers.append(look)
-    await settings.apply(SCOPE, "workmaster", Operation.PUT, master("axle"))
+    settings.listeners.append(look)
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle"))
     assert seen == [(SCOPE, ["axle"])]

@@ -139,7 +139,7 @@ async def test_a_running_job_keeps_the_recipe_it_started_with(working: Plant, to
     await working.order(Cause.STORE_AND_START, order("J1"))
     await working.until_state("J1", JobState.RUNNING)
     await working.teach("linear", linear(action("x", "one")))
-    working.runs.forget("J1")
+    working.runs.invalidate("J1")
     tool.replies = obliging
     await working.answer(tool.commands[0])
     await working.until_state("J1", JobState.ENDED)
@@ -269,7 +269,7 @@ async def test_a_job_starts_at_its_start_time_and_not_before(plant: Plant, clock
 async def test_a_start_time_wakes_who_serves_deadlines(plant: Plant) -> None:
     """By the clock on the wall: nobody else wakes the one that sleeps."""
     told: list[int] = []
-    plant.jobs.watchers.append(told.append)
+    plant.jobs.listeners.append(told.append)
     await plant.order(Cause.STORE, order("J1", start_time=instant(NOW + 5000)))
     assert told == []
     await plant.ask(Cause.START, "J1")

@@ -41,7 +41,7 @@ async def replica(
         enter = stack.enter_async_context
         plant = await enter(instance(redis, {TIGHTEN: tool}, clock, consumer=name))
         own = await enter(open_instance(plant.store, (SCOPE,)))
-        own.regained.append(plant.runs.doubt_all)
+        own.regained.append(plant.runs.invalidate_all)
         take_over = TakeOver(plant.store, (SCOPE,), own, plant.runs, plant.worker, late_s)
         for task in (plant.sender, plant.worker, take_over):
             await enter(beside(own.present.while_on(task.run, "task"), "task while present"))

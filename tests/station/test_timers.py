@@ -303,7 +303,7 @@ async def test_a_defect_in_one_job_keeps_no_other_from_its_deadline(running: Pla
     await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
     await running.until_state("J2", JobState.RUNNING)
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
-    running.runs.forget("J1")
+    running.runs.invalidate("J1")
     clock.now += 5000
     async with beside(running.timers.run(), "timers"):
         await running.until_state("J2", JobState.ABORTED)

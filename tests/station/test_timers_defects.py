@@ -50,7 +50,7 @@ async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_i
     running: Plant, clock: Clock
 ) -> None:
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
-    running.runs.forget("J1")
+    running.runs.invalidate("J1")
     clock.now += 5000
     async with beside(running.timers.run(), "timers"):
         await served_in_vain(running, clock, "J1")
@@ -63,7 +63,7 @@ async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_i
 
 async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Plant, clock: Clock) -> None:
     await running.store.execute("HSET", running.store.keys.joborder("J1"), "order", "{")
-    running.runs.forget("J1")
+    running.runs.invalidate("J1")
     clock.now += 5000
     async with beside(running.timers.run(), "timers"):
         await served_in_vain(running, clock, "J1")
@@ -82,7 +82,7 @@ async def test_a_deadline_of_a_job_that_only_a_newer_release_can_read_is_left_to
     await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
     await running.until_state("J2", JobState.RUNNING)
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), version.FIELD, 99)
-    running.runs.forget("J1")
+    running.runs.invalidate("J1")
     clock.now += 5000
     async with beside(running.timers.run(), "timers"):
         await running.until_state("J2", JobState.ABORTED)

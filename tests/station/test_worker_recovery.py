@@ -42,7 +42,7 @@ async def test_a_process_that_dies_between_commit_and_sending_sends_once_it_is_b
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await begin(plant, "J1")
-    decided = next(iter((await plant.runs.held("J1")).stored.run.associations.values()))  # type: ignore[union-attr]
+    decided = next(iter((await plant.runs.get("J1")).stored.run.associations.values()))  # type: ignore[union-attr]
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         await back.until_state("J1", JobState.ENDED)
@@ -65,9 +65,9 @@ async def test_a_command_that_was_answered_is_not_sent_again(
 ) -> None:
     await begin(plant, "J1")
     (outgoing,) = plant.runs.unsent("J1")
-    held = await plant.runs.held("J1")
-    assert held
-    await plant.dispatch.perform(held, Phase.START, outgoing.command_id, outgoing.step)
+    loaded = await plant.runs.get("J1")
+    assert loaded
+    await plant.dispatch.perform(loaded, Phase.START, outgoing.command_id, outgoing.step)
     await plant.answer(tool.commands[0])
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():

@@ -14,7 +14,7 @@ from edge.config import OpcuaSettings
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, ReturnStatus, State, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.responses import Found
+from edge.station.response_provider import FoundResponses
 from edge.uaserver import limits
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
@@ -59,13 +59,13 @@ class Station:
         self.calls.append(call)
         return CallAnswer(self.status)
 
-    async def of_job(self, scope: str, job_order_id: str) -> Found:
+    async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         self.asked.append((scope, job_order_id))
-        return Found(self.status, self.responses[:1])
+        return FoundResponses(self.status, self.responses[:1])
 
-    async def in_state(self, scope: str, state: tuple[State, ...]) -> Found:
+    async def in_state(self, scope: str, state: tuple[State, ...]) -> FoundResponses:
         self.asked.append((scope, state))
-        return Found(self.status, self.responses)
+        return FoundResponses(self.status, self.responses)
 
 
 @asynccontextmanager

@@ -171,8 +171,8 @@ async def test_a_failed_run_says_why_in_its_last_picture(
         await plant.teach("linear", LINEAR)
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: tool.told() == ["a"])
-        held = await plant.runs.held("J1")
-        assert held
+        loaded = await plant.runs.get("J1")
+        assert loaded
         await plant.answer(tool.commands[0], error="no torque")
         await plant.until_state("J1", JobState.ABORTED)
         ended = await plant.runs.load("J1")

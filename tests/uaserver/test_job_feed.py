@@ -15,7 +15,7 @@ from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, Jo
 from edge.model.job_state import Cause
 from edge.station.jobs import JobCall, JobService
 from edge.station.runs import Runs
-from edge.station.settings import Operation, StationSettings
+from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.jobs import load
 from edge.store.opening import open_store
@@ -70,7 +70,7 @@ class Desk:
         self._calls = 0
 
     async def configure(self) -> None:
-        await self._settings.apply(SCOPE, "workmaster", Operation.PUT, {"ID": "WM-1"})
+        await self._settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, {"ID": "WM-1"})
 
     async def call(self, method: Cause, job_id: str) -> None:
         self._calls += 1

@@ -17,7 +17,7 @@ from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, R
 from edge.model.job_state import Cause
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
-from edge.station.settings import Operation, StationSettings
+from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.uaserver.encoding import ENCODING_ID, structure_of
@@ -73,7 +73,7 @@ class Listener:
 
 async def store_over_mqtt(store: Store, order: JobOrder) -> CallAnswer:
     """Give an order to the station as its MQTT side does."""
-    await StationSettings(store).apply(SCOPE, "workmaster", Operation.PUT, {"ID": "rear-axle"})
+    await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, {"ID": "rear-axle"})
     jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)
     return await jobs.call(JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order), "/mes", "1"))
 

@@ -8,7 +8,7 @@ from edge.store import jobs, responses
 from edge.store.client import Store
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundResponses(msgspec.Struct, frozen=True):
     """The responses that were asked for, with the ReturnStatus and, where there are none for a reason, why."""
 
     status: ReturnStatus
@@ -16,30 +16,34 @@ class Found(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Responses:
+class ResponseProvider:
     """Finds what became of jobs. Every call raises Unavailable when the store is gone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def of_job(self, scope: str, job_order_id: str) -> Found:
+    async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         """Find the response of a job order; one that has not started has none yet."""
         possible = not any(validate_id("JobOrderID", job_order_id))
         job = await jobs.load(self._store, job_order_id) if possible else None
         if job is None or job.scope != scope:
-            return Found(ReturnStatus.UNKNOWN_JOB_ORDER_ID, reason="no such job order in this scope")
+            return FoundResponses(ReturnStatus.UNKNOWN_JOB_ORDER_ID, reason="no such job order in this scope")
         response = await responses.load(self._store, job)
         if response is None:
-            return Found(ReturnStatus.INVALID_JOB_ORDER_STATUS, reason="the job order has not started")
-        return Found(ReturnStatus.NO_ERROR, (response,))
+            return FoundResponses(ReturnStatus.INVALID_JOB_ORDER_STATUS, reason="the job order has not started")
+        return FoundResponses(ReturnStatus.NO_ERROR, (response,))
 
-    async def in_state(self, scope: str, state: tuple[State, ...]) -> Found:
+    async def in_state(self, scope: str, state: tuple[State, ...]) -> FoundResponses:
         """Find the responses of all jobs in a state: its first entry is the top level, the others sub-states."""
         if not state or state[0].browse_path:
-            return Found(ReturnStatus.INVALID_REQUEST, reason="the first entry has to be a state of the top level")
+            return FoundResponses(
+                ReturnStatus.INVALID_REQUEST, reason="the first entry has to be a state of the top level"
+            )
         wanted = _numbers(state)
         every = await responses.load_all(self._store, scope)
-        return Found(ReturnStatus.NO_ERROR, tuple(each for each in every if wanted <= _numbers(each.job_state)))
+        return FoundResponses(
+            ReturnStatus.NO_ERROR, tuple(each for each in every if wanted <= _numbers(each.job_state))
+        )
 
 
 def _numbers(state: tuple[State, ...]) -> set[tuple[tuple[str, ...], int]]:

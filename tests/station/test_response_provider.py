@@ -5,7 +5,7 @@ import pytest
 from edge.model.isa95 import JobOrder, LocalizedText, ReturnStatus, State
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
 from edge.station.response import job_response
-from edge.station.responses import Found, Responses
+from edge.station.response_provider import FoundResponses, ResponseProvider
 from edge.store import jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Committed, join
@@ -35,27 +35,27 @@ def top(state: JobState) -> tuple[State, ...]:
     return state_entries(JobStatus(state))
 
 
-async def ids(found: Found) -> set[str]:
+async def ids(found: FoundResponses) -> set[str]:
     assert found.status is ReturnStatus.NO_ERROR
     return {response.job_order_id for response in found.responses}
 
 
 async def test_a_response_is_found_by_its_job_order(store: Store) -> None:
     await keep(store, "job-1", COMPLETED)
-    found = await Responses(store).of_job("s", "job-1")
+    found = await ResponseProvider(store).of_job("s", "job-1")
     assert (found.status, found.responses[0].job_state) == (ReturnStatus.NO_ERROR, state_entries(COMPLETED))
 
 
 @pytest.mark.parametrize("job_id", ["job-2", "elsewhere", "", "list:s", "x" * 1000])
 async def test_a_job_that_is_not_of_this_scope_is_unknown(store: Store, job_id: str) -> None:
     await keep(store, "elsewhere", COMPLETED, "other")
-    found = await Responses(store).of_job("s", job_id)
+    found = await ResponseProvider(store).of_job("s", job_id)
     assert (found.status, found.responses) == (ReturnStatus.UNKNOWN_JOB_ORDER_ID, ())
 
 
 async def test_a_job_that_has_not_started_has_no_response(store: Store) -> None:
     await keep(store, "job-1", JobStatus(JobState.ALLOWED_TO_START, SubState.READY), started=False)
-    found = await Responses(store).of_job("s", "job-1")
+    found = await ResponseProvider(store).of_job("s", "job-1")
     assert (found.status, found.responses) == (ReturnStatus.INVALID_JOB_ORDER_STATUS, ())
 
 
@@ -64,7 +64,7 @@ async def test_responses_are_found_by_state_and_sub_state(store: Store) -> None:
     await keep(store, "stopped", CLOSED)
     await keep(store, "running", JobStatus(JobState.RUNNING))
     await keep(store, "elsewhere", COMPLETED, "other")
-    provider = Responses(store)
+    provider = ResponseProvider(store)
     assert await ids(await provider.in_state("s", top(JobState.ENDED))) == {"done", "stopped"}
     assert await ids(await provider.in_state("s", state_entries(CLOSED))) == {"stopped"}
     assert await ids(await provider.in_state("s", top(JobState.RUNNING))) == {"running"}
@@ -75,7 +75,7 @@ async def test_responses_are_found_by_state_and_sub_state(store: Store) -> None:
 async def test_a_state_begins_with_its_top_level(store: Store) -> None:
     sub_state = state_entries(CLOSED)[1:]
     for state in ((), sub_state):
-        found = await Responses(store).in_state("s", state)
+        found = await ResponseProvider(store).in_state("s", state)
         assert found.status is ReturnStatus.INVALID_REQUEST
     text_only = (State(state_text=LocalizedText(text="Ended"), state_number=5),)
-    assert (await Responses(store).in_state("s", text_only)).status is ReturnStatus.NO_ERROR
+    assert (await ResponseProvider(store).in_state("s", text_only)).status is ReturnStatus.NO_ERROR
