@@ -20,7 +20,7 @@ from edge.links.mqtt_connection import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
-from edge.northbound.publisher import Publisher, publishing
+from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
 from edge.southbound.kinds import KINDS
@@ -117,7 +117,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
 async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _Core:
     store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name))
     scopes, keep = settings.gateway.scopes, settings.retention
-    store.heartbeat.expect((*_CRITICAL, *map(publishing, scopes)))
+    store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session is opened: a broker would throw out that of another gateway of our name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
     clock = SteadyClock()

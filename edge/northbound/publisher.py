@@ -16,9 +16,9 @@ from edge.links.mqtt import Session, to_message
 from edge.links.mqtt_connection import ReadRefused
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import load_changed_job, progress_event, status_event
-from edge.northbound.outlet import Outlet
-from edge.northbound.retained import NOTHING, Retained, read_index
-from edge.northbound.state_index import JobStates
+from edge.northbound.job_states import JobStates
+from edge.northbound.retained_topics import NO_INDEX, RetainedTopics, read_index
+from edge.northbound.topic_writer import TopicWriter
 from edge.northbound.topics import Topics
 from edge.station.runs import Progress
 from edge.store import changes, jobs
@@ -29,21 +29,21 @@ from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
 
-INDEX_EVERY_S = 0.05
+INDEX_INTERVAL_S = 0.05
 """The shortest time between two indexes: what happens within it is told at once."""
 _INDEX_BYTES_PER_S = 2_000_000
 """An index of very many jobs is published less often, or it would be all that the line carries."""
-_RENEWALS = 3
+_RENEWALS_PER_LIFETIME = 3
 """How often in their lifetime topics are published again: a broker may lose one of those."""
 _RETRY_S = 1.0
 RETRY_REFUSED_S = 60.0
 """How long what the broker refuses is left alone: somebody has to change its access rules first."""
-_BEAT_S = 5.0
+_HEARTBEAT_S = 5.0
 """How often who waits for the other tells that he goes on."""
-_PROGRESS_WAITING = 1000
+_PROGRESS_QUEUE_SIZE = 1000
 
 
-def publishing(scope: str) -> str:
+def publish_task_name(scope: str) -> str:
     """Name the task that publishes the changes of a scope: that of another goes on where it hangs."""
     return f"publish changes of {scope}"
 
@@ -69,9 +69,9 @@ class Publisher:
         self._lifetime_s = lifetime_s
         self._clock = clock
         self._retry_refused_s = retry_refused_s
-        self._outlet = Outlet(session, topics)
-        self._retained = Retained(store, self._outlet, source, topics, lifetime_s)
-        self._progress: asyncio.Queue[Progress] = asyncio.Queue(_PROGRESS_WAITING)
+        self._writer = TopicWriter(session, topics)
+        self._retained = RetainedTopics(store, self._writer, source, topics, lifetime_s)
+        self._progress: asyncio.Queue[Progress] = asyncio.Queue(_PROGRESS_QUEUE_SIZE)
         self._lock = asyncio.Lock()
         self._awake = asyncio.Event()
         self._states: JobStates | None = None
@@ -86,7 +86,7 @@ class Publisher:
 
     def refused(self) -> list[str]:
         """Give the topics that the broker refuses now, those of jobs without the job."""
-        return sorted(self._outlet.refused)
+        return sorted(self._writer.refused)
 
     async def run(self) -> None:
         """Publish changes until cancelled, where no other instance does; a store or broker that is gone is waited for.
@@ -98,7 +98,7 @@ class Publisher:
         self._held = self._index_due = False
         self._retained.refused = None
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._publish_changes(), name=publishing(self._scope))
+            tasks.create_task(self._publish_changes(), name=publish_task_name(self._scope))
             tasks.create_task(self.keep_retained(), name="keep retained topics")
             tasks.create_task(self._try_refused(), name="try refused topics again")
 
@@ -130,7 +130,7 @@ class Publisher:
 
     async def _is_held(self) -> bool:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_BEAT_S):
+            async with asyncio.timeout(_HEARTBEAT_S):
                 return await self._lock.acquire()
         return False
 
@@ -188,7 +188,7 @@ class Publisher:
     async def _tell(self, change: Change, job: Job | None, response: JobResponse | None) -> bool:
         """Send the event of a change, if it has one; False when the broker refuses it."""
         event = status_event(self._source, change, job, response)
-        return event is None or await self._outlet.send(to_message(event, self._topics.events))
+        return event is None or await self._writer.send(to_message(event, self._topics.events))
 
     async def _retell(self, after: str, last: str, connection: int) -> None:
         """Tell the changes after a position, up to another one, again and under the same ids.
@@ -218,7 +218,7 @@ class Publisher:
         last = await self._cursor()
         expected = await changes.last_index(self._store, self._scope)
         # Before the first index there is nothing to lose.
-        found, position = await self._find_index() if expected else NOTHING
+        found, position = await self._find_index() if expected else NO_INDEX
         await self._retell(position, last, connection)
         if found > expected or await changes.missed(self._store, {self._scope: position}):
             # It knows of what we do not, or has lost more than the changes go back.
@@ -226,7 +226,7 @@ class Publisher:
             self._topics_due = True
         elif (found, position) != (expected, last):
             for job_id in await changes.changed_jobs(self._store, self._scope, position, last):
-                await self._retained.put_again(job_id)
+                await self._retained.republish(job_id)
             self._index_due = True
         self._checked = connection
 
@@ -237,23 +237,23 @@ class Publisher:
         is, in case it lost that, would flood a MES that has it.
         """
         try:
-            message = await self._outlet.retained(self._topics.state_index)
+            message = await self._writer.retained(self._topics.state_index)
         except ReadRefused:
             return 0, await changes.told(self._store, self._scope)
-        return read_index(message) if message else NOTHING
+        return read_index(message) if message else NO_INDEX
 
     async def keep_retained(self) -> None:
         """Publish indexes as they change, and everything a broker has lost, until cancelled."""
         loop = asyncio.get_running_loop()
-        renew_at = loop.time() + self._lifetime_s / _RENEWALS
+        renew_at = loop.time() + self._lifetime_s / _RENEWALS_PER_LIFETIME
         while True:
-            pause = INDEX_EVERY_S
+            pause = INDEX_INTERVAL_S
             try:
                 await self._sleep(renew_at)
                 self._awake.clear()
                 if loop.time() >= renew_at:
                     self._topics_due = True
-                    renew_at = loop.time() + self._lifetime_s / _RENEWALS
+                    renew_at = loop.time() + self._lifetime_s / _RENEWALS_PER_LIFETIME
                 async with self.alone():
                     await self._check()
                 # The index comes after them all: it would hide what the broker lacks of them.
@@ -283,7 +283,7 @@ class Publisher:
             known = await changes.shown_jobs(self._store, self._scope)
             for job_id in dict.fromkeys((*await jobs.list_ids(self._store, self._scope), *known)):
                 async with self.alone():
-                    await self._retained.put_again(job_id)
+                    await self._retained.republish(job_id)
             async with self.alone():
                 # A change that is published meanwhile would go into the states that these take the place of.
                 await self.load()
@@ -298,7 +298,7 @@ class Publisher:
             seq = await changes.next_index(self._store, self._scope)
             # It would hide what a broker has lost that was not looked at.
             self._session.demand(self._checked)
-            return await self._retained.put_index(states.index(seq, self._clock()), self._told)
+            return await self._retained.publish_index(states.index(seq, self._clock()), self._told)
         except Unavailable:
             self._index_due = True
             raise
@@ -311,7 +311,7 @@ class Publisher:
                     await self._tell_rest()
                 await self._put_refused()
                 async with self.alone():
-                    if await self._outlet.shows(self._topics.state_index):
+                    if await self._writer.is_readable_again(self._topics.state_index):
                         self._checked = 0
                         self._awake.set()
             except Unavailable as error:
@@ -327,12 +327,12 @@ class Publisher:
 
     async def _put_refused(self) -> None:
         """Publish again one job of those that were refused; when the broker takes it, all the others too."""
-        self._index_due = self._index_due or self._topics.state_index in self._outlet.refused
+        self._index_due = self._index_due or self._topics.state_index in self._writer.refused
         if job_id := self._retained.refused:
             self._retained.refused = None
             try:
                 async with self.alone():
-                    await self._retained.put_again(job_id)
+                    await self._retained.republish(job_id)
             finally:
                 self._topics_due = self._topics_due or self._retained.refused is None
         self._awake.set()

@@ -18,7 +18,7 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
 from edge.model.job_state import Cause
-from edge.northbound.publisher import Publisher, publishing
+from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
 from edge.sim.broker import LocalBroker, open_broker
 from edge.station.jobs import JobCall, JobService
@@ -277,14 +277,14 @@ async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_go
 ) -> None:
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     beats = bench.station.store.heartbeat
-    beats.expect([publishing(SCOPE), publishing("station-2")])
+    beats.expect([publish_task_name(SCOPE), publish_task_name("station-2")])
 
     async def hang() -> None:
         beats.beat()
         await asyncio.Event().wait()
 
-    async with bench.publishing(), beside(hang(), publishing("station-2")):
-        await wait_until(lambda: publishing("station-2") in beats.silent())
+    async with bench.publishing(), beside(hang(), publish_task_name("station-2")):
+        await wait_until(lambda: publish_task_name("station-2") in beats.silent())
 
 
 async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_being_told(

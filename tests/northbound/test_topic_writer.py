@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from edge.config import MqttSettings, RedisSettings
 from edge.links import mqtt_connection
 from edge.links.background import beside
-from edge.northbound import outlet
+from edge.northbound import topic_writer
 from edge.sim.broker import open_broker
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -165,8 +165,8 @@ _BUT_INDEX = ("events", "order/#", "result/#")
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait shortly for what does not come."""
-    monkeypatch.setattr(outlet, "_RETAINED_S", 0.2)
-    monkeypatch.setattr(outlet, "_HEARD_S", 0.3)
+    monkeypatch.setattr(topic_writer, "_READ_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(topic_writer, "_ECHO_TIMEOUT_S", 0.3)
 
 
 def told_jobs(bench: Bench) -> list[str]:

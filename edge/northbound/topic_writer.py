@@ -12,13 +12,13 @@ from edge.northbound.topics import Topics
 
 logger = structlog.get_logger(__name__)
 
-_RETAINED_S = 2.0
+_READ_TIMEOUT_S = 2.0
 """How long what is retained may take. What comes later counts as gone, and is told again."""
-_HEARD_S = 5.0
+_ECHO_TIMEOUT_S = 5.0
 """How long a message of ours may take to come back. Where it does not, nobody knows what is gone: it stays untold."""
 
 
-class Outlet:
+class TopicWriter:
     """The way out to the broker, for one scope.
 
     A message that the broker never takes, because it is too large for it, is given up. What only its access rules
@@ -59,21 +59,21 @@ class Outlet:
         Raises ReadRefused when access rules keep it from us, Unavailable when the broker is gone.
         """
         try:
-            message = await self._session.retained(topic, _RETAINED_S)
+            message = await self._session.retained(topic, _READ_TIMEOUT_S)
             if message is None:
-                await self._session.hear(topic, _HEARD_S)
+                await self._session.hear(topic, _ECHO_TIMEOUT_S)
         except ReadRefused as refused:
-            self._refuse(_reading(topic), refused)
+            self._refuse(_read_access(topic), refused)
             raise
-        self._allow(_reading(topic))
+        self._allow(_read_access(topic))
         return message
 
-    async def shows(self, topic: str) -> bool:
+    async def is_readable_again(self, topic: str) -> bool:
         """Tell whether the broker gives by now what it retains on a topic that it kept from us."""
-        if _reading(topic) not in self._refused:
+        if _read_access(topic) not in self._refused:
             return False
         with contextlib.suppress(ReadRefused):
-            return await self._session.retained(topic, _RETAINED_S) is not None
+            return await self._session.retained(topic, _READ_TIMEOUT_S) is not None
         return False
 
     def _refuse(self, what: str, refusal: PublishRefused | ReadRefused) -> None:
@@ -87,5 +87,5 @@ class Outlet:
             logger.info("the broker allows a topic again", topic=what)
 
 
-def _reading(topic: str) -> str:
+def _read_access(topic: str) -> str:
     return f"{topic} (read)"

@@ -1,7 +1,7 @@
 """The index follows the changes, from wherever it was read."""
 
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.northbound.state_index import JobStates
+from edge.northbound.job_states import JobStates
 from edge.store.changes import Change
 
 SCOPE = "station-1"

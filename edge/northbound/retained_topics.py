@@ -17,7 +17,7 @@ from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDE
 from edge.model.isa95 import JobOrderAndState, JobResponse
 from edge.model.job_state import has_ended, state_entries
 from edge.model.state_index import StateIndex
-from edge.northbound.outlet import Outlet
+from edge.northbound.topic_writer import TopicWriter
 from edge.northbound.topics import Topics
 from edge.store import changes, jobs, responses
 from edge.store.changes import BEGINNING, order_of
@@ -29,19 +29,19 @@ logger = structlog.get_logger(__name__)
 
 _POSITION = "position"
 """The CloudEvents extension of an index that names the last change which was told before it."""
-NOTHING = (0, BEGINNING)
+NO_INDEX = (0, BEGINNING)
 """Number and position of the index of a broker that retains none."""
 
 
-class Retained:
+class RetainedTopics:
     """The retained topics of a scope; each lasts for `lifetime_s`.
 
     `refused` is a job whose topics the broker refused: when it takes them, it may take those of the others too.
     """
 
-    def __init__(self, store: Store, outlet: Outlet, source: str, topics: Topics, lifetime_s: int) -> None:
+    def __init__(self, store: Store, writer: TopicWriter, source: str, topics: Topics, lifetime_s: int) -> None:
         self._store = store
-        self._outlet = outlet
+        self._writer = writer
         self._source = source
         self._topics = topics
         self._lifetime_s = lifetime_s
@@ -53,12 +53,12 @@ class Retained:
         Raises Unavailable when the broker is gone.
         """
         for message in self._messages(job_order_id, job, response):
-            if not await self._outlet.send(message):
+            if not await self._writer.send(message):
                 self.refused = job_order_id
         noted = changes.hidden if job is None else changes.shown
         return noted(self._store.keys, self._topics.scope, job_order_id)
 
-    async def put_again(self, job_order_id: str) -> None:
+    async def republish(self, job_order_id: str) -> None:
         """Publish the topics of a job as it is stored now. Raises Unavailable when the broker or the store is gone."""
         try:
             job = await jobs.load(self._store, job_order_id)
@@ -70,13 +70,13 @@ class Retained:
             # One job that nobody can read must not keep the topics of the others from coming back.
             logger.exception("topics of a job are not published again", scope=self._topics.scope, job=job_order_id)
 
-    async def put_index(self, index: StateIndex, told: str) -> int:
+    async def publish_index(self, index: StateIndex, told: str) -> int:
         """Publish an index, and up to which change all was told; give its size in bytes.
 
         Raises Unavailable when the broker is gone.
         """
         message = self._retaining(self._topics.state_index, STATE_INDEX_TYPE, index, None, {_POSITION: told})
-        await self._outlet.send(message)
+        await self._writer.send(message)
         return len(message.payload)
 
     def _messages(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> Iterator[Message]:
@@ -122,4 +122,4 @@ def read_index(message: Message) -> tuple[int, str]:
         return msgspec.convert(event.data, StateIndex).seq, position
     except (Refused, msgspec.ValidationError, ValueError):
         # Somebody else wrote there.
-        return NOTHING
+        return NO_INDEX
