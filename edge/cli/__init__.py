@@ -5,7 +5,7 @@ import importlib
 import click
 
 from edge import __version__
-from edge.cli.terminal import say
+from edge.cli.terminal.output import print_text
 from edge.errors import EdgeError, SettingsError
 
 COMMANDS = {
@@ -31,6 +31,9 @@ COMMANDS = {
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""
 
+_PACKAGES = {"jobs", "equipment", "station", "dead_letters"}
+"""Commands of more than one file: the group stands in `commands.py` of the package of its name."""
+
 
 class CommandTable(click.Group):
     """Finds commands by name and imports only the one that is called: `edge --help` has to answer at once."""
@@ -44,7 +47,8 @@ class CommandTable(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"edge.cli.{name}"), name)
+        module = f"edge.cli.{name}.commands" if name in _PACKAGES else f"edge.cli.{name}"
+        command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -57,9 +61,9 @@ class CommandTable(click.Group):
         try:
             return super().invoke(ctx)
         except EdgeError as error:
-            say(f"edge: {error.message}", err=True)
+            print_text(f"edge: {error.message}", err=True)
             if error.advice:
-                say(f"edge: {error.advice}", err=True)
+                print_text(f"edge: {error.advice}", err=True)
             ctx.exit(2 if isinstance(error, SettingsError) else 1)
 
 

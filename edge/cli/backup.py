@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import FILE, settings_option
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, settings_option
 
 
 @click.command(epilog="Example: edge backup gateway.tar.gz")
@@ -22,11 +22,11 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
     """
     import asyncio
 
-    from edge.cli.visit import quiet
+    from edge.cli.terminal.store_access import log_to_stderr
     from edge.instant import now_ms
     from edge.maintenance.backup import Part, back_up
 
-    quiet()
+    log_to_stderr()
     wanted = {Part.KEYS: with_key, Part.STORE: not without_store}
     parts = {part for part, is_wanted in wanted.items() if is_wanted}
-    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), say))
+    asyncio.run(back_up(file, settings_file, os.environ, parts, now_ms(), print_text))

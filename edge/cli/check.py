@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import FILE, json_option, print_json, read_bytes
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -37,8 +37,8 @@ def settings(file: Path, *, as_json: bool) -> None:
     try:
         load_settings(file, os.environ, EQUIPMENT_SETTINGS)
     except SettingsError as error:
-        _answer(file, error.problems, (), as_json=as_json)
-    _answer(file, (), (), as_json=as_json)
+        _print_result(file, error.problems, (), as_json=as_json)
+    _print_result(file, (), (), as_json=as_json)
 
 
 @check.command(epilog="Example: edge check recipe rear-axle.json")
@@ -56,24 +56,24 @@ def recipe(file: Path, *, as_json: bool) -> None:
     try:
         data = read_json_text(read_bytes(file))
     except OSError as error:
-        _answer(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
+        _print_result(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
     except Refused as refused:
-        _answer(file, [refused.message], (), as_json=as_json)
+        _print_result(file, [refused.message], (), as_json=as_json)
     match compile_recipe(data):
         case Rejected(faults=faults):
-            _answer(file, faults, (), as_json=as_json)
+            _print_result(file, faults, (), as_json=as_json)
         case net:
-            _answer(file, (), net.warnings, as_json=as_json)
+            _print_result(file, (), net.warnings, as_json=as_json)
 
 
-def _answer(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
+def _print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
     """Writes what was found and ends the command with its exit status."""
     if as_json:
         print_json({"file": click.format_filename(file), "problems": problems, "warnings": warnings})
     else:
         for problem in problems:
-            say(problem)
+            print_text(problem)
         for warning in warnings:
-            say(f"warning: {warning}")
-        say(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+            print_text(f"warning: {warning}")
+        print_text(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
     raise SystemExit(2 if problems else 0)

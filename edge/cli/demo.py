@@ -40,23 +40,23 @@ def demo(*, keep: bool, devices: str) -> None:
                 view.tell("", f"logs in {addresses.directory}", "Ctrl-C ends it")
                 await asyncio.Event().wait()
 
-    number = asyncio.run(_until_told(run()))
+    number = asyncio.run(_run_until_signal(run()))
     if number and not shown:
         raise SystemExit(128 + number)
 
 
-async def _until_told(work: Coroutine[Any, Any, None]) -> int:
+async def _run_until_signal(work: Coroutine[Any, Any, None]) -> int:
     """Do the work to its end, or until a signal tells us to stop; give the number of that signal, or 0.
 
     Further signals do not disturb the cleaning up, which ends by itself.
     """
-    told = 0
+    received = 0
     task = asyncio.current_task()
 
     def stop(number: int) -> None:
-        nonlocal told
-        if not told and task:
-            told = number
+        nonlocal received
+        if not received and task:
+            received = number
             task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -64,6 +64,6 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> int:
     try:
         await work
     except asyncio.CancelledError:
-        if not told:
+        if not received:
             raise
-    return told
+    return received

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from edge.cli.visit import json_option, settings_option
+from edge.cli.terminal.store_access import json_option, settings_option
 
 
 @click.command(epilog="Example: edge doctor")
@@ -20,9 +20,9 @@ def doctor(settings_file: Path | None, *, as_json: bool) -> None:
     """
     import asyncio
 
-    from edge.cli.findings import show
-    from edge.cli.visit import quiet
+    from edge.cli.terminal.findings import print_findings
+    from edge.cli.terminal.store_access import log_to_stderr
     from edge.maintenance.doctor import examine
 
-    quiet("critical")
-    raise SystemExit(show(asyncio.run(examine(settings_file, os.environ)), as_json=as_json))
+    log_to_stderr("critical")
+    raise SystemExit(print_findings(asyncio.run(examine(settings_file, os.environ)), as_json=as_json))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edge.chart.page import MIN_WIDTH
-from edge.cli.visit import FILE, read_json, settings_option, unusable, visit
+from edge.cli.terminal.store_access import FILE, open_access, read_json, settings_option, usage_failure
 from edge.instant import now_ms
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _compile(data: object) -> "Net":
 
     net = compile_recipe(data)
     if isinstance(net, Rejected):
-        unusable(*net.faults)
+        usage_failure(*net.faults)
     return net
 
 
@@ -62,7 +62,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     from edge.errors import Refused
     from edge.store.runs import load
 
-    async with visit(settings_file) as at:
+    async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
     if stored is None:
         raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.visit import json_option, print_json
+from edge.cli.terminal.store_access import json_option, print_json
 
 if TYPE_CHECKING:
     from edge.hardware.board import Board
@@ -39,11 +39,11 @@ def detect(root: Path, *, as_json: bool) -> None:
 
     The exit status is 1 when no profile fits.
     """
-    computer, name, board = _look(root, None)
+    computer, name, board = _select_board(root, None)
     if as_json:
         print_json({"board": name, "name": board.name, "model": computer.model()})
     else:
-        click.echo(f"{name}  {board.name}  ({computer.model() or 'does not say what it is'})")
+        click.echo(f"{name}  {board.name}  ({computer.model() or 'does not print_text what it is'})")
 
 
 @hw.command(epilog="Example: edge hw check")
@@ -55,15 +55,15 @@ def check(name: str | None, root: Path, *, as_json: bool) -> None:
 
     The exit status is 0 when all is well, 1 when there is a warning, 2 when something fails.
     """
-    from edge.cli.findings import show
+    from edge.cli.terminal.findings import print_findings
     from edge.maintenance.board_check import examine_board
     from edge.maintenance.host_check import clock
 
-    computer, _, board = _look(root, name)
+    computer, _, board = _select_board(root, name)
     findings = list(examine_board(computer, board))
     if root == Path("/"):
         findings.append(clock())
-    raise SystemExit(show(findings, as_json=as_json))
+    raise SystemExit(print_findings(findings, as_json=as_json))
 
 
 @hw.command(epilog="Example: edge hw apply --with rtc-ds3231 --dry-run")
@@ -80,7 +80,7 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
     from edge.hardware.board import profile_directory
     from edge.hardware.files import wanted_files, write
 
-    computer, chosen, board = _look(root, name)
+    computer, chosen, board = _select_board(root, name)
     files = wanted_files(computer, board, profile_directory(), options)
     changed = [str(file.path) for file in files if file.differs] if dry_run else [*map(str, write(files))]
     if as_json:
@@ -93,7 +93,7 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
     click.echo(_summary(chosen, len(changed), dry_run=dry_run))
 
 
-def _look(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
+def _select_board(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
     """Give the computer, and the board it is or is said to be."""
     from edge.hardware.board import find_board, profile_directory, read_boards
     from edge.hardware.computer import Computer

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import json_option, print_json, settings_option
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
 if TYPE_CHECKING:
     from edge.config import OpcuaSettings
@@ -49,8 +49,8 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
             "hosts": host_names(own.certificate),
             "expires": own.certificate.not_valid_after_utc.date().isoformat(),
         },
-        "trusted": [_described(entry) for entry in entries(trusted)],
-        "rejected": [_described(entry) for entry in entries(rejected)],
+        "trusted": [_describe(entry) for entry in entries(trusted)],
+        "rejected": [_describe(entry) for entry in entries(rejected)],
         "users": [
             {"name": user.name, "role": user.role.name.lower()}
             for user in read_users(Path(settings.users_file)).values()
@@ -59,7 +59,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(described)
     else:
-        say("\n".join(_lines(described)))
+        print_text("\n".join(_lines(described)))
 
 
 @opcua.command(epilog="Example: edge opcua trust 3F86A0")
@@ -78,15 +78,15 @@ def trust(which: str, settings_file: Path | None) -> None:
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
     if (given := Path(which)).is_file():
-        with _told(given):
+        with _file_errors(given):
             certificate = read_certificate(given)
     else:
-        certificate = _one(which, rejected)[0].certificate
-    with _told(trusted):
+        certificate = _find_one(which, rejected)[0].certificate
+    with _file_errors(trusted):
         laid = lay(certificate, trusted)
         for entry in find([rejected], thumbprint(certificate)):
             entry.path.unlink()
-    say(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
+    print_text(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
 
 
 @opcua.command(epilog="Example: edge opcua reject 3F86A0")
@@ -102,12 +102,12 @@ def reject(which: str, settings_file: Path | None) -> None:
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
-    found = _one(which, trusted)
-    with _told(trusted):
+    found = _find_one(which, trusted)
+    with _file_errors(trusted):
         lay(found[0].certificate, rejected)
         for entry in found:
             entry.path.unlink()
-    say(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
+    print_text(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
 
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
@@ -129,10 +129,10 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
         raise Refused("host", f"{wrong[0]!r} is neither a name nor an address of a host", _HOST_ADVICE)
     directory = Path(settings.pki)
     names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
-    with _told(directory):
+    with _file_errors(directory):
         own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
-    say(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
-    say("restart the gateway, then let its clients trust this certificate")
+    print_text(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
+    print_text("restart the gateway, then let its clients trust this certificate")
 
 
 @opcua.command(epilog="Example: edge opcua password alice --role operator")
@@ -163,9 +163,9 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
         bounds = f"{PASSWORD_LENGTH[0]} characters at least, and {PASSWORD_LENGTH[-1]} at most"
         raise Refused("user", f"a password has {bounds}", "Choose another.")
     users_file = Path(settings.users_file)
-    with _told(users_file):
+    with _file_errors(users_file):
         write_user(users_file, User(name, Role[role.upper()], hash_password(secret)))
-    say(f"{name} is {role}, in {users_file}")
+    print_text(f"{name} is {role}, in {users_file}")
 
 
 def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
@@ -182,7 +182,7 @@ def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
-def _one(which: str, directory: Path) -> Sequence["Entry"]:
+def _find_one(which: str, directory: Path) -> Sequence["Entry"]:
     """Find one certificate, in every file in which it stands."""
     from edge.errors import Refused
     from edge.uaserver.trust import find
@@ -194,7 +194,7 @@ def _one(which: str, directory: Path) -> Sequence["Entry"]:
     return found
 
 
-def _described(entry: "Entry") -> dict[str, Any]:
+def _describe(entry: "Entry") -> dict[str, Any]:
     from edge.links.x509 import application_uris
     from edge.uaserver.certificates import thumbprint
 
@@ -222,7 +222,7 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     """Tell what keeps a file from being read or written."""
     from edge.errors import Refused
 

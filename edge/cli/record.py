@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal import printable, say
-from edge.cli.visit import settings_option
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import settings_option
 
 if TYPE_CHECKING:
     from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord
@@ -40,8 +40,8 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     import asyncio
     import math
 
-    from edge.cli.stopping import until_stopped
-    from edge.cli.visit import quiet
+    from edge.cli.terminal.stop_signal import wait_for_stop
+    from edge.cli.terminal.store_access import log_to_stderr
     from edge.config import load_settings, main_file
     from edge.maintenance.recording import recording
     from edge.maintenance.redaction import secrets_of
@@ -51,7 +51,7 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
         raise click.UsageError("--seconds: without an end leave it out.")
     settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     secrets = secrets_of(settings, main_file(settings_file, os.environ), os.environ)
-    quiet()
+    log_to_stderr()
 
     async def run() -> int:
         told = 0
@@ -59,45 +59,45 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
         def tell(line: "Line") -> None:
             nonlocal told
             told += 1
-            say(shown(line))
+            print_text(format_record(line))
 
         async with recording(equipment, settings, secrets, file, tell) as source:
-            await until_stopped(f"listening to {source}; Ctrl-C ends it", seconds)
+            await wait_for_stop(f"listening to {source}; Ctrl-C ends it", seconds)
         return told
 
     told = asyncio.run(run())
-    say(f"{file}: {told} lines; look through it before you hand it on")
+    print_text(f"{file}: {told} lines; look through it before you hand it on")
 
 
-def shown(line: "Line") -> str:
+def format_record(line: "Line") -> str:
     """Give what passed as one line for people."""
     from edge.maintenance.recording import ExchangeRecord
 
     if isinstance(line, ExchangeRecord):
         try:
-            what, words = str(line.what), _words(line)
+            what, words = str(line.what), _exchange_text(line)
         except (LookupError, TypeError, AttributeError):
             # A gateway of another version tells it in its own way.
             what, words = str(line.what), str(line.data)
     else:
-        what, words = line.topic, _words_of_message(line)
+        what, words = line.topic, _message_text(line)
     cut = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
     return printable(f"{line.after:9.3f} s  {what:<9} {cut}")
 
 
-def _words_of_message(message: "MessageRecord") -> str:
+def _message_text(message: "MessageRecord") -> str:
     properties = message.properties
     told = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
     return "  ".join(word for word in told if word) or str(message.payload)
 
 
-def _words(overheard: "ExchangeRecord") -> str:
+def _exchange_text(exchange: "ExchangeRecord") -> str:
     from edge.model.equipment_trace import TraceKind
 
-    data = overheard.data
-    match overheard.what:
+    data = exchange.data
+    match exchange.what:
         case TraceKind.BEGUN:
-            return "  ".join(filter(None, (overheard.gateway, data.get("state"))))
+            return "  ".join(filter(None, (exchange.gateway, data.get("state"))))
         case TraceKind.CONNECTED:
             return f"{len(data)} commands outstanding"
         case TraceKind.COMMAND | TraceKind.STOP:

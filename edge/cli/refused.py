@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal import printable, say
-from edge.cli.visit import json_option, print_json, settings_option, visit
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 
 if TYPE_CHECKING:
     from edge.store.refused import RefusedMessage
@@ -29,24 +29,24 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     from edge.store.refused import count, newest
 
     async def show() -> None:
-        async with visit(settings_file) as at:
+        async with open_access(settings_file) as at:
             found = await newest(at.store, last)
             if as_json:
                 print_json([_as_data(each) for each in found])
                 return
             for each in found:
-                say("\n".join(_report(each)))
+                print_text("\n".join(_report(each)))
             many = await count(at.store)
-            say(f"{many} refused since the store began" if many else "nothing was refused")
+            print_text(f"{many} refused since the store began" if many else "nothing was refused")
 
     asyncio.run(show())
 
 
 def _as_data(message: "RefusedMessage") -> dict[str, object]:
-    from edge.cli.job_view import instant
+    from edge.cli.jobs.table import utc_time
 
     return {
-        "at": instant(message.at),
+        "at": utc_time(message.at),
         "way": message.way,
         "type": message.event_type or None,
         "id": message.event_id or None,
@@ -57,9 +57,9 @@ def _as_data(message: "RefusedMessage") -> dict[str, object]:
 
 
 def _report(message: "RefusedMessage") -> Iterator[str]:
-    from edge.cli.job_view import clock_time
+    from edge.cli.jobs.table import local_time
 
-    yield printable(f"{clock_time(message.at)}  {message.way}  {message.kind}")
+    yield printable(f"{local_time(message.at)}  {message.way}  {message.kind}")
     yield printable(f"  {message.reason}")
     if message.event_type or message.event_id:
         yield printable(f"  type {message.event_type or '-'}, id {message.event_id or '-'}")

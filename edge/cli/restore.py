@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import FILE
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE
 
 
 @click.command(epilog="Example: edge restore gateway.tar.gz")
@@ -27,9 +27,9 @@ def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
     """
     import asyncio
 
-    from edge.cli.visit import quiet
+    from edge.cli.terminal.store_access import log_to_stderr
     from edge.instant import now_ms
     from edge.maintenance.restore import restore as retry_letter
 
-    quiet()
-    asyncio.run(retry_letter(file, settings_file, os.environ, now_ms(), say, force=force))
+    log_to_stderr()
+    asyncio.run(retry_letter(file, settings_file, os.environ, now_ms(), print_text, force=force))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import unusable
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import usage_failure
 
 
 @click.command(epilog="Example: edge schemas /tmp/schemas")
@@ -23,5 +23,5 @@ def schemas(directory: Path) -> None:
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        unusable(f"{directory}: cannot be written: {error.strerror}; name a directory where you may write")
-    say(f"{len(texts)} schemas in {directory}")
+        usage_failure(f"{directory}: cannot be written: {error.strerror}; name a directory where you may write")
+    print_text(f"{len(texts)} schemas in {directory}")

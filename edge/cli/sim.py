@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from edge.cli.stopping import until_stopped
+from edge.cli.terminal.stop_signal import wait_for_stop
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Its name, that of [southbound.NAME] in the settings.")
@@ -43,7 +43,7 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
         ):
-            await until_stopped(f"controller {name} takes commands on {device.topic}/commands")
+            await wait_for_stop(f"controller {name} takes commands on {device.topic}/commands")
 
     asyncio.run(run())
 
@@ -76,7 +76,7 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
         ):
-            await until_stopped(f"camera {name} offers results on {device.topic}/events")
+            await wait_for_stop(f"camera {name} offers results on {device.topic}/events")
 
     asyncio.run(run())
 
@@ -102,7 +102,7 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
     async def run() -> None:
         async with open_vision(name, port=port, delay=delay) as camera:
             camera.fault = VisionFault(fault)
-            await until_stopped(f"vision {name} takes jobs at {camera.device.url}")
+            await wait_for_stop(f"vision {name} takes jobs at {camera.device.url}")
 
     asyncio.run(run())
 
@@ -131,6 +131,6 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay) as device:
             device.fault = IjtFault(fault)
-            await until_stopped(f"joining system {name} takes joinings at {device.device.url}")
+            await wait_for_stop(f"joining system {name} takes joinings at {device.device.url}")
 
     asyncio.run(run())

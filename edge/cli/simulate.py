@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import FILE, json_option, print_json, read_json, unusable
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
 
 if TYPE_CHECKING:
     from edge.sim.script import Script
@@ -43,11 +43,11 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
         script = parse_script(read_json(script_file)) if script_file else Script()
         trace = _run_live(data, script, speed or 1.0) if live else run(data, script)
     except ScriptError as error:
-        unusable(f"{script_file}: {error.message}")
+        usage_failure(f"{script_file}: {error.message}")
     if as_json:
         print_json(trace.as_json())
     else:
-        _tell(trace)
+        _print_trace(trace)
 
 
 def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
@@ -61,7 +61,7 @@ def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))
 
 
-def _tell(trace: "Trace") -> None:
+def _print_trace(trace: "Trace") -> None:
     """Print the trace as a person reads it: one line per instant and happening, in order of time."""
     lines = [(step["t"], 0, f"{step['job']}  {'▶' if step['active'] else '■'} {step['step']}") for step in trace.steps]
     lines += [
@@ -69,10 +69,10 @@ def _tell(trace: "Trace") -> None:
         for sent in trace.commands
     ]
     for warning in trace.warnings:
-        say(f"warning: {warning}")
+        print_text(f"warning: {warning}")
     for t, _, line in sorted(lines, key=lambda each: each[0]):
-        say(f"{t:10.3f}  {line}")
+        print_text(f"{t:10.3f}  {line}")
     for job, final in trace.final_by_job.items():
-        say(f"{job}: {final}")
+        print_text(f"{job}: {final}")
     if trace.error:
-        say(trace.error)
+        print_text(trace.error)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal import say
-from edge.cli.visit import FILE, settings_option
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, settings_option
 
 
 @click.command("support-bundle", epilog="Example: edge support-bundle support.tar.gz")
@@ -22,9 +22,9 @@ def support_bundle(file: Path, since: str, settings_file: Path | None, *, with_j
     """
     import asyncio
 
-    from edge.cli.visit import quiet
+    from edge.cli.terminal.store_access import log_to_stderr
     from edge.instant import now_ms
     from edge.maintenance.support import gather
 
-    quiet("critical")
-    asyncio.run(gather(file, settings_file, os.environ, since, now_ms(), say, with_jobs=with_jobs))
+    log_to_stderr("critical")
+    asyncio.run(gather(file, settings_file, os.environ, since, now_ms(), print_text, with_jobs=with_jobs))

@@ -30,10 +30,12 @@ class Traces:
         """Start a demo; its output goes to pipes where no terminal is given."""
         output = subprocess.PIPE if terminal is None else terminal
         mark, _, value = self._mark.partition("=")
-        quiet = {key: value for key, value in os.environ.items() if key not in {"FORCE_COLOR", "TTY_COMPATIBLE"}}
+        log_to_stderr = {
+            key: value for key, value in os.environ.items() if key not in {"FORCE_COLOR", "TTY_COMPATIBLE"}
+        }
         demo = subprocess.Popen(
             (sys.executable, "-m", "edge", "demo", *options),
-            env={**quiet, mark: value, "TMPDIR": str(temporary or self.directory), "TERM": "xterm-256color"},
+            env={**log_to_stderr, mark: value, "TMPDIR": str(temporary or self.directory), "TERM": "xterm-256color"},
             text=True,
             stdin=terminal,
             stdout=output,

@@ -29,6 +29,11 @@ def test_help_lists_every_command_without_loading_one() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
+def test_folder_list_of_cli_shows_the_commands() -> None:
+    entries = {path.stem for path in Path(edge.cli.__file__).parent.iterdir() if not path.name.startswith("__")}
+    assert entries == {name.replace("-", "_") for name in COMMANDS} | {"terminal"}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_of_the_table_begins_its_help_with_the_words_of_the_table(name: str) -> None:
     answer = CliRunner().invoke(main, [name, "--help"])

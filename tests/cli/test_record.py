@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.cli.record import shown
+from edge.cli.record import format_record
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.links.mqtt import open_session
 from edge.maintenance.recording import ExchangeRecord
@@ -101,14 +101,14 @@ async def test_it_shows_what_a_gateway_tells_of_equipment_from_its_first_connect
 )
 def test_what_passes_is_one_line(what: TraceKind, data: object, words: str) -> None:
     line = ExchangeRecord(after=1.5, gateway="edge", what=what, data=msgspec.to_builtins(data))
-    assert shown(line) == f"    1.500 s  {what:<9} {words}"
+    assert format_record(line) == f"    1.500 s  {what:<9} {words}"
 
 
 @pytest.mark.parametrize(
     "data", ["done\n    9.000 s  answer    J1/r/work/1  done", "\x1b[2J\x1b]0;title\x07", "x" * 1_000_000]
 )
 def test_what_equipment_says_forges_no_line_drives_no_terminal_and_fills_no_screen(data: str) -> None:
-    line = shown(ExchangeRecord(after=1.5, gateway="edge", what=TraceKind.LOST, data=data))
+    line = format_record(ExchangeRecord(after=1.5, gateway="edge", what=TraceKind.LOST, data=data))
     assert line.isprintable()
     assert len(line) < 300
 
@@ -116,4 +116,6 @@ def test_what_equipment_says_forges_no_line_drives_no_terminal_and_fills_no_scre
 @pytest.mark.parametrize("what", list(TraceKind))
 @pytest.mark.parametrize("data", [None, 7, [], {"question": "call", "arguments": []}])
 def test_a_line_of_a_gateway_of_another_version_is_shown_as_it_is(what: TraceKind, data: object) -> None:
-    assert shown(ExchangeRecord(after=1.5, gateway="edge", what=what, data=data)).startswith(f"    1.500 s  {what}")
+    assert format_record(ExchangeRecord(after=1.5, gateway="edge", what=what, data=data)).startswith(
+        f"    1.500 s  {what}"
+    )

@@ -1,0 +1,1 @@
+"""`edge dead-letters`: work that failed too often."""

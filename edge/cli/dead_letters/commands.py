@@ -1,0 +1,126 @@
+"""`edge dead-letters`: looks at work that was given up, and has it done again or drops it."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    settings_option,
+    usage_failure,
+)
+from edge.instant import now_ms
+
+if TYPE_CHECKING:
+    from edge.store.client import Store
+    from edge.store.dead_letters import Letter
+
+
+@click.group("dead-letters")
+def dead_letters() -> None:
+    """Look at work that was given up, and have it done again or drop it.
+
+    Work that meets a defect is tried again, with growing delay. Then it becomes a dead letter, and its job fails. The
+    exit status is 0 when it is done, 1 when it is refused or the store is away, with the reason, and 2 when settings or
+    arguments cannot be used.
+    """
+
+
+@dead_letters.command("list", epilog="Example: edge dead-letters list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List what was given up, the oldest first."""
+    from edge.cli.dead_letters.view import as_data, table
+    from edge.store.dead_letters import load_all
+
+    async def read() -> "dict[str, Letter]":
+        async with open_access(settings_file) as at:
+            return await load_all(at.store)
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json([as_data(letter_id, letter) for letter_id, letter in found.items()])
+    elif found:
+        open_console().print(table(found))
+    else:
+        print_text("no dead letters")
+
+
+@dead_letters.command(epilog="Example: edge dead-letters show 1763624400000-0")
+@click.argument("letter")
+@settings_option
+@json_option
+def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show all of a dead letter: what it was, why it was given up, and what becomes of it with `retry`."""
+    from edge.cli.dead_letters.view import as_data, report
+
+    async def read() -> "Letter":
+        async with open_access(settings_file) as at:
+            return await _find(at.store, letter)
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json(as_data(letter, found))
+    else:
+        print_text("\n".join(report(letter, found)))
+
+
+@dead_letters.command(epilog="Example: edge dead-letters retry 1763624400000-0")
+@click.argument("letter")
+@settings_option
+def retry(letter: str, settings_file: Path | None) -> None:
+    """Do it once more, and drop the letter.
+
+    A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it: look first
+    at what it has done. A stop is sent again.
+    """
+    from edge.cli.terminal.output import printable
+    from edge.station.dead_letter_retry import retry_letter
+
+    async def do() -> "Letter":
+        async with open_access(settings_file) as at:
+            found = await _find(at.store, letter)
+            await retry_letter(at.store, letter, found, now_ms)
+            return found
+
+    print_text(f"{letter}: done once more, for job {printable(asyncio.run(do()).job_id)}")
+
+
+@dead_letters.command(epilog="Example: edge dead-letters drop 1763624400000-0")
+@click.argument("letters", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Drop all there are.")
+@settings_option
+def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -> None:
+    """Throw dead letters away."""
+    from edge.store import dead_letters as stored
+    from edge.store.commit import join
+
+    if every == bool(letters):
+        usage_failure("name the letters to drop, or say --all")
+
+    async def do() -> int:
+        async with open_access(settings_file) as at:
+            for letter in letters:
+                await _find(at.store, letter)
+            chosen = letters or tuple(await stored.load_all(at.store))
+            await at.store.commit(join(stored.drop(at.store.keys, letter) for letter in chosen))
+            return len(chosen)
+
+    print_text(f"dropped: {asyncio.run(do())}")
+
+
+async def _find(store: "Store", letter_id: str) -> "Letter":
+    from edge.errors import Refused
+    from edge.store.dead_letters import load_all
+
+    found = (await load_all(store)).get(letter_id)
+    if found is None:
+        raise Refused("unknown_letter", f"there is no dead letter {letter_id!r}", "Look for it: edge dead-letters list")
+    return found

@@ -1,0 +1,76 @@
+"""A dead letter as a line of a list, whole for people, and for programs."""
+
+from collections.abc import Iterator, Mapping
+
+from rich.table import Table
+from rich.text import Text
+
+from edge.cli.jobs.table import local_time, utc_time
+from edge.cli.terminal.output import printable
+from edge.sfc.signal import Phase
+from edge.store.dead_letters import Letter, LetterKind
+
+
+def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
+    """Give a letter for a program; instants in UTC."""
+    return {
+        "id": letter_id,
+        "kind": letter.kind,
+        "scope": letter.scope,
+        "job_order_id": letter.job_id or None,
+        "at": utc_time(letter.at),
+        "reason": letter.reason,
+        "details": letter.details,
+    }
+
+
+def table(letters: Mapping[str, Letter]) -> Table:
+    """Give letters as a list, one a line."""
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("letter", "at", "job", "what", "reason"):
+        shown.add_column(name, no_wrap=name != "reason")
+    for letter_id, letter in letters.items():
+        told = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
+        shown.add_row(*(Text(printable(each)) for each in told))
+    return shown
+
+
+def report(letter_id: str, letter: Letter) -> Iterator[str]:
+    """Give all of a letter, line by line."""
+    told = {
+        "letter": letter_id,
+        "at": local_time(letter.at),
+        "scope": letter.scope,
+        "job": letter.job_id,
+        "what": _what(letter),
+        "reason": letter.reason,
+        **letter.details,
+        "retry": _retry_effect(letter),
+    }
+    width = max(map(len, told))
+    for name, text in told.items():
+        yield f"{printable(name):<{width}}  {printable(text)}"
+
+
+def _is_stop(letter: Letter) -> bool:
+    return letter.kind is LetterKind.COMMAND and letter.details.get("phase") == Phase.STOP
+
+
+def _what(letter: Letter) -> str:
+    match letter.kind:
+        case LetterKind.START:
+            return "start of a job"
+        case LetterKind.DECISION:
+            return "decision of a visitor"
+        case LetterKind.DEADLINE:
+            return "deadline of a job"
+        case LetterKind.COMMAND:
+            return f"command: {letter.details['phase']}"
+        case LetterKind.UNREADABLE:
+            return "unreadable entry"
+
+
+def _retry_effect(letter: Letter) -> str:
+    if letter.kind is LetterKind.UNREADABLE:
+        return "enters the work stream again"
+    return "the stop is sent again" if _is_stop(letter) else "the job runs again from its beginning"

@@ -1,0 +1,1 @@
+"""`edge equipment`: equipment as the gateways see it."""

@@ -1,0 +1,111 @@
+"""`edge equipment`: which equipment is there, how it does, and what it says when it is asked."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+
+if TYPE_CHECKING:
+    from edge.cli.equipment.table import EquipmentView
+    from edge.maintenance.ping import PingResult
+
+
+@click.group()
+def equipment() -> None:
+    """Look which equipment is there, what it owes and what failed, or ask it now.
+
+    Gateways look every five seconds and leave word in the store: what fails at once, mere counts every half minute.
+    The exit status is 0 when it is done, 1 when it is refused or something is away, with the reason, and 2 when
+    settings or arguments cannot be used.
+    """
+
+
+@equipment.command("list", epilog="Example: edge equipment list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List all equipment of the gateways on this store."""
+    from edge.cli.equipment.table import as_data, table
+
+    found = asyncio.run(_read_views(settings_file))
+    if as_json:
+        print_json([as_data(each) for each in found])
+    elif found:
+        open_console().print(table(found))
+    else:
+        print_text("no gateway has told of equipment yet")
+
+
+@equipment.command(epilog="Example: edge equipment show wrench")
+@click.argument("name")
+@settings_option
+@json_option
+def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show all that is known of a piece of equipment, as each gateway sees it that works with it.
+
+    NAME is that of [southbound.NAME] in the settings. Counts are those since the gateway started.
+    """
+    from edge.cli.equipment.table import as_data, report
+    from edge.errors import Refused
+
+    found = [each for each in asyncio.run(_read_views(settings_file)) if each.health.name == name]
+    if not found:
+        advice = "Look for it: edge equipment list"
+        raise Refused("unknown_equipment", f"no gateway has told of equipment {name!r}", advice)
+    if as_json:
+        print_json([as_data(each) for each in found])
+    else:
+        print_text("\n\n".join("\n".join(report(each)) for each in found))
+
+
+@equipment.command(epilog="Example: edge equipment ping wrench")
+@click.argument("names", nargs=-1)
+@settings_option
+@json_option
+def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -> None:
+    """Ask equipment now, beside the gateway: whether it is there, and how long that takes.
+
+    NAMES are those of [southbound.NAME] in the settings; without one all is asked. An OPC UA server is asked for its
+    time, an MQTT broker for the presence that the equipment has left there. The exit status is 1 when one is away or
+    does not answer.
+    """
+    from edge.cli.equipment.table import ping_data, ping_table
+
+    results = asyncio.run(_ping_all(settings_file, names))
+    if as_json:
+        print_json([ping_data(name, result) for name, result in results.items()])
+    else:
+        open_console().print(ping_table(results))
+    raise SystemExit(1 if any(result.answers is False for result in results.values()) else 0)
+
+
+async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
+    from edge.cli.equipment.table import equipment_views
+    from edge.store.health_reports import load_all
+
+    async with open_access(settings_file) as at:
+        return equipment_views(await load_all(at.store, at.settings.gateway.scopes))
+
+
+async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
+    from edge.cli.terminal.store_access import log_to_stderr, usage_failure
+    from edge.config import load_settings
+    from edge.maintenance import ping as asking
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    if unknown := [name for name in names if name not in settings.southbound]:
+        usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
+    log_to_stderr("critical")
+    chosen = names or tuple(settings.southbound)
+    async with asyncio.TaskGroup() as tasks:
+        asked = {
+            name: tasks.create_task(asking.ping(name, settings.southbound[name], settings), name=f"ping {name}")
+            for name in chosen
+        }
+    return {name: task.result() for name, task in asked.items()}

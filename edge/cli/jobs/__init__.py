@@ -1,0 +1,1 @@
+"""`edge jobs`: job orders and their runs."""

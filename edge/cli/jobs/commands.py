@@ -1,0 +1,198 @@
+"""`edge jobs`: looks at jobs, and calls the job methods as a MES would, on the store of the settings."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    FILE,
+    json_option,
+    one_scope_option,
+    open_access,
+    open_console,
+    print_json,
+    scope_option,
+    settings_option,
+)
+from edge.instant import now_ms
+from edge.model.job_state import TEXT, Cause
+
+_comment_option = click.option("--comment", help="A remark that stays with the job.")
+
+
+class OrderedGroup(click.Group):
+    """Lists its commands as they are written down: those that look first, then the way a job goes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        return list(self.commands)
+
+
+@click.group(cls=OrderedGroup)
+def jobs() -> None:
+    """Look at jobs, and store, start, hold or end them.
+
+    These commands work on the store that the settings name, beside the gateways that run on it; what is asked here
+    they perform. The exit status is 0 when it is done, 1 when it is refused or the store is away, with the reason,
+    and 2 when settings or arguments cannot be used.
+    """
+
+
+@jobs.command("list", epilog="Example: edge jobs list --state Running --state Interrupted")
+@one_scope_option
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(list(TEXT.values()), case_sensitive=False),
+    metavar="STATE",
+    multiple=True,
+    help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be given again.",
+)
+@settings_option
+@json_option
+def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -> None:
+    """List the stored jobs, those of the highest priority first."""
+    from edge.cli.jobs.table import job_table, summary
+    from edge.store.jobs import Job, load_all
+
+    async def read() -> list[Job]:
+        async with open_access(settings_file) as at:
+            return [job for each in await at.scopes(scope) for job in await load_all(at.store, each)]
+
+    found = [job for job in asyncio.run(read()) if not states or TEXT[job.status.state] in states]
+    if as_json:
+        print_json([summary(job) for job in found])
+    elif found:
+        open_console().print(job_table(found))
+    else:
+        print_text("no jobs")
+
+
+@jobs.command(epilog="Example: edge jobs show AXLE-0001")
+@click.argument("job")
+@settings_option
+@json_option
+def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show all of a job: its order, its run with steps and actions, its response."""
+    from edge.cli.jobs.report import detail, report
+    from edge.cli.jobs.stored_job import read
+
+    stored = asyncio.run(read(settings_file, job))
+    if as_json:
+        print_json(detail(stored))
+        return
+    for part in report(stored, now_ms()):
+        open_console().print(part)
+
+
+@jobs.command(epilog="Example: edge jobs watch AXLE-0001")
+@click.argument("job", required=False)
+@one_scope_option
+@settings_option
+@json_option
+def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Follow a job until it ends, or all jobs, or those of a scope, until Ctrl-C.
+
+    A terminal shows the running chart; a file or a pipe gets a line, with --json an object, for each change of state,
+    step and action. The exit status is 0 when the job ended, 1 when it was aborted or removed.
+    """
+    from edge.cli.jobs.watch import watch_all, watch_job
+
+    if job and scope:
+        raise click.UsageError("--scope is for all jobs of a scope: leave it out, or JOB.")
+    try:
+        if job is None:
+            asyncio.run(watch_all(settings_file, scope, as_json=as_json))
+        else:
+            raise SystemExit(asyncio.run(watch_job(settings_file, job, as_json=as_json)))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+@jobs.command(epilog="Example: edge jobs why AXLE-0001")
+@click.argument("job")
+@settings_option
+@json_option
+def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Tell what a job waits for.
+
+    For each transition that could clear: what of its condition is not met, with the present values. For each command
+    without an answer: its age and its deadline.
+    """
+    from edge.cli.jobs.stored_job import read
+    from edge.cli.jobs.waiting import waiting_json, waiting_text
+
+    stored = asyncio.run(read(settings_file, job))
+    if as_json:
+        print_json(waiting_json(stored, now_ms()))
+    else:
+        print_text("\n".join(waiting_text(stored, now_ms())))
+
+
+@jobs.command(epilog="Example: edge jobs store order.json --start")
+@click.argument("file", type=FILE)
+@click.option("--start", "start_too", is_flag=True, help="Allow it to start at once (StoreAndStart).")
+@scope_option
+@_comment_option
+@settings_option
+@json_option
+def store(
+    file: Path, scope: str | None, comment: str | None, settings_file: Path | None, *, start_too: bool, as_json: bool
+) -> None:
+    """Store a job order.
+
+    FILE holds it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}. If it
+    is -, standard input is read.
+    """
+    from edge.cli.jobs.method_call import call_with_order
+
+    method = Cause.STORE_AND_START if start_too else Cause.STORE
+    asyncio.run(call_with_order(settings_file, method, file, scope, comment)).print(as_json=as_json)
+
+
+@jobs.command(epilog="Example: edge jobs update order.json")
+@click.argument("file", type=FILE)
+@scope_option
+@_comment_option
+@settings_option
+@json_option
+def update(file: Path, scope: str | None, comment: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Replace a job order that has not started.
+
+    FILE holds the whole new order, as for `edge jobs store`.
+    """
+    from edge.cli.jobs.method_call import call_with_order
+
+    asyncio.run(call_with_order(settings_file, Cause.UPDATE, file, scope, comment)).print(as_json=as_json)
+
+
+def _by_id(name: str, method: Cause, what: str) -> Callable[..., None]:
+    """Make the command of a method that names a stored job order."""
+
+    @jobs.command(name, help=what, epilog=f"Example: edge jobs {name} AXLE-0001")
+    @click.argument("job")
+    @_comment_option
+    @settings_option
+    @json_option
+    def command(job: str, comment: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+        from edge.cli.jobs.method_call import call_by_id
+
+        asyncio.run(call_by_id(settings_file, method, job, comment)).print(as_json=as_json)
+
+    return command
+
+
+for _name, _method, _what in (
+    ("start", Cause.START, "Allow a stored job to start."),
+    ("revoke", Cause.REVOKE_START, "Take back the permission to start (RevokeStart)."),
+    ("pause", Cause.PAUSE, "Hold a running job: nothing new is sent, its clocks stand still."),
+    ("resume", Cause.RESUME, "Let a held job go on."),
+    ("stop", Cause.STOP, "End a running or held job before its recipe does; it ends as closed."),
+    ("abort", Cause.ABORT, "End a job at once, whatever it does; it ends as aborted."),
+    ("cancel", Cause.CANCEL, "Remove a job that has not started."),
+    ("clear", Cause.CLEAR, "Remove a job that has ended, with its run and its response."),
+):
+    _by_id(_name, _method, _what)

@@ -1,0 +1,167 @@
+"""What happened to a job between two looks at it, as one line each for people and programs."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from enum import IntEnum
+from typing import Any, TypeAlias, assert_never
+
+import msgspec
+
+from edge.chart.marks import SYMBOLS
+from edge.cli.jobs.table import state_text, utc_time
+from edge.cli.terminal.output import printable
+from edge.model.job_state import has_ended
+from edge.sfc.run import ActionState, Association, Run, StepState
+from edge.store.changes import Change
+from edge.store.jobs import Job
+
+
+class _JobEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Instants bear their time zone, UTC."""
+
+    at: datetime | None
+    job_order_id: str
+
+
+class StateChanged(_JobEvent, frozen=True, kw_only=True, tag="state"):
+    """The job entered a state, or was removed; `cause` is the method or event behind it, None where it was found so."""
+
+    scope: str
+    state: str
+    cause: str | None = None
+
+
+class StepChanged(_JobEvent, frozen=True, kw_only=True, tag="step"):
+    """A step became active for the `count`-th time, or ceased to be."""
+
+    step: str
+    active: bool
+    count: int
+
+
+class ActionChanged(_JobEvent, frozen=True, kw_only=True, tag="action"):
+    """An action was sent, answered, stopped or timed out."""
+
+    action: str
+    step: str
+    state: ActionState
+    attempt: int
+    result: Any = None
+    error: str | None = None
+
+
+JobEvent: TypeAlias = StateChanged | StepChanged | ActionChanged
+
+
+def found(job: Job) -> StateChanged:
+    """Say where a job stands when one begins to look, and since when about."""
+    at = job.ended_at or job.started_at or job.stored_at
+    return StateChanged(at=utc_time(at), job_order_id=job.job_id, scope=job.scope, state=state_text(job.status))
+
+
+def told(change: Change) -> StateChanged:
+    """Say what the change stream says."""
+    return StateChanged(
+        at=utc_time(change.at),
+        job_order_id=change.job_order_id,
+        scope=change.scope,
+        state="removed" if change.is_removal else state_text(change.status),
+        cause=change.cause,
+    )
+
+
+def is_last(change: Change) -> bool:
+    """Tell whether a job comes to its end with this change."""
+    return change.is_removal or has_ended(change.status)
+
+
+def ordered_events(changes: Iterable[Change], before: Run | None, after: Run | None) -> list[JobEvent]:
+    """Give what happened: a job starts before its steps do, and ends after them."""
+    changes = list(changes)
+    begins = [told(each) for each in changes if not is_last(each)]
+    ends = [told(each) for each in changes if is_last(each)]
+    return [*begins, *(run_events(before, after) if after else ()), *ends]
+
+
+def run_events(before: Run | None, after: Run) -> list[JobEvent]:
+    """Give what happened to steps and actions, in the order of time."""
+    past_steps, past_actions = (before.steps, before.associations) if before else ({}, {})
+    timed: list[_Timed] = []
+    for name, step in after.steps.items():
+        timed += _step_events(after.job_id, name, past_steps.get(name, StepState()), step)
+    for key, each in after.associations.items():
+        past = past_actions.get(key)
+        if past is None or (past.state, past.attempt, past.armed_at) != (each.state, each.attempt, each.armed_at):
+            timed.append(_action_event(after.job_id, each))
+    return [event for _, _, event in sorted(timed, key=lambda each: each[:2])]
+
+
+_Timed: TypeAlias = tuple[int, "_Rank", JobEvent]
+
+
+class _Rank(IntEnum):
+    """What comes first of what has the same instant; what begins and ends in it is told where it begins."""
+
+    ACTION_ENDED = 0
+    STEP_LEFT = 1
+    STEP_ENTERED = 2
+    STEP_PASSED = 2
+    ACTION_SENT = 3
+
+
+def _step_events(job_id: str, name: str, before: StepState, after: StepState) -> Iterator[_Timed]:
+    entered = after.count > before.count
+    if entered:
+        yield (
+            after.activated_at,
+            _Rank.STEP_ENTERED,
+            _step_changed(job_id, name, after, after.activated_at, active=True),
+        )
+    if not after.active and (entered or before.active):
+        left_at = after.activated_at + after.held_ms + after.elapsed_ms
+        rank = _Rank.STEP_PASSED if left_at == after.activated_at else _Rank.STEP_LEFT
+        yield left_at, rank, _step_changed(job_id, name, after, left_at, active=False)
+
+
+def _step_changed(job_id: str, name: str, state: StepState, at: int, *, active: bool) -> StepChanged:
+    return StepChanged(at=utc_time(at), job_order_id=job_id, step=name, active=active, count=state.count)
+
+
+def _action_event(job_id: str, each: Association) -> _Timed:
+    at, rank = each.armed_at, _Rank.ACTION_SENT
+    if each.ended_at is not None and each.ended_at != each.armed_at:
+        at, rank = each.ended_at, _Rank.ACTION_ENDED
+    event = ActionChanged(
+        at=utc_time(at),
+        job_order_id=job_id,
+        action=each.action,
+        step=each.step,
+        state=each.state,
+        attempt=each.attempt,
+        result=each.result,
+        error=each.error,
+    )
+    return at or 0, rank, event
+
+
+def line(event: JobEvent) -> str:
+    """Tell a person: the local time, what it is about, what became of it."""
+    at = event.at.astimezone().strftime("%H:%M:%S.%f")[:-3] if event.at else ""
+    match event:
+        case StateChanged():
+            cause = f"  by {event.cause}" if event.cause else ""
+            what = f"job     {event.job_order_id}  {event.state}{cause}"
+        case StepChanged():
+            again = f"  for the {event.count}. time" if event.active and event.count > 1 else ""
+            what = f"step    {'▶' if event.active else '■'} {event.step}{again}"
+        case ActionChanged():
+            what = f"action  {SYMBOLS[event.state]} {event.action} of {event.step}: {_outcome(event)}"
+        case _:
+            assert_never(event)
+    return printable(f"{at:12}  {what}")
+
+
+def _outcome(event: ActionChanged) -> str:
+    attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    result = "" if event.result is None else f"  {msgspec.json.encode(event.result).decode()}"
+    return f"{event.error or event.state}{attempt}{result}"

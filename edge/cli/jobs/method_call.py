@@ -1,0 +1,129 @@
+"""Calls one job method as a MES would, and tells what the station answered."""
+
+import uuid
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from edge.cli.jobs.stored_job import find
+from edge.cli.jobs.table import state_text
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import StoreAccess, open_access, print_json, read_json, usage_failure
+from edge.instant import now_ms
+from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
+from edge.model.job_state import METHODS, Cause, JobState, next_status
+from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.runs import Runs
+from edge.store.jobs import Job
+
+COMMANDS = {
+    "start": Cause.START,
+    "revoke": Cause.REVOKE_START,
+    "pause": Cause.PAUSE,
+    "resume": Cause.RESUME,
+    "stop": Cause.STOP,
+    "abort": Cause.ABORT,
+    "cancel": Cause.CANCEL,
+    "clear": Cause.CLEAR,
+    "update": Cause.UPDATE,
+}
+"""The commands that change a stored job order, and the method each of them calls."""
+
+_T = TypeVar("_T")
+_SOURCE = "urn:microdcs-edge:cli"
+
+
+async def call_by_id(settings_file: Path | None, method: Cause, job_id: str, comment: str | None) -> "MethodResult":
+    """Call a method that names a stored job order, whatever its scope."""
+    async with open_access(settings_file) as at:
+        found = await find(at.store, job_id)
+        scope = found.job.scope if found else at.settings.gateway.scopes[0]
+        return await _call(at, scope, method, IdCall(job_order_id=job_id, comment=_comment(comment)))
+
+
+async def call_with_order(
+    settings_file: Path | None, method: Cause, file: Path, scope: str | None, comment: str | None
+) -> "MethodResult":
+    """Call Store, StoreAndStart or Update with the job order in a file."""
+    order = read_as(JobOrder, file, read_json(file))
+    async with open_access(settings_file) as at:
+        return await _call(at, at.scope(scope), method, OrderCall(job_order=order, comment=_comment(comment)))
+
+
+def read_as(kind: type[_T], file: Path, data: object) -> _T:
+    """Read what a file holds as one of the data types of the model; another shape ends the command."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        usage_failure(f"{file}: this is no {kind.__name__} in OPC UA spelling: {error}")
+
+
+def _comment(text: str | None) -> tuple[LocalizedText, ...] | None:
+    return (LocalizedText(text=text),) if text else None
+
+
+async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall | IdCall) -> "MethodResult":
+    retention = at.settings.retention
+    service = JobService(
+        at.store,
+        Runs(at.store, now_ms, retention.ended_jobs * 1000),
+        at.settings.northbound.max_downloadable_job_orders,
+        retention.dedupe * 1000,
+    )
+    answer = await service.call(JobCall(scope, method, arguments, _SOURCE, str(uuid.uuid4())))
+    job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
+    found = await find(at.store, job_id)
+    return MethodResult(method, job_id, answer, found.job if found else None)
+
+
+class MethodResult(msgspec.Struct, frozen=True):
+    """The answer to a call, and the job as it stood right after it; None when there is none."""
+
+    method: Cause
+    job_id: str
+    answer: CallAnswer
+    job: Job | None
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the answer; a refusal ends the command with status 1."""
+        done = self.answer.status is ReturnStatus.NO_ERROR
+        if as_json:
+            print_json(self._as_json())
+        elif done:
+            print_text(f"{printable(self.job_id)}: {state_text(self.job.status) if self.job else 'removed'}")
+        else:
+            reasons = "; ".join(self.answer.reasons)
+            refused = f"{self.method} of {self.job_id!r} is refused"
+            print_text(f"edge: {refused}: {self.answer.status.name} ({self.answer.status.value}): {reasons}", err=True)
+            print_text(f"edge: {self._advice()}", err=True)
+        if not done:
+            raise SystemExit(1)
+
+    def _as_json(self) -> dict[str, object]:
+        return {
+            "job_order_id": self.job_id,
+            "method": self.method,
+            "return_status": self.answer.status.value,
+            "meaning": self.answer.status.name,
+            "reasons": self.answer.reasons,
+            "state": state_text(self.job.status) if self.job else None,
+        }
+
+    def _advice(self) -> str:
+        match self.answer.status:
+            case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
+                return "Look for its id: edge jobs list"
+            case ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER:
+                return "Look at what the station accepts, and add to it: edge station show, edge station set"
+            case ReturnStatus.INVALID_JOB_ORDER_STATUS if self.job:
+                taken = ", ".join(commands_in(self.job.status.state))
+                return f"It is {state_text(self.job.status)}; there it takes: {taken}"
+            case _:
+                return "Correct the job order."
+
+
+def commands_in(state: JobState) -> list[str]:
+    """Name the commands that a job takes in a state."""
+    allowed = {method for method in METHODS if next_status(state, method) is not None}
+    return [name for name, method in COMMANDS.items() if method in allowed]

@@ -1,0 +1,168 @@
+"""Everything there is to know of a job: its order, its run, its response, for people and for programs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from edge.chart.marks import SYMBOLS, duration
+from edge.cli.jobs.stored_job import StoredJob
+from edge.cli.jobs.table import local_time, plain_table, state_cell, summary, utc_time, work_masters
+from edge.cli.terminal.output import printable
+from edge.model.exact_value import plain_value
+from edge.model.isa95 import Parameter
+from edge.sfc.net import Net
+from edge.sfc.run import ActionState, Association, Run
+from edge.store.jobs import Job
+
+_ACTION_STYLES = {
+    ActionState.DISPATCHED: "bold blue",
+    ActionState.WAITING: "bold blue",
+    ActionState.COMPLETED: "green",
+    ActionState.FAILED: "bold red",
+    ActionState.TIMED_OUT: "bold red",
+}
+
+
+def detail(stored: StoredJob) -> dict[str, object]:
+    """Give everything for a program: order and response as they travel."""
+    job = stored.job
+    return {
+        **summary(job),
+        "correlation_id": job.correlation_id,
+        "comment": job.comment,
+        "order": job.order,
+        "run": _run(stored.run, stored.net) if stored.run and stored.net else None,
+        "response": stored.response,
+    }
+
+
+def _run(run: Run, net: Net) -> dict[str, object]:
+    return {
+        "outcome": run.outcome,
+        "paused_at": utc_time(run.paused_at),
+        "steps": [
+            {"step": name, "X": state.active, "count": state.count, "activated_at": utc_time(state.activated_at)}
+            | {"last_T_ms": None if state.active else state.elapsed_ms}
+            for name in net.steps
+            if (state := run.steps.get(name))
+        ],
+        "actions": [
+            {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
+            | {"sent_at": utc_time(each.armed_at), "deadline": utc_time(each.deadline)}
+            | {"ended_at": utc_time(each.ended_at), "result": each.result, "error": each.error}
+            for each in _associations(run, net)
+        ],
+        "variables": run.variables,
+    }
+
+
+def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:
+    """Give everything for a person: the job, its order, its run, its response."""
+    job = stored.job
+    yield Text.assemble((printable(job.job_id), "bold"), "  ", state_cell(job.status), f"  in scope {job.scope}")
+    yield _pairs(_facts(job))
+    if stored.run and stored.net:
+        yield _steps(stored.run, stored.net, now)
+        yield _actions(stored.run, stored.net)
+    response = stored.response
+    if response and response.job_response_data:
+        yield _heading("response")
+        yield _pairs({each.id: _value(each) for each in response.job_response_data})
+
+
+def _facts(job: Job) -> dict[str, str]:
+    order = job.order
+    lists: dict[str, Iterable[str | None]] = {
+        "description": (each.text for each in order.description or ()),
+        "equipment": (each.id for each in order.equipment_requirements or ()),
+        "personnel": (each.id for each in order.personnel_requirements or ()),
+        "physical assets": (each.id for each in order.physical_asset_requirements or ()),
+        "material": (
+            each.material_definition_id or each.material_class_id or each.material_lot_id or each.material_sublot_id
+            for each in order.material_requirements or ()
+        ),
+    }
+    return {
+        "Work Master": work_masters(order),
+        "priority": "" if order.priority is None else str(order.priority),
+        **{name: ", ".join(filter(None, texts)) for name, texts in lists.items()},
+        **{f"parameter {each.id}": _value(each) for each in order.job_order_parameters or ()},
+        "not before": local_time(_ms(order.start_time)),
+        "to be done by": local_time(_ms(order.end_time)),
+        "stored": local_time(job.stored_at),
+        "started": local_time(job.started_at),
+        "ended": local_time(job.ended_at),
+        "comment": " / ".join(each.text for each in job.comment),
+        "error": job.error or "",
+    }
+
+
+def _steps(run: Run, net: Net, now: int) -> Table:
+    halted = run.ended_at if run.ended_at is not None else run.paused_at
+    at = now if halted is None else min(now, halted)
+    table = plain_table("step", "X", "T", "count")
+    for name in net.steps:
+        state = run.steps.get(name)
+        active = state is not None and state.active
+        table.add_row(
+            Text(printable(name), style="bold yellow" if active else "" if state else "bright_black"),
+            "●" if active else "",
+            duration(state.t(at)) if state else "",
+            str(state.count) if state else "0",
+        )
+    return table
+
+
+def _actions(run: Run, net: Net) -> Table:
+    table = plain_table("action", "step", "state", "attempt", "sent", "deadline", "ended", "result")
+    for each in _associations(run, net):
+        state = Text(f"{SYMBOLS[each.state]} {each.state}", style=_ACTION_STYLES.get(each.state, ""))
+        result = Text(printable(each.error), style="red") if each.error else Text(printable(_json(each.result)))
+        times = (local_time(each.armed_at), local_time(each.deadline), local_time(each.ended_at))
+        table.add_row(
+            Text(printable(each.action)), Text(printable(each.step)), state, str(each.attempt), *times, result
+        )
+    return table
+
+
+def _associations(run: Run, net: Net) -> list[Association]:
+    """Give the activations of actions in the order of the recipe; those left behind come after the latest."""
+
+    def rank(key: str) -> tuple[int, str]:
+        return net.actions[key.partition("/")[0]].index, key
+
+    return [run.associations[key] for key in sorted(run.associations, key=rank)]
+
+
+def _pairs(facts: Mapping[str, str]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, told in facts.items():
+        if told:
+            table.add_row(Text(printable(name), style="cyan"), Text(printable(told)))
+    return table
+
+
+def _heading(text: str) -> Text:
+    return Text(text, style="bright_black")
+
+
+def _value(parameter: Parameter) -> str:
+    if parameter.subparameters:
+        return ", ".join(f"{each.id} {_value(each)}" for each in parameter.subparameters)
+    unit = parameter.engineering_units and parameter.engineering_units.display_name
+    return _json(plain_value(parameter.value)) + (f" {unit.text}" if unit else "")
+
+
+def _json(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def _ms(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)

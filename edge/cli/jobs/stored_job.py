@@ -1,0 +1,55 @@
+"""A job as it is stored, with its run and its response."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge.cli.terminal.store_access import open_access
+from edge.errors import Refused
+from edge.model.acceptance import validate_id
+from edge.model.isa95 import JobResponse
+from edge.sfc.net import Net
+from edge.sfc.run import Run
+from edge.station.runs import net_of
+from edge.store import jobs, responses, runs
+from edge.store.client import Store
+from edge.store.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job with its run and the recipe of that, both None until it has started."""
+
+    job: Job
+    run: Run | None
+    net: Net | None
+    response: JobResponse | None
+
+
+async def find(store: Store, job_id: str) -> StoredJob | None:
+    """Read a job; None when there is none. Raises Refused when nobody can read what is stored of it."""
+    try:
+        job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
+        stored = await runs.load(store, job_id) if job else None
+        response = await responses.load(store, job) if job else None
+    except (ValueError, KeyError) as error:
+        reason = f"what is stored of job order {job_id!r} cannot be read: {error!r}"
+        raise Refused("unreadable", reason, "Bring back a backup: edge restore --help") from error
+    if job is None:
+        return None
+    if stored is None:
+        return StoredJob(job, None, None, response)
+    return StoredJob(job, stored.run, net_of(stored.recipe), response)
+
+
+async def load(store: Store, job_id: str) -> StoredJob:
+    """Read a job. Raises Refused when there is none."""
+    found = await find(store, job_id)
+    if found is None:
+        raise Refused("unknown_job", f"there is no job order {job_id!r}", "Look for its id: edge jobs list")
+    return found
+
+
+async def read(settings_file: Path | None, job_id: str) -> StoredJob:
+    """Read a job from the store of the settings. Raises Refused, SettingsError and Unavailable."""
+    async with open_access(settings_file) as at:
+        return await load(at.store, job_id)

@@ -1,0 +1,88 @@
+"""A job as one line of a list, for people and for programs, and how its texts and times are written."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.table import Table
+from rich.text import Text
+
+from edge.cli.terminal.output import printable
+from edge.model.isa95 import JobOrder
+from edge.model.job_state import TEXT, JobState, JobStatus
+from edge.store.jobs import Job
+
+_STATE_STYLES = {
+    JobState.RUNNING: "bold yellow",
+    JobState.INTERRUPTED: "magenta",
+    JobState.ENDED: "green",
+    JobState.ABORTED: "bold red",
+}
+
+
+def state_text(status: JobStatus) -> str:
+    """Give a state as the specification spells it, with its sub-state."""
+    below = f" ({status.substate.value[0]})" if status.substate else ""
+    return TEXT[status.state] + below
+
+
+def utc_time(milliseconds: int | None) -> datetime | None:
+    """Give an instant with its time zone, UTC."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def local_time(milliseconds: int | None) -> str:
+    """Give an instant as a person here reads it; nothing for none."""
+    at = utc_time(milliseconds)
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def summary(job: Job) -> dict[str, object]:
+    """Give one line of the list for a program; instants in UTC."""
+    substate = job.status.substate
+    return {
+        "job_order_id": job.job_id,
+        "scope": job.scope,
+        "state": TEXT[job.status.state],
+        "substate": substate.value[0] if substate else None,
+        "priority": job.order.priority,
+        "work_master": work_masters(job.order) or None,
+        "stored_at": utc_time(job.stored_at),
+        "started_at": utc_time(job.started_at),
+        "ended_at": utc_time(job.ended_at),
+        "error": job.error,
+    }
+
+
+def job_table(jobs: Iterable[Job]) -> Table:
+    """Give the list for a person."""
+    table = plain_table("id", "scope", "state", "priority", "Work Master", "started", "ended", "error")
+    for job in jobs:
+        table.add_row(
+            Text(printable(job.job_id), style="bold"),
+            Text(job.scope),
+            state_cell(job.status),
+            Text("" if job.order.priority is None else str(job.order.priority)),
+            Text(printable(work_masters(job.order))),
+            Text(local_time(job.started_at)),
+            Text(local_time(job.ended_at)),
+            Text(printable(job.error or ""), style="red"),
+        )
+    return table
+
+
+def plain_table(*columns: str) -> Table:
+    """Give a table without lines."""
+    table = Table(box=None, header_style="bright_black", padding=(0, 2, 0, 0), pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def state_cell(status: JobStatus) -> Text:
+    """Give a state in its colour."""
+    return Text(state_text(status), style=_STATE_STYLES.get(status.state, ""))
+
+
+def work_masters(order: JobOrder) -> str:
+    """Name the Work Masters of an order."""
+    return ", ".join(each.id for each in order.work_master_id or ())

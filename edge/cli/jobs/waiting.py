@@ -1,0 +1,88 @@
+"""Tells why a job is where it is: what its transitions lack, what its commands wait for."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from edge.chart.marks import duration
+from edge.cli.jobs.method_call import commands_in
+from edge.cli.jobs.stored_job import StoredJob
+from edge.cli.jobs.table import local_time, state_text, utc_time
+from edge.cli.terminal.output import printable
+from edge.model.job_state import JobState, has_ended
+from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, Waiting, explain_waiting
+
+
+def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
+    """Give what a job waits for: before its start, in its run, after its end."""
+    job = stored.job
+    if has_ended(job.status):
+        return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
+    if stored.net and stored.run:
+        return explain_waiting(stored.net, stored.run, now)
+    if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
+        return (RunHalted(f"it waits for its StartTime, {local_time(job.earliest_start)}"),)
+    if job.status.state is JobState.ALLOWED_TO_START:
+        return (RunHalted(f"no gateway has taken it yet: does one run that serves scope {job.scope}?"),)
+    return (RunHalted(f"nobody has started it: edge jobs start {job.job_id}"),)
+
+
+def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
+    """Tell it to a person, line by line."""
+    job = stored.job
+    yield f"{printable(job.job_id)}: {state_text(job.status)}; it takes: {', '.join(commands_in(job.status.state))}"
+    for each in waiting_of(stored, now):
+        yield from (f"  {printable(line)}" for line in _lines(each, _run_clock(stored, now)))
+
+
+def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
+    """Tell it to a program; times in milliseconds, instants in UTC."""
+    job = stored.job
+    return {
+        "job_order_id": job.job_id,
+        "state": state_text(job.status),
+        "takes": commands_in(job.status.state),
+        "waiting": [_json(each, _run_clock(stored, now)) for each in waiting_of(stored, now)],
+    }
+
+
+def _run_clock(stored: StoredJob, now: int) -> int | None:
+    """Give the instant from which time left is counted; none in a pause, where no clock of the run moves."""
+    return None if stored.run and stored.run.paused else now
+
+
+def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
+    match waiting:
+        case TransitionWaits(sources, targets, condition, unmet):
+            yield f"transition {', '.join(sources)} → {', '.join(targets)} [{condition}]"
+            for each in unmet:
+                yield f"    not met: {each.text}: {each.because}"
+            if not unmet:
+                yield "    met: it clears with the next signal"
+        case ActionWaits():
+            since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
+            yield f"action {waiting.action} of {waiting.step}: {waiting.state}{since}, attempt {waiting.attempt}"
+            if waiting.left_ms is not None:
+                at = f", at {local_time(now + waiting.left_ms)}" if now else ""
+                yield f"    times out in {duration(waiting.left_ms)}{at}"
+            if waiting.due_in_ms is not None:
+                yield f"    its duration ends in {duration(waiting.due_in_ms)}"
+        case RunHalted(reason):
+            yield reason
+        case _:
+            assert_never(waiting)
+
+
+def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
+    match waiting:
+        case TransitionWaits(sources, targets, condition, unmet):
+            terms = [{"term": each.text, "because": each.because} for each in unmet]
+            return {"transition": {"sources": sources, "targets": targets, "condition": condition, "unmet": terms}}
+        case ActionWaits():
+            deadline = None if waiting.left_ms is None or now is None else utc_time(now + waiting.left_ms)
+            told = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
+            times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
+            return {"action": told | times | {"deadline": deadline}}
+        case RunHalted(reason):
+            return {"held": reason}
+        case _:
+            assert_never(waiting)

@@ -1,0 +1,1 @@
+"""`edge station`: what a station may use."""

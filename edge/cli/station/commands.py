@@ -1,0 +1,175 @@
+"""`edge station`: shows and sets what a station may use, through the same door as the settings that a MES pushes."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    json_option,
+    one_scope_option,
+    open_access,
+    open_console,
+    print_json,
+    read_json,
+    scope_option,
+    settings_option,
+    usage_failure,
+)
+
+KINDS = (
+    "workmaster",
+    "equipment",
+    "materialclass",
+    "materialdefinition",
+    "personnel",
+    "physicalasset",
+    "jobacceptance",
+)
+
+
+@click.group()
+def station() -> None:
+    """Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.
+
+    These commands work on the store that the settings name, beside the gateways that run on it. The exit status is 0
+    when it is done, 1 when it is refused or the store is away, with the reason, and 2 when settings or arguments cannot
+    be used.
+    """
+
+
+@station.command(epilog="Example: edge station show")
+@one_scope_option
+@settings_option
+@json_option
+def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show what each scope may use, and how many jobs it holds."""
+    from edge.cli.station.view import StationView, load_view, table
+
+    async def read() -> list[StationView]:
+        async with open_access(settings_file) as at:
+            limit = at.settings.northbound.max_downloadable_job_orders
+            return [await load_view(at.store, each, limit) for each in await at.scopes(scope)]
+
+    views = asyncio.run(read())
+    if as_json:
+        print_json(views)
+        return
+    for view in views:
+        open_console().print(table(view))
+
+
+@station.command("set", epilog="Example: edge station set workmaster rear-axle.json --id rear-axle")
+@click.argument("kind", type=click.Choice(KINDS, case_sensitive=False), metavar="KIND")
+@click.argument("what", nargs=-1)
+@click.option("--delete", is_flag=True, help="Take it away instead.")
+@click.option("--id", "master_id", help="The file is a recipe alone: make it the Work Master of this ID.")
+@scope_option
+@settings_option
+def set_(
+    kind: str,
+    what: tuple[str, ...],
+    master_id: str | None,
+    scope: str | None,
+    settings_file: Path | None,
+    *,
+    delete: bool,
+) -> None:
+    """Set what a scope may use, or with --delete take it away.
+
+    KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset or jobacceptance.
+
+    WHAT are ids or files. What ends in .json, or - for standard input, is read as a payload in OPC UA spelling, one
+    item or a list; everything else is an id. A Work Master needs a file unless it is deleted. For jobacceptance WHAT
+    is the most jobs that have not ended; deleted, it goes back to that of the settings. A recipe with faults is
+    refused, with all of them.
+    """
+    from edge.station.settings import SettingsMethod, StationSettings
+
+    operation = SettingsMethod.DELETE if delete else SettingsMethod.PUT
+    payload = _with_recipe(what, master_id) if master_id else _payload(kind, what, operation)
+    if kind == "workmaster" and not delete:
+        _check_recipes(payload)
+
+    async def apply() -> str:
+        async with open_access(settings_file) as at:
+            chosen = at.scope(scope)
+            await StationSettings(at.store).apply(chosen, kind, operation, payload)
+            return chosen
+
+    print_text(f"{asyncio.run(apply())}: {kind} {'deleted' if delete else 'set'}")
+
+
+def _payload(kind: str, what: Sequence[str], operation: str) -> object:
+    """Write what a MES would send."""
+    if kind == "jobacceptance":
+        return _limit(what, operation)
+    if not what:
+        usage_failure(f"name at least one {kind}: an id, or a file that ends in .json")
+    items: list[object] = []
+    for each in what:
+        if _is_file(each):
+            data = read_json(Path(each))
+            items += data if isinstance(data, list) else [data]
+        elif kind == "workmaster" and operation == "PUT":
+            usage_failure(f"{each}: a Work Master is set from a file that ends in .json")
+        else:
+            items.append({_ID_KEYS.get(kind, "ID"): each})
+    return items
+
+
+_ID_KEYS = {"materialclass": "MaterialClassID", "materialdefinition": "MaterialDefinitionID"}
+
+
+def _limit(what: Sequence[str], operation: str) -> object:
+    if operation == "DELETE":
+        return None
+    if len(what) != 1:
+        usage_failure("jobacceptance takes one number: the most jobs that have not ended")
+    if _is_file(what[0]):
+        return read_json(Path(what[0]))
+    if not what[0].isdecimal():
+        usage_failure(f"jobacceptance takes a number, not {what[0]!r}")
+    return {"max_downloadable_job_orders": int(what[0])}
+
+
+def _is_file(text: str) -> bool:
+    return text == "-" or text.endswith(".json")
+
+
+def _with_recipe(what: Sequence[str], master_id: str) -> object:
+    """Make a Work Master of a recipe alone."""
+    from edge.model.recipe import RECIPE_DATASCHEMA
+
+    if len(what) != 1 or not _is_file(what[0]):
+        usage_failure("--id goes with one file that ends in .json")
+    return [{"ID": master_id, "dataschema": RECIPE_DATASCHEMA, "data": read_json(Path(what[0]))}]
+
+
+def _check_recipes(masters: object) -> None:
+    """Tell every fault of every recipe, a line each, and what is suspicious; the station would refuse it too."""
+    from edge.model.recipe import RECIPE_DATASCHEMA
+    from edge.sfc.compiler import Rejected, compile_recipe
+
+    faults: list[str] = []
+    for each in masters if isinstance(masters, list) else ():
+        if not isinstance(each, dict):
+            continue
+        if "ID" not in each and {"steps", "Steps"} & each.keys():
+            usage_failure("this is a recipe alone: name its Work Master with --id")
+        name = each.get("ID")
+        if each.get("dataschema") != RECIPE_DATASCHEMA:
+            print_text(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)
+            continue
+        compiled = compile_recipe(each.get("data"))
+        if isinstance(compiled, Rejected):
+            faults += (f"edge: {name}: {fault}" for fault in compiled.faults)
+        else:
+            for warning in compiled.warnings:
+                print_text(f"warning: {name}: {warning}", err=True)
+    if faults:
+        print_text("\n".join(faults), err=True)
+        print_text("edge: correct the recipe; `edge check recipe` finds the same faults", err=True)
+        raise SystemExit(1)

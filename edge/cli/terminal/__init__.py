@@ -1,0 +1,1 @@
+"""What every command shares: output, options, access to the store, stop signals."""

@@ -1,0 +1,136 @@
+"""What the commands share that visit a gateway's store: their options, how they open it, how they read files."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from edge.cli.terminal.output import print_text, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edge.config import Settings
+    from edge.store.client import Store
+
+FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+
+settings_option = click.option(
+    "--settings",
+    "settings_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Settings file, as for `edge run`. [default: /etc/microdcs-edge/edge.toml]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+scope_option = click.option("--scope", help="The scope it is for. [default: the one of the settings]")
+one_scope_option = click.option("--scope", help="This scope only, of whichever gateway. [default: all of the settings]")
+
+_NEVER_CUT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAccess:
+    """The store of the settings. Work that is added here is left to the gateways."""
+
+    settings: "Settings"
+    store: "Store"
+
+    def scope(self, asked: str | None) -> str:
+        """Give the scope that a call is for: one that the settings name, without a word the only one."""
+        served = self.settings.gateway.scopes
+        if asked is None and len(served) == 1:
+            return served[0]
+        if asked not in served:
+            raise _scope_error(f"name no scope {asked!r}" if asked else "name several scopes", served)
+        return asked
+
+    async def scopes(self, asked: str | None) -> Sequence[str]:
+        """Give the scopes to look at: all of the settings, or one, also of another gateway that works on this store."""
+        from edge.store.scopes import load_scopes
+
+        served = self.settings.gateway.scopes
+        if asked is None:
+            return served
+        if asked not in served and asked not in (known := await load_scopes(self.store)):
+            raise _scope_error(f"name no scope {asked!r}, nor does the store", sorted(known.union(served)))
+        return (asked,)
+
+
+def _scope_error(problem: str, known: Iterable[str]) -> click.UsageError:
+    return click.UsageError(f"the settings {problem}: say --scope {' or --scope '.join(known)}.")
+
+
+@asynccontextmanager
+async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
+    """Open the store of the settings. Raises SettingsError and Unavailable."""
+    from edge.config import load_settings
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    from edge.store.opening import open_store
+
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    log_to_stderr()
+    async with open_store(settings.redis, consumer=None) as store:
+        yield StoreAccess(settings, store)
+
+
+def log_to_stderr(level: str = "error") -> None:
+    """Log what is this severe only: a journal is told what here the answers of the services tell a person."""
+    import structlog
+
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, _error_in_a_line, structlog.dev.ConsoleRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _error_in_a_line(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Name the error of a record: its traceback, with all that is in hand there, tells a person nothing."""
+    if record.pop("exc_info", None) and (error := sys.exception()):
+        record["reason"] = printable(f"{type(error).__name__}: {error}")
+    return record
+
+
+def read_json(file: Path) -> object:
+    """Read a file, or standard input for `-`, within the limits of a message; what cannot be used ends the command."""
+    from edge.errors import Refused
+    from edge.model.json_text import read_json_text
+
+    try:
+        return read_json_text(read_bytes(file))
+    except OSError as error:
+        usage_failure(f"{file}: cannot be read: {error.strerror}")
+    except Refused as refusal:
+        usage_failure(f"{file}: {refusal.message}")
+
+
+def read_bytes(file: Path) -> bytes:
+    """Read a file, or standard input for `-`."""
+    return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+
+
+def usage_failure(*reasons: str) -> NoReturn:
+    """End the command with status 2, telling what of its arguments cannot be used."""
+    for reason in reasons:
+        print_text(f"edge: {reason}", err=True)
+    raise SystemExit(2)
+
+
+def print_json(data: object) -> None:
+    """Print one line of JSON; our own data types are written as they travel."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(data))
+
+
+def open_console() -> "Console":
+    """Give where to print for people: as wide as the terminal; a file or a pipe gets every line whole."""
+    from rich.console import Console
+
+    found = Console(highlight=False, markup=False, emoji=False)
+    return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,30 @@
+"""Equipment in words: what is so, what is not known, and what cannot be taken for the present."""
+
+import pytest
+
+from edge.cli.equipment.table import EquipmentView, equipment_views, ping_data, report
+from edge.maintenance.ping import PingResult
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.store.health_reports import GatewayReport
+
+WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
+
+
+def test_who_has_left_no_word_has_no_equipment() -> None:
+    told = {
+        "a": GatewayReport(None, at_work=True),
+        "b": GatewayReport(EquipmentReport(at=5, equipment=(WRENCH,)), at_work=True),
+    }
+    assert equipment_views(told) == [EquipmentView("b", True, 5, WRENCH)]
+
+
+def test_what_was_never_seen_is_said_so() -> None:
+    lines = dict(line.split("  ", 1) for line in report(EquipmentView("edge", True, 5, WRENCH)))
+    assert lines["connected"].strip() == "no"
+    assert lines["last seen"].strip() == "not since the gateway started"
+    assert lines["last error"].strip() == "none"
+
+
+@pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
+def test_a_program_is_told_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
+    assert ping_data("wrench", PingResult(None, "nothing", seconds))["milliseconds"] == milliseconds

@@ -1,0 +1,75 @@
+"""What happened between two looks is told whole and in an order that a person can follow."""
+
+from edge.cli.jobs.events import ActionChanged, StateChanged, StepChanged, line, ordered_events, run_events
+from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.sfc.run import ActionState, Association, Run, StepState, new_run
+from edge.store.changes import Change
+
+
+def run(steps: dict[str, StepState], associations: dict[str, Association] | None = None) -> Run:
+    empty = new_run("J1", "s", "r", {})
+    fields = {name: getattr(empty, name) for name in ("job_id", "scope", "run_id", "parameters")}
+    return Run(**fields, steps=steps, associations=associations or {})
+
+
+def change(cause: Cause, status: JobStatus) -> Change:
+    return Change("1-0", "s", "J1", cause, status, at=1)
+
+
+def told(before: Run | None, after: Run) -> list[str]:
+    return [line(each).split(maxsplit=2)[2] for each in run_events(before, after)]
+
+
+def test_of_one_instant_an_action_ends_before_its_step_is_left_and_the_next_is_entered_and_sends() -> None:
+    before = run({"a": StepState(active=True, activated_at=1, count=1)}, {"x@a": Association(action="x", step="a")})
+    after = run(
+        {
+            "a": StepState(activated_at=1, count=1, elapsed_ms=4),
+            "b": StepState(activated_at=5, count=1),
+            "c": StepState(active=True, activated_at=5, count=1),
+        },
+        {
+            "y@c": Association(action="y", step="c", state=ActionState.DISPATCHED, attempt=1, armed_at=5),
+            "x@a": Association(action="x", step="a", state=ActionState.COMPLETED, attempt=1, armed_at=1, ended_at=5),
+        },
+    )
+    assert told(before, after) == [
+        "✓ x of a: completed",
+        "■ a",
+        "▶ b",
+        "■ b",
+        "▶ c",
+        "▶ y of c: dispatched",
+    ]
+
+
+def test_a_step_that_was_entered_again_between_two_looks_is_told_again() -> None:
+    before = run({"a": StepState(active=True, activated_at=1, count=1)})
+    after = run({"a": StepState(active=True, activated_at=9, count=2)})
+    assert told(before, after) == ["▶ a  for the 2. time"]
+
+
+def test_what_did_not_change_is_not_told() -> None:
+    same = run({"a": StepState(active=True, activated_at=1, count=1)}, {"x@a": Association(action="x", step="a")})
+    assert run_events(same, same) == []
+
+
+def test_a_job_starts_before_its_steps_do_and_ends_after_them() -> None:
+    started = change(Cause.RUN, JobStatus(JobState.RUNNING))
+    ended = change(Cause.COMPLETE, JobStatus(JobState.ENDED, SubState.COMPLETED))
+    happened = ordered_events([started, ended], None, run({"a": StepState(active=True, activated_at=1, count=1)}))
+    assert [type(each) for each in happened] == [StateChanged, StepChanged, StateChanged]
+
+
+def test_a_result_and_an_error_are_told_without_what_could_move_the_cursor() -> None:
+    done = ActionChanged(
+        at=None,
+        job_order_id="J1",
+        action="x",
+        step="a",
+        state=ActionState.FAILED,
+        attempt=2,
+        result={"torque": 1},
+        error="failed: \x1b[2Jno\nbolt",
+    )
+    assert line(done).strip() == 'action  ✗ x of a: failed:  [2Jno bolt, attempt 2  {"torque":1}'

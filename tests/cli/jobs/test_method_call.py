@@ -1,0 +1,27 @@
+"""Each command calls its method, and a refusal names the commands that a job takes instead."""
+
+import pytest
+
+from edge.cli.jobs.commands import jobs
+from edge.cli.jobs.method_call import COMMANDS, commands_in
+from edge.model.job_state import METHODS, Cause, JobState
+
+
+def test_every_job_method_has_its_command() -> None:
+    assert {*COMMANDS.values(), Cause.STORE, Cause.STORE_AND_START} == set(METHODS)
+    assert {*COMMANDS, "store", "list", "show", "watch", "why"} == set(jobs.commands)
+
+
+@pytest.mark.parametrize(
+    ("state", "commands"),
+    [
+        (JobState.NOT_ALLOWED_TO_START, ["start", "abort", "cancel", "update"]),
+        (JobState.ALLOWED_TO_START, ["revoke", "abort", "cancel", "update"]),
+        (JobState.RUNNING, ["pause", "stop", "abort"]),
+        (JobState.INTERRUPTED, ["resume", "stop", "abort"]),
+        (JobState.ENDED, ["clear"]),
+        (JobState.ABORTED, ["clear"]),
+    ],
+)
+def test_the_commands_of_a_state_are_those_of_the_table_of_transitions(state: JobState, commands: list[str]) -> None:
+    assert commands_in(state) == commands

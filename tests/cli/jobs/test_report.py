@@ -1,0 +1,66 @@
+"""A report tells all of a job, whatever its texts hold."""
+
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from edge.cli.jobs.report import detail, report
+from edge.cli.jobs.stored_job import StoredJob
+from edge.cli.jobs.table import local_time
+from edge.model.isa95 import Equipment, EUInformation, JobOrder, LocalizedText, Material, Parameter, WorkMaster
+from edge.model.job_state import JobState, JobStatus, SubState
+from edge.store.jobs import Job
+
+ORDER = JobOrder(
+    job_order_id="J[red]1",
+    work_master_id=(WorkMaster(id="axle"),),
+    priority=3,
+    start_time=datetime(2026, 1, 2, tzinfo=UTC),
+    description=(LocalizedText(text="Rear \x1b[2Jaxle"),),
+    equipment_requirements=(Equipment(id="wrench"), Equipment(id="camera")),
+    material_requirements=(Material(material_definition_id="bolt"), Material(material_class_id="grease")),
+    job_order_parameters=(
+        Parameter(id="torque", value=85, engineering_units=EUInformation(display_name=LocalizedText(text="Nm"))),
+        Parameter(id="count", value={"UaType": 6, "Value": 7}),
+        Parameter(id="axis", subparameters=(Parameter(id="x", value=1.5), Parameter(id="y", value="up"))),
+    ),
+)
+JOB = Job(
+    order=ORDER,
+    scope="station-1",
+    status=JobStatus(JobState.INTERRUPTED, SubState.SUSPENDED),
+    correlation_id="c",
+    stored_at=1_700_000_000_000,
+    error="gone\r\n",
+)
+
+
+def printed(*parts: object) -> str:
+    console = Console(width=200, highlight=False, markup=False)
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    return capture.get()
+
+
+def test_a_report_tells_what_the_order_asks_for() -> None:
+    lines = [" ".join(line.split()) for line in printed(*report(StoredJob(JOB, None, None, None), 0)).splitlines()]
+    assert lines[0] == "J[red]1 Interrupted (Suspended) in scope station-1"
+    for expected in (
+        "Work Master axle",
+        "priority 3",
+        "description Rear [2Jaxle",
+        "equipment wrench, camera",
+        "material bolt, grease",
+        "parameter torque 85 Nm",
+        "parameter count 7",
+        "parameter axis x 1.5, y up",
+        f"not before {local_time(1_767_312_000_000)}",
+        "error gone",
+    ):
+        assert expected in lines
+
+
+def test_a_program_gets_no_run_of_a_job_that_has_none() -> None:
+    told = detail(StoredJob(JOB, None, None, None))
+    assert (told["run"], told["response"], told["order"]) == (None, None, ORDER)

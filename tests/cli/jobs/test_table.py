@@ -1,0 +1,34 @@
+"""A job is one line of a list, whatever its texts hold."""
+
+import pytest
+from rich.console import Console
+
+from edge.cli.jobs.table import job_table, local_time, state_text, utc_time
+from edge.cli.terminal.output import printable
+from edge.model.isa95 import JobOrder, WorkMaster
+from edge.model.job_state import JobState, JobStatus
+from edge.store.jobs import Job
+
+RUNNING = JobStatus(JobState.RUNNING)
+
+
+def test_a_line_of_the_list_holds_texts_as_they_are() -> None:
+    order = JobOrder(job_order_id="J[red]1", work_master_id=(WorkMaster(id="axle"), WorkMaster(id="\x1b[2J")))
+    job = Job(order=order, scope="station-1", status=RUNNING, correlation_id="c", stored_at=1)
+    console = Console(width=200, highlight=False)
+    with console.capture() as capture:
+        console.print(job_table([job]))
+    assert capture.get().splitlines()[1].split() == ["J[red]1", "station-1", "Running", "axle,", "[2J"]
+
+
+@pytest.mark.parametrize(("text", "shown"), [("äöü ✓", "äöü ✓"), ("a\x1b[31mb", "a [31mb"), ("a\x9b1mb\n", "a 1mb ")])
+def test_what_could_move_a_cursor_is_not_printed(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_no_instant_is_no_time() -> None:
+    assert (utc_time(None), local_time(None)) == (None, "")
+
+
+def test_a_state_without_sub_state_stands_alone() -> None:
+    assert state_text(RUNNING) == "Running"

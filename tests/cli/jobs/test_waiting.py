@@ -1,0 +1,48 @@
+"""Why a job waits is told before, in and after its run."""
+
+import json
+from datetime import UTC, datetime
+
+from edge.cli.jobs.stored_job import load
+from edge.cli.jobs.waiting import waiting_json, waiting_text
+from edge.instant import now_ms
+from edge.model.job_state import Cause
+from tests.station.plant import FakeEquipment, Plant, order, until_true
+
+
+async def lines_of(plant: Plant, job_id: str = "J1") -> list[str]:
+    return list(waiting_text(await load(plant.store, job_id), now_ms()))
+
+
+async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Plant) -> None:
+    await plant.order(Cause.STORE, order("J1"))
+    assert (await lines_of(plant))[1] == "  nobody has started it: edge jobs start J1"
+    await plant.ask(Cause.START, "J1")
+    assert (await lines_of(plant))[1] == "  no gateway has taken it yet: does one run that serves scope station-1?"
+
+
+async def test_a_job_that_is_to_start_later_tells_when(plant: Plant) -> None:
+    at = datetime.fromtimestamp(now_ms() / 1000 + 3600, UTC)
+    await plant.order(Cause.STORE_AND_START, order("J1", start_time=at))
+    assert (await lines_of(plant))[1] == f"  it waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+async def test_after_its_end_a_job_tells_its_error(plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1", "none-such"))
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.ask(Cause.ABORT, "J2")
+    assert await lines_of(plant, "J2") == ["J2: Aborted; it takes: clear", "  the job has ended"]
+
+
+async def test_in_a_pause_the_time_left_stands_still(plant: Plant, tool: FakeEquipment) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.told() == ["a"])
+        await plant.ask(Cause.PAUSE, "J1")
+    now = now_ms()
+    lines = await lines_of(plant)
+    assert lines[1].startswith("  paused for ")
+    assert not any("at 20" in line for line in lines)
+    told = json.dumps(waiting_json(await load(plant.store, "J1"), now))
+    assert '"deadline": null' in told
+    assert '"state": "Interrupted (Suspended)"' in told

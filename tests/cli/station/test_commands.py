@@ -1,0 +1,133 @@
+"""`edge station` shows and sets what a station may use, by the rules that hold for a MES."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.cli.station.commands import KINDS
+from edge.model.acceptance import ResourceKind
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.station import settings
+from edge.store import resources
+from edge.store.client import Store
+from tests.cli.calling import Edge
+from tests.station.plant import LINEAR, SCOPE
+
+MASTER = {"ID": "axle", "dataschema": RECIPE_DATASCHEMA, "data": LINEAR}
+
+
+def test_every_kind_of_setting_can_be_set() -> None:
+    assert sorted(KINDS) == sorted(settings.KINDS)
+
+
+async def shown(edge: Edge) -> dict[str, Any]:
+    answer = await edge("station", "show", "--json")
+    assert answer.exit_code == 0
+    (view,) = json.loads(answer.output)
+    return dict(view)
+
+
+async def test_a_new_station_shows_that_it_may_use_nothing(edge: Edge) -> None:
+    answer = await edge("station", "show")
+    assert answer.exit_code == 0
+    lines = [" ".join(line.split()) for line in answer.output.splitlines()]
+    assert lines[:4] == [
+        "station-1",
+        "jobs 0 have not ended, at most 1000 (by the settings)",
+        "Work Masters none: edge station set workmaster FILE",
+        "equipment none",
+    ]
+
+
+@pytest.mark.parametrize("kind", ResourceKind)
+async def test_resources_are_set_and_deleted_by_id(edge: Edge, kind: ResourceKind) -> None:
+    answer = await edge("station", "set", kind.value, "wrench", "camera")
+    assert (answer.exit_code, answer.output) == (0, f"station-1: {kind.value} set\n")
+    assert (await shown(edge))["resources"][kind.value] == ["camera", "wrench"]
+    await edge("station", "set", kind.value, "wrench", "--delete")
+    assert (await shown(edge))["resources"][kind.value] == ["camera"]
+
+
+async def test_a_recipe_alone_becomes_a_work_master(edge: Edge, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "axle.json"
+    file.write_text(json.dumps(LINEAR))
+    assert (await edge("station", "set", "workmaster", file, "--id", "axle")).exit_code == 0
+    assert (await shown(edge))["work_masters"] == [{"id": "axle", "description": "", "steps": 2, "actions": 2}]
+    stored = await resources.load_work_master(store, "axle")
+    assert stored
+    assert stored.dataschema == RECIPE_DATASCHEMA
+    await edge("station", "set", "workmaster", "axle", "--delete")
+    assert (await shown(edge))["work_masters"] == []
+
+
+@pytest.mark.parametrize("payload", [MASTER, [MASTER, MASTER | {"ID": "other"}]])
+async def test_work_masters_come_as_one_or_as_a_list(edge: Edge, payload: object) -> None:
+    answer = await edge("station", "set", "workmaster", "-", given=json.dumps(payload))
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert "axle" in [each["id"] for each in (await shown(edge))["work_masters"]]
+
+
+async def test_a_faulty_recipe_is_refused_with_all_its_faults_a_line_each(edge: Edge, store: Store) -> None:
+    steps = [{"name": "one", "initial": True}, {"name": "two", "initial": True}]
+    faulty = {"steps": steps, "transitions": [{"source": "one", "target": "three", "condition": "and"}]}
+    answer = await edge("station", "set", "workmaster", "-", given=json.dumps(MASTER | {"data": faulty}))
+    assert answer.exit_code == 1
+    *faults, advice = answer.stderr.splitlines()
+    assert all(fault.startswith("edge: axle: ") for fault in faults)
+    assert len(faults) >= 3
+    assert "edge check recipe" in advice
+    assert await resources.load_work_master(store, "axle") is None
+
+
+async def test_what_is_suspicious_of_a_work_master_is_told(edge: Edge) -> None:
+    answer = await edge("station", "set", "workmaster", "-", given=json.dumps({"ID": "paper"}))
+    assert answer.exit_code == 0
+    assert "warning: paper: no job can run it: its dataschema is not" in answer.stderr
+
+
+async def test_the_limit_of_jobs_is_set_and_goes_back_to_the_settings(edge: Edge) -> None:
+    assert (await edge("station", "set", "jobacceptance", "3")).exit_code == 0
+    view = await shown(edge)
+    assert (view["max_job_orders"], view["limit_set"]) == (3, True)
+    assert (await edge("station", "set", "jobacceptance", "--delete")).exit_code == 0
+    view = await shown(edge)
+    assert (view["max_job_orders"], view["limit_set"]) == (1000, False)
+    given = json.dumps({"max_downloadable_job_orders": 5})
+    assert (await edge("station", "set", "jobacceptance", "-", given=given)).exit_code == 0
+    assert (await shown(edge))["max_job_orders"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("equipment",), "name at least one equipment"),
+        (("workmaster", "axle"), "a Work Master is set from a file"),
+        (("jobacceptance",), "one number"),
+        (("jobacceptance", "many"), "takes a number, not 'many'"),
+        (("workmaster", "axle", "--id", "axle"), "--id goes with one file"),
+        (("workmaster", "none.json"), "none.json: cannot be read"),
+        (("equipment", "wrench", "--scope", "elsewhere"), "the settings name no scope 'elsewhere'"),
+    ],
+)
+async def test_arguments_that_cannot_be_used_end_with_status_2(
+    edge: Edge, arguments: tuple[str, ...], told: str
+) -> None:
+    answer = await edge("station", "set", *arguments)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert told in answer.stderr
+
+
+async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_told(edge: Edge) -> None:
+    answer = await edge("station", "set", "workmaster", "-", given='{"steps": [{"name": "Only", "initial": true}]}')
+    assert answer.exit_code == 2
+    assert answer.stderr == "edge: this is a recipe alone: name its Work Master with --id\n"
+
+
+async def test_a_payload_of_another_shape_is_refused_as_that_of_a_mes(edge: Edge, store: Store) -> None:
+    answer = await edge("station", "set", "equipment", "-", given='{"Id": "wrench"}')
+    assert answer.exit_code == 1
+    assert "the payload is no Equipment" in answer.stderr
+    allowed = await resources.load_allowed(store, SCOPE)
+    assert not any(allowed.resources.values())

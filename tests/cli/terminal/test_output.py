@@ -1,0 +1,87 @@
+"""What is printed for people moves no cursor, whoever wrote it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from edge.cli import main
+from edge.cli.jobs.report import report
+from edge.cli.jobs.stored_job import StoredJob
+from edge.cli.terminal.output import print_text, printable
+from edge.model.isa95 import JobOrder
+from edge.model.job_state import JobState, JobStatus
+from edge.sfc.advance import advance
+from edge.sfc.run import new_run
+from edge.sfc.signal import Advanced, Start
+from edge.store.jobs import Job
+from edge.uaserver import certificates
+from edge.uaserver.trust import lay
+from tests.sfc.recipes import action, chain, net_of
+
+TITLE = "\x1b]0;owned\x07"
+"""Sets the title of a terminal; a pipe is given it too, where click takes colours out."""
+
+
+def said(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(main, [*map(str, arguments)])
+    assert not isinstance(result.exception, Exception)
+    return result.output
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(chain(f"A{TITLE} B", action(f"a{TITLE}", f"A{TITLE}", type_id=f"t{TITLE}"))))
+    return file
+
+
+def test_what_could_move_the_cursor_becomes_blank_and_lines_stay_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printable("a\x1b[2J\r\n\x9b\u202eb") == "a [2J    b"
+    print_text("one\x1b\ntwo\x07")
+    assert capsys.readouterr().out == "one \ntwo \n"
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("check", "recipe"), ("draw",)])
+def test_names_in_a_recipe_do_not_reach_the_terminal_raw(command: tuple[str, ...], recipe: Path) -> None:
+    shown = said(*command, recipe)
+    assert "\x1b]" not in shown
+    assert "\x07" not in shown
+
+
+def test_names_in_a_script_do_not_reach_the_terminal_raw(recipe: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({f"x{TITLE}": 1}))
+    assert "\x1b" not in said("simulate", recipe, "--script", script)
+
+
+def test_the_name_of_an_application_that_was_turned_away_does_not_reach_the_terminal_raw(tmp_path: Path) -> None:
+    settings = tmp_path / "edge.toml"
+    places = {"pki": tmp_path, "trusted": tmp_path / "trusted", "users_file": tmp_path / "users"}
+    settings.write_text("\n".join(["[opcua]", *(f'{key} = "{place}"' for key, place in places.items())]))
+    made = certificates.load_or_make(tmp_path / "stranger", f"urn:stranger{TITLE}", ("here",)).certificate
+    lay(made, tmp_path / "rejected")
+    shown = said("opcua", "list", "--settings", settings)
+    assert "rejected" in shown
+    assert "\x1b" not in shown
+
+
+def test_names_in_the_recipe_of_a_job_do_not_reach_the_terminal_raw() -> None:
+    net = net_of(chain(f"A{TITLE} B", action(f"a{TITLE}", f"A{TITLE}")))
+    advanced = advance(net, new_run("J1", "station-1", "r", {}), Start(), 0)
+    assert isinstance(advanced, Advanced)
+    job = Job(
+        order=JobOrder(job_order_id="J1"),
+        scope="station-1",
+        status=JobStatus(JobState.RUNNING),
+        correlation_id="c",
+        stored_at=0,
+    )
+    open_console = Console(width=200, highlight=False, markup=False)
+    with open_console.capture() as capture:
+        for part in report(StoredJob(job, advanced.run, net, None), 0):
+            open_console.print(part)
+    assert "owned" in capture.get()
+    assert "\x1b" not in capture.get()

@@ -1,0 +1,21 @@
+"""Whoever waits says so first, and is stopped by a person, by who started it, or by its time."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from edge.cli.terminal.stop_signal import wait_for_stop
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.get_running_loop().call_soon(os.kill, os.getpid(), number)
+    async with asyncio.timeout(5):
+        await wait_for_stop("ready")
+    assert capsys.readouterr().out == "ready\n"
+
+
+async def test_it_ends_by_itself_after_so_many_seconds() -> None:
+    await wait_for_stop("ready", 0.01)
