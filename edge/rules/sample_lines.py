@@ -1,0 +1,99 @@
+"""Reads recorded samples and occurrences, one JSON object a line, as trials of rules and flows take them."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+
+class Quality(Enum):
+    """The quality of a sample, in the three classes of OPC UA StatusCodes (OPC 10000-4, 7.39)."""
+
+    GOOD = "good"
+    UNCERTAIN = "uncertain"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values."""
+
+    at: int
+    tag: str
+    value: Any
+    quality: Quality = Quality.GOOD
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An event without a value at an instant, in milliseconds since the epoch, of a job if it names one."""
+
+    at: int
+    name: str
+    job: str | None
+    data: Any
+
+
+Line: TypeAlias = Sample | Occurrence
+
+
+class LineError(ValueError):
+    """A line that cannot be used; the message says why."""
+
+
+def read_lines(lines: Iterable[str], report: Callable[[int, str], None]) -> Iterator[Line]:
+    """Yield the samples and occurrences of these lines, in order of time.
+
+    A line that is no JSON, not of this form or earlier than the one before is set aside: `report` gets its number, from
+    1, and the reason. Empty lines are skipped.
+    """
+    latest = -math.inf
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            found = parse_line(text)
+        except LineError as error:
+            report(number, str(error))
+            continue
+        if found.at < latest:
+            report(number, f"at {found.at} is earlier than the line before")
+            continue
+        latest = found.at
+        yield found
+
+
+def parse_line(text: str) -> Line:
+    """Parse one line; raises LineError."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LineError(f"not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise LineError("a line is a JSON object")
+    at = data.get("at")
+    if isinstance(at, bool) or not isinstance(at, int):
+        raise LineError("at is a whole number of milliseconds")
+    match data:
+        case {"tag": str() as tag, "value": value} if "occurrence" not in data:
+            return Sample(at, tag, value, _quality(data))
+        case {"occurrence": str() as name} if "tag" not in data:
+            return Occurrence(at, name, _job(data), data.get("data"))
+        case _:
+            raise LineError("a line has a tag with its value, or an occurrence")
+
+
+def _quality(data: Mapping[str, Any]) -> Quality:
+    try:
+        return Quality(data.get("quality", Quality.GOOD.value))
+    except ValueError:
+        raise LineError("quality is good, uncertain or bad") from None
+
+
+def _job(data: Mapping[str, Any]) -> str | None:
+    job = data.get("job")
+    if job is not None and not isinstance(job, str):
+        raise LineError("job is the id of a job, a text")
+    return job
