@@ -33,7 +33,7 @@ class Health:
     def __init__(
         self,
         store: Store,
-        active: ActiveRuns,
+        active_runs: ActiveRuns,
         watch: EquipmentWatch,
         certificates: Callable[[], Iterable[Finding]] = tuple,
     ) -> None:
@@ -42,7 +42,7 @@ class Health:
         self.memory = MemoryUsage(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self._store = store
-        self._active = active
+        self._active_runs = active_runs
         self._watch = watch
         self._certificates = certificates
         self._filling_up = False
@@ -73,7 +73,7 @@ class Health:
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
         self._warn_of(taken)
-        at_work = self._active.count
+        at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *_clock()))
 

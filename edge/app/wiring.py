@@ -33,7 +33,7 @@ from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
-from edge.station.instance import Duty, Instance, open_instance
+from edge.station.instance import Instance, TaskFactory, open_instance
 from edge.station.jobs import JobService
 from edge.station.response_provider import ResponseProvider
 from edge.station.runs import Runs
@@ -68,7 +68,7 @@ class _Core:
     store: Store
     instance: Instance
     runs: Runs
-    active: ActiveRuns
+    active_runs: ActiveRuns
     watch: EquipmentWatch
     health: Health
     clock: SteadyClock
@@ -122,11 +122,11 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _C
     instance = await stack.enter_async_context(open_instance(store, scopes))
     clock = SteadyClock()
     runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
-    instance.regained.append(runs.invalidate_all)
-    active = ActiveRuns(runs, scopes)
-    watch = EquipmentWatch(store, active, clock)
-    health = Health(store, active, watch, functools.partial(certificates_of, settings))
-    return _Core(settings, store, instance, runs, active, watch, health, clock)
+    instance.lease_regained.append(runs.invalidate_all)
+    active_runs = ActiveRuns(runs, scopes)
+    watch = EquipmentWatch(store, active_runs, clock)
+    health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
+    return _Core(settings, store, instance, runs, active_runs, watch, health, clock)
 
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: _Core) -> None:
@@ -171,7 +171,7 @@ async def _open_works(stack: contextlib.AsyncExitStack, core: _Core, jobs: JobSe
     timers = Timers(store, runs)
     jobs.listeners.append(timers.expect)
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
-    works: tuple[tuple[str, Duty], ...] = (
+    works: tuple[tuple[str, TaskFactory], ...] = (
         ("sender", Sender(runs, dispatch).run),
         ("worker", worker.run),
         ("timers", timers.run),
@@ -179,10 +179,12 @@ async def _open_works(stack: contextlib.AsyncExitStack, core: _Core, jobs: JobSe
         ("clock", functools.partial(follow_wall_clock, core.clock, store)),
     )
     for name, work in works:
-        await stack.enter_async_context(beside(core.instance.present.while_on(work, name), f"{name} while present"))
+        await stack.enter_async_context(
+            beside(core.instance.lease_held.run_while_open(work, name), f"{name} while present")
+        )
     # What runs already is shown from the first.
-    await core.active.look()
-    await stack.enter_async_context(beside(core.active.follow(), "active runs"))
+    await core.active_runs.look()
+    await stack.enter_async_context(beside(core.active_runs.follow(), "active runs"))
 
 
 async def _open_opcua(
@@ -216,7 +218,7 @@ async def _open_opcua(
     station_settings.listeners.append(refresh)
     core.watch.listeners.append(show_gateway)
     await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
-    show_charts(core.active, server.charts, core.clock)
+    show_charts(core.active_runs, server.charts, core.clock)
     return server
 
 
@@ -239,13 +241,13 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls:
     settings, enter = core.settings, stack.enter_async_context
     session = core.health.sessions["MES"] = await _open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
-    for scope, publishes in core.instance.publishes.items():
+    for scope, gate in core.instance.publisher_gates.items():
         lifetime_s = settings.retention.retained_topics
         publisher = Publisher(core.store, session, core.source, topics[scope], lifetime_s, now_ms)
         core.runs.listeners.append(publisher.watch)
         core.health.refusals.append(publisher.refused)
         await enter(beside(publisher.run_progress(), f"publish progress of {scope}"))
-        while_ours = publishes.while_on(publisher.run, f"publisher of {scope}")
+        while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(beside(while_ours, f"publisher of {scope} while it is ours"))
     await Inbox(session, calls).open(topics)
 

@@ -37,13 +37,13 @@ class Answers:
     Only commands of `type_ids` are the equipment's to answer; None are all.
     """
 
-    def __init__(self, store: Store, active: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
+    def __init__(self, store: Store, runs: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
         self.stats = EquipmentStats()
         """What the equipment has told us."""
         self.listeners: list[Callable[[TraceKind, Any], None]] = []
         """Who is told what passes between us and the equipment."""
         self._store = store
-        self._runs = active
+        self._runs = runs
         self._dedupe_ms = dedupe_ms
         self._type_ids = type_ids
 

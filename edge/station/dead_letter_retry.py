@@ -7,7 +7,7 @@ from edge.errors import Refused
 from edge.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
-from edge.station.start import let_start
+from edge.station.start import plan_start
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
@@ -55,7 +55,7 @@ async def _run(store: Store, job_id: str, now: int) -> Commit:
     saved = jobs.save(store.keys, None, new, ((Cause.STORE_AND_START, status),), now)
     removed = jobs.remove(store.keys, job, Cause.CLEAR, now)
     # The guards of the removal are enough: what is saved takes the place of what is removed, in the same commit.
-    return join((removed, Commit(operations=saved.operations), let_start(store.keys, new, now)))
+    return join((removed, Commit(operations=saved.operations), plan_start(store.keys, new, now)))
 
 
 async def _stop(store: Store, letter: Letter) -> Commit:

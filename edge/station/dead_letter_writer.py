@@ -8,7 +8,7 @@ import structlog
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, has_ended
 from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
-from edge.station.decision import Decision, MethodRequest, NotAllowed, end_without_run
+from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
 from edge.station.runs import NoRun, Runs
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.commit import Commit, Committed, Stale, join
@@ -23,9 +23,9 @@ logger = structlog.get_logger(__name__)
 class DeadLetterWriter:
     """Writes dead letters. Every call raises Unavailable when the store is gone, and can be made again then."""
 
-    def __init__(self, active: Runs) -> None:
-        self._store = active.store
-        self._runs = active
+    def __init__(self, runs: Runs) -> None:
+        self._store = runs.store
+        self._runs = runs
 
     async def work(self, asked: Work, error: Exception) -> None:
         """Give up an entry of the work stream: its job ends as aborted, whatever state it is in."""
@@ -131,7 +131,7 @@ class DeadLetterWriter:
 
     def _end(self, job: Job, reason: str) -> Commit:
         failed = msgspec.structs.replace(job, error=reason)
-        ended = end_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
+        ended = end_job_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return join((ended, runs.finish(self._store.keys, job.job_id)))
 
 

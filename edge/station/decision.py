@@ -109,23 +109,23 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> D
 
 
 def decide(
-    context: InstanceContext, loaded: LoadedJob, unsent: Outbox, signal: Signal, asked: MethodRequest | None, now: int
+    context: InstanceContext, loaded: LoadedJob, unsent: Outbox, signal: Signal, request: MethodRequest | None, now: int
 ) -> Decision | Ignored | NotAllowed:
-    """Decide what a signal changes; `asked` is the job method behind it, if there is one.
+    """Decide what a signal changes; `request` is the job method behind it, if there is one.
 
     `unsent` is what this instance has yet to send of earlier decisions about the job.
     """
-    if asked and next_status(loaded.job.status.state, asked.cause) is None:
+    if request and next_status(loaded.job.status.state, request.cause) is None:
         return NotAllowed()
     advanced = advance(loaded.net, loaded.stored.run, signal, now)
     if isinstance(advanced, Ignored):
         return advanced
-    moves = _moves(loaded.job.status, _causes(asked, advanced.run))
+    moves = _moves(loaded.job.status, _causes(request, advanced.run))
     if moves is None:
         return NotAllowed()
     outbox = (*unsent, *_outgoing(advanced))
     stored = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
-    job = msgspec.structs.replace(loaded.job, comment=asked.comment) if asked and asked.comment else loaded.job
+    job = msgspec.structs.replace(loaded.job, comment=request.comment) if request and request.comment else loaded.job
     after = LoadedJob(_moved(job, moves, advanced.run, now), stored, loaded.net, loaded.timer)
     due = after.due(context.keep_ended_ms)
     parts = [
@@ -140,7 +140,7 @@ def decide(
     return _decision(context, parts, after, advanced, due)
 
 
-def end_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
+def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
     """Write the end of a job that never ran: aborted, with its response, removed when its time is over."""
     status = JobStatus(JobState.ABORTED)
     ended = msgspec.structs.replace(job, status=status, ended_at=now, revision=before.revision + 1)
@@ -174,12 +174,12 @@ def _decision(
     return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due, advanced.taken)
 
 
-def _causes(asked: MethodRequest | None, run: Run) -> tuple[Cause, ...]:
+def _causes(request: MethodRequest | None, run: Run) -> tuple[Cause, ...]:
     """Give what moves the job: what was asked, then the end that came of it; a resumed job may end at once."""
     ending = _ending(run)
-    if asked is None or ending == (asked.cause,):
+    if request is None or ending == (request.cause,):
         return ending
-    return (asked.cause, *ending)
+    return (request.cause, *ending)
 
 
 def _ending(run: Run) -> tuple[Cause, ...]:

@@ -37,12 +37,12 @@ class WatchedEquipment:
 class EquipmentWatch:
     """How all equipment is, as of the last look, and what it owes active runs; `listeners` are told after each."""
 
-    def __init__(self, store: Store, active: ActiveRuns, clock: Clock) -> None:
+    def __init__(self, store: Store, active_runs: ActiveRuns, clock: Clock) -> None:
         self.watched: list[WatchedEquipment] = []
         self.health: tuple[EquipmentHealth, ...] = ()
         self.listeners: list[Callable[[], Awaitable[None]]] = []
         self._store = store
-        self._active = active
+        self._active_runs = active_runs
         self._clock = clock
         self._written: EquipmentReport | None = None
 
@@ -64,7 +64,7 @@ class EquipmentWatch:
             name, connected = each.equipment.name, each.equipment.connected
             if before.get(name) is not connected and (name in before or connected):
                 each.stats.record_contact(self._clock())
-        waiting = Counter(each.type_id for loaded in self._active.loaded.values() for each in loaded.unanswered())
+        waiting = Counter(each.type_id for loaded in self._active_runs.loaded.values() for each in loaded.unanswered())
         return tuple(_health(each, sum(waiting[type_id] for type_id in each.type_ids)) for each in self.watched)
 
     async def _report(self) -> None:

@@ -23,11 +23,11 @@ _WAIT_FOR_NAME_S = _LIFETIME_S + 1.0
 _ASK_AGAIN_S = 0.2
 
 
-Duty = Callable[[], Coroutine[Any, Any, None]]
+TaskFactory = Callable[[], Coroutine[Any, Any, None]]
 """Something that is done until it is cancelled."""
 
 
-class Switch:
+class Gate:
     """A condition that comes and goes, and work that is done only while it holds."""
 
     def __init__(self) -> None:
@@ -35,17 +35,17 @@ class Switch:
         self._off = asyncio.Event()
 
     @property
-    def is_on(self) -> bool:
+    def is_open(self) -> bool:
         """Whether the condition holds."""
         return self._on.is_set()
 
-    def turn(self, *, on: bool) -> None:
+    def set_open(self, *, is_open: bool) -> None:
         """Say whether the condition holds."""
-        now, no_more = (self._on, self._off) if on else (self._off, self._on)
+        now, no_more = (self._on, self._off) if is_open else (self._off, self._on)
         now.set()
         no_more.clear()
 
-    async def while_on(self, work: Duty, name: str) -> None:
+    async def run_while_open(self, work: TaskFactory, name: str) -> None:
         """Have work done, by a task of that name, whenever the condition holds; for ever."""
         while True:
             await self._on.wait()
@@ -57,13 +57,13 @@ class Instance:
     """The lease of this instance's name. Who holds none does nothing, and others take over what it left."""
 
     def __init__(self, store: Store, scopes: Sequence[str]) -> None:
-        self.present = Switch()
+        self.lease_held = Gate()
         """Whether this instance may work: no other bears its name."""
-        self.publishes = {scope: Switch() for scope in scopes}
+        self.publisher_gates = {scope: Gate() for scope in scopes}
         """Per scope, whether this instance tells the MES what becomes of its jobs."""
         self.gone: asyncio.Queue[str] = asyncio.Queue(1)
         """The name of an instance that is on the register of our scopes and holds no lease."""
-        self.regained: list[Callable[[], None]] = []
+        self.lease_regained: list[Callable[[], None]] = []
         """Called when the lease had run out: others may have taken over what was ours."""
         self.token = process_token()
         self._store = store
@@ -99,7 +99,7 @@ class Instance:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await self._keep()
-                if self.present.is_on:
+                if self.lease_held.is_open:
                     await self._look()
             except Unavailable as error:
                 logger.debug("the lease waits for the store", reason=error.message)
@@ -113,7 +113,7 @@ class Instance:
     async def _begin(self) -> None:
         self._renewed = time.monotonic()
         await leases.register(self._store, self._scopes, self._store.consumer)
-        self.present.turn(on=True)
+        self.lease_held.set_open(is_open=True)
         await self._look()
 
     async def _keep(self) -> None:
@@ -124,14 +124,14 @@ class Instance:
             return
         if await leases.hold(self._store, self._store.consumer, self.token) is None:
             logger.warning("the lease had run out and is held again", name=self._store.consumer)
-            for tell in self.regained:
+            for tell in self.lease_regained:
                 tell()
             await self._begin()
-        elif self.present.is_on:
+        elif self.lease_held.is_open:
             logger.warning("another gateway of this name works: this one waits", name=self._store.consumer)
-            self.present.turn(on=False)
-            for publishes in self.publishes.values():
-                publishes.turn(on=False)
+            self.lease_held.set_open(is_open=False)
+            for publishes in self.publisher_gates.values():
+                publishes.set_open(is_open=False)
 
     async def _look(self) -> None:
         seen = await leases.look(self._store, self._scopes, self.token)
@@ -148,8 +148,8 @@ class Instance:
             ours = publisher == self._store.consumer
             if publisher is None or publisher in gone:
                 ours = await leases.publish(self._store, scope)
-            if ours != self.publishes[scope].is_on:
-                self.publishes[scope].turn(on=ours)
+            if ours != self.publisher_gates[scope].is_open:
+                self.publisher_gates[scope].set_open(is_open=ours)
         missing = gone & set().union(*seen.members.values())
         if missing and self.gone.empty():
             # Each in its turn: one of which something cannot be taken over keeps no other waiting.

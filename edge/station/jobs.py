@@ -14,9 +14,9 @@ from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
-from edge.station.decision import Decision, MethodRequest, NotAllowed, end_without_run
+from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
 from edge.station.runs import NoRun, Runs
-from edge.station.start import let_start
+from edge.station.start import plan_start
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
@@ -81,14 +81,14 @@ class JobService:
     """Changes jobs as the MES asks, by whichever way it asks."""
 
     def __init__(
-        self, store: Store, active: Runs, max_job_orders: int, dedupe_ms: int, wall: Clock | None = None
+        self, store: Store, runs: Runs, max_job_orders: int, dedupe_ms: int, wall: Clock | None = None
     ) -> None:
         """`wall` is the clock by which callers say how long a call holds; that of the runs may lag behind it."""
         self._store = store
-        self._runs = active
+        self._runs = runs
         self._max_job_orders = max_job_orders
         self._dedupe_ms = dedupe_ms
-        self._wall = wall or active.clock
+        self._wall = wall or runs.clock
         self.listeners: list[Callable[[int], None]] = []
         """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
@@ -215,7 +215,7 @@ class JobService:
             return _ToRun(job.job_id, _SIGNALS[call.method])
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
-            return _Change(end_without_run(self._runs.context, job, remarked, call.method, now))
+            return _Change(end_job_without_run(self._runs.context, job, remarked, call.method, now))
         moved = msgspec.structs.replace(remarked, status=target, revision=job.revision + 1)
         return self._with_start(jobs.save(self._store.keys, job, moved, ((call.method, target),), now), moved, now)
 
@@ -223,7 +223,7 @@ class JobService:
         """Add to the writing of a job what makes it start, where it is allowed to."""
         if job.status.state is not JobState.ALLOWED_TO_START:
             return _Change(saved)
-        started = join((saved, let_start(self._store.keys, job, now)))
+        started = join((saved, plan_start(self._store.keys, job, now)))
         return _Change(started, job.earliest_start if job.earliest_start > now else None)
 
     def _mark(self, call: JobCall, answer: CallAnswer) -> Commit:

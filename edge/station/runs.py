@@ -104,7 +104,7 @@ class Runs:
         self,
         job_id: str,
         signal: Signal,
-        asked: MethodRequest | None = None,
+        request: MethodRequest | None = None,
         also: Callable[[Decision], Commit] = _nothing,
     ) -> Decision | Ignored | NotAllowed | NoRun | Stale:
         """Give a signal to a run and write what follows, together with what `also` adds to the decision.
@@ -117,7 +117,7 @@ class Runs:
             loaded = known or await self.load(job_id)
             if loaded is None:
                 return NoRun()
-            decision = decide(self.context, loaded, self.unsent(job_id), signal, asked, self.clock())
+            decision = decide(self.context, loaded, self.unsent(job_id), signal, request, self.clock())
             if not isinstance(decision, Decision):
                 if known is None:
                     return decision

@@ -17,7 +17,7 @@ from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event
 from edge.station.dead_letter_writer import DeadLetterWriter
-from edge.station.decision import begin, end_without_run
+from edge.station.decision import begin, end_job_without_run
 from edge.station.dispatch import Dispatch
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
@@ -40,27 +40,27 @@ class _NoRecipe:
 class Starter:
     """Performs the work `start_recipe`."""
 
-    def __init__(self, store: Store, active: Runs, dispatch: Dispatch) -> None:
+    def __init__(self, store: Store, runs: Runs, dispatch: Dispatch) -> None:
         self._store = store
-        self._runs = active
+        self._runs = runs
         self._dispatch = dispatch
-        self._dead_letters = DeadLetterWriter(active)
+        self._dead_letters = DeadLetterWriter(runs)
         self._in_hand: set[str] = set()
         self._choosing = asyncio.Lock()
 
-    async def start(self, asked: Work) -> None:
+    async def start(self, entry: Work) -> None:
         """Begin the run of the job whose turn it is, and acknowledge the work, in one commit.
 
         There is at least as much of this work as there are jobs in the queue of starts. The job that caused it may
         have to let others go first; its turn comes with theirs. Raises Unavailable when the store is gone, TooNew
         when all that is left to be started is for a newer release.
         """
-        done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
+        done = work.acknowledge(self._store.keys, entry.scope, (entry.entry_id,))
         seen: set[str] = set()
         finished = False
         left: DocumentTooNew | None = None
         while not finished:
-            job_id = await self._choose(asked, seen)
+            job_id = await self._choose(entry, seen)
             if job_id is None and left:
                 raise left
             if job_id is None:
@@ -68,20 +68,20 @@ class Starter:
                 await self._store.commit(done)
                 return
             try:
-                finished = await self._start(asked.scope, job_id, done)
+                finished = await self._start(entry.scope, job_id, done)
             except DocumentTooNew as error:
                 left = error
             finally:
                 seen.add(job_id)
                 self._in_hand.discard(job_id)
 
-    async def _choose(self, asked: Work, seen: set[str]) -> str | None:
+    async def _choose(self, entry: Work, seen: set[str]) -> str | None:
         """Take in hand the first in the queue of starts that no other entry has in hand here."""
         async with self._choosing:
             passed = self._in_hand | seen
-            first = await jobs.first_to_start(self._store, asked.scope, len(passed) + 1)
+            first = await jobs.first_to_start(self._store, entry.scope, len(passed) + 1)
             # The job that was asked for comes last: it is in the queue, or its entry is older than the queue.
-            for job_id in (*first, asked.job_id):
+            for job_id in (*first, entry.job_id):
                 if job_id not in passed:
                     self._in_hand.add(job_id)
                     return job_id
@@ -147,11 +147,11 @@ class Starter:
     async def _fail(self, job: Job, reason: str, done: Commit) -> bool:
         logger.error("job fails at its start", job=job.job_id, scope=job.scope, reason=reason)
         failed = msgspec.structs.replace(job, error=reason)
-        commit = end_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
+        commit = end_job_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return isinstance(await self._store.commit(join((commit, done))), Committed)
 
 
-def let_start(keys: Keys, job: Job, now: int) -> Commit:
+def plan_start(keys: Keys, job: Job, now: int) -> Commit:
     """Have a job that is allowed to start take its turn, now or when its StartTime has come."""
     if job.earliest_start > now:
         return runs.set_timer(keys, job.job_id, job.earliest_start)

@@ -36,14 +36,14 @@ class TakeOver:
         store: Store,
         scopes: Sequence[str],
         instance: Instance,
-        active: Runs,
+        runs: Runs,
         worker: Worker,
         late_s: float = _LATE_S,
     ) -> None:
         self._store = store
         self._scopes = tuple(scopes)
         self._instance = instance
-        self._runs = active
+        self._runs = runs
         self._worker = worker
         self._late_s = late_s
         self._since: dict[str, float] = {}

@@ -12,7 +12,7 @@ from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
 from edge.station.retry import MOST_TRIES
 from edge.station.runs import Progress, Runs
-from edge.station.start import let_start
+from edge.station.start import plan_start
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
@@ -35,15 +35,15 @@ class Timers:
     All these instants live in the store, none in memory. `speed` is how many seconds of the clock pass in a real one.
     """
 
-    def __init__(self, store: Store, active: Runs, speed: float = 1.0) -> None:
+    def __init__(self, store: Store, runs: Runs, speed: float = 1.0) -> None:
         self._store = store
-        self._runs = active
+        self._runs = runs
         self._speed = speed
         self._earlier = asyncio.Event()
         self._until = 0
-        self._dead_letters = DeadLetterWriter(active)
+        self._dead_letters = DeadLetterWriter(runs)
         self._tries: dict[str, int] = {}
-        active.listeners.append(self._watch)
+        runs.listeners.append(self._watch)
 
     async def run(self) -> None:
         """Serve deadlines until cancelled; a store that is gone is waited for."""
@@ -123,7 +123,7 @@ class Timers:
             starting.setdefault(job.scope, []).append(job)
         keys, now = self._store.keys, self._runs.clock()
         for together in starting.values():
-            parts = [join((jobs.unchanged(keys, job.job_id, job), let_start(keys, job, now))) for job in together]
+            parts = [join((jobs.unchanged(keys, job.job_id, job), plan_start(keys, job, now))) for job in together]
             # If one of them was changed meanwhile, each is served by itself.
             await self._store.commit(join(parts))
 
@@ -138,7 +138,7 @@ class Timers:
         due = loaded.due(keep_ended_ms) if loaded else None
         if job and job.status.state is JobState.ALLOWED_TO_START:
             # Its StartTime has come, or has been put off.
-            await self._store.commit(join((jobs.unchanged(keys, job_id, job), let_start(keys, job, now))))
+            await self._store.commit(join((jobs.unchanged(keys, job_id, job), plan_start(keys, job, now))))
             return
         if job and job.ended_at is not None:
             due = job.ended_at + keep_ended_ms

@@ -13,7 +13,7 @@ from edge.uaserver.view import ActionView, ChartView, StepView
 _NEVER_STARTED = Association(state=ActionState.PENDING)
 
 
-def show_charts(active: ActiveRuns, charts: Charts, clock: Clock) -> None:
+def show_charts(active_runs: ActiveRuns, charts: Charts, clock: Clock) -> None:
     """Show every run that is active now, and each move of one from now on, until it has ended."""
 
     def show(before: LoadedJob | None, now: LoadedJob | None) -> None:
@@ -24,9 +24,9 @@ def show_charts(active: ActiveRuns, charts: Charts, clock: Clock) -> None:
         if running:
             charts.show(running.job.scope, running.job.job_id, lambda: view(running, clock()))
 
-    for loaded in active.loaded.values():
+    for loaded in active_runs.loaded.values():
         show(None, loaded)
-    active.listeners.append(show)
+    active_runs.listeners.append(show)
 
 
 def view(loaded: LoadedJob, now: int) -> ChartView:

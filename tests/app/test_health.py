@@ -35,16 +35,16 @@ def _clock_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def health_of(store: Store, *equipment: FakeEquipment, certificates: Callable[[], Iterable[Finding]] = tuple) -> Health:
     plant = Plant(store, {}, now_ms)
-    active = ActiveRuns(plant.runs, (SCOPE,))
-    watch = EquipmentWatch(store, active, now_ms)
+    active_runs = ActiveRuns(plant.runs, (SCOPE,))
+    watch = EquipmentWatch(store, active_runs, now_ms)
     watch.watched += [WatchedEquipment(each, "fake", (), plant.answers.stats) for each in equipment]
-    return Health(store, active, watch, certificates)
+    return Health(store, active_runs, watch, certificates)
 
 
 async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
     plant = Plant(store, {TIGHTEN: FakeEquipment()}, now_ms)
-    active = ActiveRuns(plant.runs, (SCOPE,))
-    looking = Health(store, active, EquipmentWatch(store, active, now_ms))
+    active_runs = ActiveRuns(plant.runs, (SCOPE,))
+    looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms))
     assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await looking.look())
     await plant.teach("linear", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J1"))

@@ -35,11 +35,11 @@ PREFIX = "microdcs_edge_"
 async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]:
     plant = Plant(store, {TIGHTEN: tool}, Clock())
     await plant.teach("linear", LINEAR)
-    active, activity = ActiveRuns(plant.runs, (SCOPE,)), Activity()
-    watch = EquipmentWatch(store, active, plant.runs.clock)
+    active_runs, activity = ActiveRuns(plant.runs, (SCOPE,)), Activity()
+    watch = EquipmentWatch(store, active_runs, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
     plant.runs.listeners.append(activity.watch)
-    return Sources("edge", (SCOPE,), store, Health(store, active, watch), watch, activity, lambda: 3), plant
+    return Sources("edge", (SCOPE,), store, Health(store, active_runs, watch), watch, activity, lambda: 3), plant
 
 
 @asynccontextmanager

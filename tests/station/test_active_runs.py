@@ -35,13 +35,13 @@ Told = list[tuple[int | None, int | None]]
 """The revisions of a run as it was known and as it is, move by move."""
 
 
-def told_by(active: ActiveRuns) -> Told:
+def told_by(follower: ActiveRuns) -> Told:
     told: Told = []
 
     def note(before: LoadedJob | None, now: LoadedJob | None) -> None:
         told.append((before.stored.revision if before else None, now.stored.revision if now else None))
 
-    active.listeners.append(note)
+    follower.listeners.append(note)
     return told
 
 
@@ -60,15 +60,15 @@ async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
 ) -> None:
     plant = Plant(store, {TIGHTEN: tool}, clock)
     await plant.teach("linear", LINEAR)
-    active = ActiveRuns(plant.runs, (SCOPE,))
-    told = told_by(active)
+    follower = ActiveRuns(plant.runs, (SCOPE,))
+    told = told_by(follower)
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
-    assert (list(active.loaded), active.count) == (["J1"], 1)
+    assert (list(follower.loaded), follower.count) == (["J1"], 1)
     await plant.answer(tool.commands[0])
     await plant.drive()
     await plant.answer(tool.commands[1])
-    assert (active.loaded, active.count) == ({}, 0)
+    assert (follower.loaded, follower.count) == ({}, 0)
     first = told[0][1]
     assert first is not None
     assert told == [(None, first), (first, first + 1), (first + 1, None)]
@@ -79,17 +79,17 @@ async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
 ) -> None:
     plant = Plant(store, {TIGHTEN: tool}, clock)
     await plant.teach("linear", LINEAR)
-    active = ActiveRuns(plant.runs, (SCOPE,))
+    follower = ActiveRuns(plant.runs, (SCOPE,))
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     tool.replies = obliging
     await plant.ask(Cause.ABORT, "J1")
-    await active.look()
-    assert active.loaded["J1"].job.status.state is JobState.ABORTED
+    await follower.look()
+    assert follower.loaded["J1"].job.status.state is JobState.ABORTED
     async with plant.at_work():
         await until(lambda: none_active(plant))
-    await active.look()
-    assert (active.loaded, active.count) == ({}, 0)
+    await follower.look()
+    assert (follower.loaded, follower.count) == ({}, 0)
 
 
 async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_look(
@@ -100,17 +100,17 @@ async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_
         instance(redis, {}, clock, consumer="edge") as plant,
     ):
         await other.teach("linear", LINEAR)
-        active = ActiveRuns(plant.runs, (SCOPE,))
-        told = told_by(active)
+        follower = ActiveRuns(plant.runs, (SCOPE,))
+        told = told_by(follower)
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()
-        await active.look()
-        assert [each.step for each in active.loaded["J1"].stored.run.associations.values()] == ["one"]
+        await follower.look()
+        assert [each.step for each in follower.loaded["J1"].stored.run.associations.values()] == ["one"]
         for command in range(2):
             await other.answer(tool.commands[command])
             await other.drive()
-            await active.look()
-        assert active.loaded == {}
+            await follower.look()
+        assert follower.loaded == {}
     assert [(before is None, now is None) for before, now in told] == [(True, False), (False, False), (False, True)]
 
 
@@ -136,17 +136,17 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
         await wait_until(lambda: tool.told() == ["a"])
         async with open_store(redis, "edge-2") as store:
             runs = Noting(store, clock)
-            active = ActiveRuns(runs, (scope,))
-            await active.look()
+            follower = ActiveRuns(runs, (scope,))
+            await follower.look()
             before = await revisions(store)
             await other.answer(tool.commands[0])
             await wait_until(lambda: tool.told() == ["a", "b"])
             assert await revisions(store) != before
             for _ in range(3):
-                await active.look()
+                await follower.look()
             assert runs.read == readings
-    assert active.count == 1
-    assert active.loaded.keys() == ({"J1"} if scope == SCOPE else set())
+    assert follower.count == 1
+    assert follower.loaded.keys() == ({"J1"} if scope == SCOPE else set())
 
 
 async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
@@ -160,10 +160,10 @@ async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
         await other.store.execute("HSET", other.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
         async with open_store(redis, "edge-2") as store:
             runs = Noting(store, clock)
-            active = ActiveRuns(runs, (SCOPE,))
+            follower = ActiveRuns(runs, (SCOPE,))
             for _ in range(2):
-                await active.look()
-    assert (list(active.loaded), active.count, sorted(runs.read)) == (["J2"], 2, ["J1", "J2"])
+                await follower.look()
+    assert (list(follower.loaded), follower.count, sorted(runs.read)) == (["J2"], 2, ["J1", "J2"])
 
 
 async def test_a_store_that_was_away_is_followed_when_it_is_back(
@@ -177,15 +177,15 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
             instance(redis, {}, clock, consumer="edge") as plant,
         ):
             await other.teach("linear", LINEAR)
-            active = ActiveRuns(plant.runs, (SCOPE,))
+            follower = ActiveRuns(plant.runs, (SCOPE,))
             with capture_logs() as logs:
-                async with beside(active.follow(), "active runs"):
+                async with beside(follower.follow(), "active runs"):
                     await server.kill()
                     await wait_until(lambda: logs)
                     await server.start()
                     await other.order(Cause.STORE_AND_START, order("J1"))
                     await other.drive()
-                    await wait_until(lambda: "J1" in active.loaded)
+                    await wait_until(lambda: "J1" in follower.loaded)
     assert "following the runs waits for the store" in {each["event"] for each in logs}
 
 
@@ -212,12 +212,12 @@ async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
         instance(redis, {}, clock, consumer="edge") as plant,
     ):
         await other.teach("linear", LINEAR)
-        active = ActiveRuns(plant.runs, (SCOPE,))
-        active.listeners.append(fail)
-        told = told_by(active)
+        follower = ActiveRuns(plant.runs, (SCOPE,))
+        follower.listeners.append(fail)
+        told = told_by(follower)
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()
         with capture_logs() as logged:
-            await active.look()
+            await follower.look()
     assert len(told) == 1
     assert [each["event"] for each in logged] == ["watcher of active runs failed"]

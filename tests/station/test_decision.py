@@ -36,8 +36,8 @@ def begun() -> Decision:
     return begin(CONTEXT, job(), new_run("J1", SCOPE, "c", {}), net(), NOW)
 
 
-def next_of(loaded: LoadedJob, signal: Signal, asked: MethodRequest | None = None, now: int = NOW) -> Decision:
-    decision = decide(CONTEXT, loaded, (), signal, asked, now)
+def next_of(loaded: LoadedJob, signal: Signal, request: MethodRequest | None = None, now: int = NOW) -> Decision:
+    decision = decide(CONTEXT, loaded, (), signal, request, now)
     assert isinstance(decision, Decision)
     return decision
 

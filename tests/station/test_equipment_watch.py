@@ -56,11 +56,11 @@ async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
 
 @asynccontextmanager
 async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[EquipmentWatch]:
-    active = ActiveRuns(plant.runs, (SCOPE,))
-    await active.look()
-    watch = EquipmentWatch(plant.store, active, plant.runs.clock)
+    follower = ActiveRuns(plant.runs, (SCOPE,))
+    await follower.look()
+    watch = EquipmentWatch(plant.store, follower, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN, PHOTO), plant.answers.stats))
-    async with beside(active.follow(), "active runs"), beside(watch.run(), "equipment"):
+    async with beside(follower.follow(), "active runs"), beside(watch.run(), "equipment"):
         yield watch
 
 

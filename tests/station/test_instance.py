@@ -10,7 +10,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background import beside
-from edge.station.instance import Instance, Switch, open_instance
+from edge.station.instance import Gate, Instance, open_instance
 from edge.station.process import process_token
 from edge.store import leases
 from edge.store.client import Store
@@ -45,14 +45,14 @@ async def test_work_goes_on_while_its_switch_is_on_only() -> None:
         finally:
             log.append("ended")
 
-    switch = Switch()
-    async with beside(switch.while_on(work, "work"), "while on"):
+    switch = Gate()
+    async with beside(switch.run_while_open(work, "work"), "while on"):
         await asyncio.sleep(0)
         assert log == []
         for _ in range(2):
-            switch.turn(on=True)
+            switch.set_open(is_open=True)
             await until_true(lambda: log and log[-1] == "begun")
-            switch.turn(on=False)
+            switch.set_open(is_open=False)
             await until_true(lambda: log[-1] == "ended")
     assert log == ["begun", "ended"] * 2
 
@@ -63,13 +63,13 @@ async def test_a_name_that_another_bears_is_refused_and_that_one_goes_on(redis: 
             async with another(redis):
                 pytest.fail("both bear it")
         assert "name" in caught.value.advice
-        assert first.present.is_on
+        assert first.lease_held.is_open
 
 
 async def test_a_name_is_free_at_once_after_an_orderly_end(redis: RedisSettings) -> None:
     for _ in range(2):
         async with asyncio.timeout(0.5), another(redis) as instance:
-            assert instance.publishes[SCOPE].is_on
+            assert instance.publisher_gates[SCOPE].is_open
 
 
 async def test_the_name_of_a_process_of_this_host_that_was_killed_is_taken_at_once(
@@ -77,7 +77,7 @@ async def test_the_name_of_a_process_of_this_host_that_was_killed_is_taken_at_on
 ) -> None:
     await leases.hold(store, "other", await dead_token())
     async with asyncio.timeout(0.5), another(redis) as instance:
-        assert instance.present.is_on
+        assert instance.lease_held.is_open
 
 
 async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
@@ -85,24 +85,24 @@ async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
 ) -> None:
     await leases.hold(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
     async with asyncio.timeout(WITHIN_S), another(redis) as instance:
-        assert instance.present.is_on
+        assert instance.lease_held.is_open
 
 
 async def test_a_lease_is_kept_for_longer_than_it_lasts(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as instance:
         await asyncio.sleep(leases.LIFETIME_MS / 1000 + 1)
         assert not await leases.hold(store, "other", instance.token)
-        assert instance.present.is_on
+        assert instance.lease_held.is_open
 
 
 async def test_another_publishes_as_soon_as_the_one_that_did_is_gone(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as second:
-        assert second.publishes[SCOPE].is_on
+        assert second.publisher_gates[SCOPE].is_open
         async with open_instance(store, (SCOPE,)) as first:
-            assert not first.publishes[SCOPE].is_on
+            assert not first.publisher_gates[SCOPE].is_open
             await second.leave()
-            second.present.turn(on=False)
-            await until_true(lambda: first.publishes[SCOPE].is_on)
+            second.lease_held.set_open(is_open=False)
+            await until_true(lambda: first.publisher_gates[SCOPE].is_open)
 
 
 async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: RedisSettings, store: Store) -> None:
@@ -113,12 +113,12 @@ async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: 
         await other.execute("SET", store.keys.lease_publisher(SCOPE), "other")
         # It began just now: whom it does not know it gives the time to come back.
         async with beside(keep(other), "the lease of the other"):
-            await until_true(lambda: not instance.publishes[SCOPE].is_on)
+            await until_true(lambda: not instance.publisher_gates[SCOPE].is_open)
             await asyncio.sleep(leases.LIFETIME_MS / 1000)
             assert instance.gone.empty()
         async with asyncio.timeout(WITHIN_S):
             assert await instance.gone.get() == "other"
-        await until_true(lambda: instance.publishes[SCOPE].is_on)
+        await until_true(lambda: instance.publisher_gates[SCOPE].is_open)
 
 
 async def keep(store: Store) -> None:
@@ -132,18 +132,18 @@ async def keep(store: Store) -> None:
 async def test_who_lost_its_lease_stops_while_another_has_it_and_goes_on_after_it(
     redis: RedisSettings, store: Store
 ) -> None:
-    regained: list[bool] = []
+    lease_regained: list[bool] = []
     async with another(redis) as instance:
-        instance.regained.append(lambda: regained.append(True))
+        instance.lease_regained.append(lambda: lease_regained.append(True))
         key = store.keys.lease_instance("other")
         await store.execute("SET", key, "an usurper", "PX", 60_000)
-        await until_true(lambda: not instance.present.is_on)
-        assert not instance.publishes[SCOPE].is_on
+        await until_true(lambda: not instance.lease_held.is_open)
+        assert not instance.publisher_gates[SCOPE].is_open
         assert await store.execute("GET", key) == "an usurper"
         await store.execute("DEL", key)
-        await until_true(lambda: instance.present.is_on)
-        assert regained == [True]
-        await until_true(lambda: instance.publishes[SCOPE].is_on)
+        await until_true(lambda: instance.lease_held.is_open)
+        assert lease_regained == [True]
+        await until_true(lambda: instance.publisher_gates[SCOPE].is_open)
 
 
 async def test_a_lease_that_ran_out_while_nobody_wanted_it_is_held_again(redis: RedisSettings, store: Store) -> None:

@@ -41,10 +41,10 @@ async def replica(
         enter = stack.enter_async_context
         plant = await enter(instance(redis, {TIGHTEN: tool}, clock, consumer=name))
         own = await enter(open_instance(plant.store, (SCOPE,)))
-        own.regained.append(plant.runs.invalidate_all)
+        own.lease_regained.append(plant.runs.invalidate_all)
         take_over = TakeOver(plant.store, (SCOPE,), own, plant.runs, plant.worker, late_s)
         for task in (plant.sender, plant.worker, take_over):
-            await enter(beside(own.present.while_on(task.run, "task"), "task while present"))
+            await enter(beside(own.lease_held.run_while_open(task.run, "task"), "task while present"))
         yield plant, own
 
 
@@ -82,10 +82,10 @@ async def test_what_a_frozen_instance_is_given_after_its_work_was_taken_over_is_
     async with open_store(redis, None) as visited, replica(redis, tool, clock, "other") as (other, own):
         visitor = Plant(visited, {}, clock)
         await until_true(own.gone.empty)
-        own.present.turn(on=False)
+        own.lease_held.set_open(is_open=False)
         await visitor.order(Cause.STORE_AND_START, order("J1"))
         await next_work(dying)
-        own.present.turn(on=True)
+        own.lease_held.set_open(is_open=True)
         await other.until_state("J1", JobState.ENDED)
 
 
@@ -157,14 +157,14 @@ async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
         # Its lease is another's, as that of one who was away for long.
         key = frozen.store.keys.lease_instance("frozen")
         await frozen.store.execute("SET", key, "another", "PX", 60_000)
-        await until_true(lambda: not own.present.is_on)
+        await until_true(lambda: not own.lease_held.is_open)
         async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
             await leases.hold(other.store, "other", "other")
             await other.runs.take_over("J1", "frozen", work.acknowledge(other.store.keys, SCOPE, ()))
             await until_true(lambda: tool.told() == ["a"])
         away.reachable = True
         await frozen.store.execute("DEL", key)
-        await until_true(lambda: own.present.is_on)
+        await until_true(lambda: own.lease_held.is_open)
         await until_all_is_acknowledged(frozen)
     assert away.commands == []
 
