@@ -23,6 +23,7 @@ from edge.links.opcua_browse import references
 from edge.links.opcua_wire import DEEPEST, Body
 
 _HIGHEST_BUILTIN = 25
+_STRUCTURE = ua.NodeId(ua.ObjectIds.Structure)
 # A joining system has a hundred types of structures.
 _MOST_TYPES = 2000
 # What of a value is as it is: most of a large array.
@@ -254,7 +255,8 @@ class Structures:
             raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
         own = {field.Name for field in definition.Fields}
         base_id = await self._parent(type_id)
-        base = await self._definition(base_id)
+        # Some servers define the abstract Structure too, without fields: no structure inherits any from there.
+        base = await self._definition(base_id) if base_id != _STRUCTURE else None
         inherited = await self._fields(base_id, base, depth + 1) if base else []
         return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
 
@@ -265,7 +267,7 @@ class Structures:
         definition = attribute.Value.Value if attribute.Value else None
         if isinstance(definition, ua.StructureDefinition):
             return definition
-        if await self._parent(type_id) == ua.NodeId(ua.ObjectIds.Structure):
+        if await self._parent(type_id) == _STRUCTURE:
             raise Refused("unreadable", f"the server does not define the structure {type_id.to_string()}")
         return None
 

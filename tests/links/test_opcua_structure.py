@@ -68,6 +68,15 @@ async def test_fields_come_in_their_order(vendor: Vendor) -> None:
     assert await vendor.read(encoding, body) == {"Torque": 85.2, "Tool": "wrench", "Counts": [7, 8]}
 
 
+async def test_structure_is_read_where_server_defines_base_structure(vendor: Vendor) -> None:
+    """node-opcua gives i=22 a definition without fields; the walk up to the base must end there."""
+    base = vendor.server.get_node(ua.NodeId(ua.ObjectIds.Structure))
+    empty = ua.DataValue(ua.Variant(ua.StructureDefinition(), ua.VariantType.ExtensionObject))
+    await base.write_attribute(ua.AttributeIds.DataTypeDefinition, empty)
+    _, encoding = await vendor.type([new_struct_field("Torque", ua.VariantType.Double)])
+    assert await vendor.read(encoding, struct.pack("<d", 85.2)) == {"Torque": 85.2}
+
+
 async def test_optional_fields_are_there_as_the_mask_says(vendor: Vendor) -> None:
     _, encoding = await vendor.type(
         [
