@@ -18,8 +18,8 @@ from edge.store.server_check import MemoryUsage, memory, writes
 
 logger = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 5.0
-_CERTIFICATES_EVERY_S = 60.0
+_CHECK_INTERVAL_S = 5.0
+_CERTIFICATE_INTERVAL_S = 60.0
 """To read a private key takes the CPU longer than all else that is looked at."""
 
 
@@ -46,38 +46,38 @@ class Health:
         self._watch = watch
         self._certificates = certificates
         self._filling_up = False
-        self._told: frozenset[Finding] = frozenset()
-        self._unfit: list[str] = []
+        self._reported: frozenset[Finding] = frozenset()
+        self._certificate_problems: list[str] = []
         self._certificates_due = 0.0
 
-    async def tell(self, notify: Notify, serving: str) -> None:
+    async def publish_status(self, notify: Notify, serving: str) -> None:
         """Tell systemd again and again how we are and what we serve, until cancelled."""
         while True:
-            notify(f"STATUS={await self.look()}; {serving}")
-            await asyncio.sleep(_LOOK_EVERY_S)
+            notify(f"STATUS={await self.check()}; {serving}")
+            await asyncio.sleep(_CHECK_INTERVAL_S)
 
-    async def look(self) -> str:
+    async def check(self) -> str:
         """Say how we are."""
-        self.line = await self._look()
+        self.line = await self._check()
         return self.line
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         if (now := time.monotonic()) >= self._certificates_due:
-            self._unfit = await asyncio.to_thread(self._unfit_certificates)
-            self._certificates_due = now + _CERTIFICATES_EVERY_S
-        troubles = [*self._troubles(), *self._unfit]
+            self._certificate_problems = await asyncio.to_thread(self._check_certificates)
+            self._certificates_due = now + _CERTIFICATE_INTERVAL_S
+        troubles = [*self._problems(), *self._certificate_problems]
         try:
             taken = self.memory = await memory(self._store)
             if not await writes(self._store):
                 troubles.insert(0, "Redis cannot write to its disk: is it full?")
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
-        self._warn_of(taken)
+        self._warn_if_filling(taken)
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *_clock()))
 
-    def _troubles(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.silent():
             yield f"no progress: {', '.join(silent)}"
         if away := [name for name, session in self.sessions.items() if not session.connected]:
@@ -89,17 +89,17 @@ class Health:
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"
 
-    def _unfit_certificates(self) -> list[str]:
+    def _check_certificates(self) -> list[str]:
         try:
             unfit = frozenset(each for each in self._certificates() if each.level is Level.FAILING)
         except SettingsError as error:
             return [error.message]
-        for each in unfit - self._told:
+        for each in unfit - self._reported:
             logger.warning("a certificate cannot be used", subject=each.subject, reason=each.found, advice=each.advice)
-        self._told = unfit
+        self._reported = unfit
         return sorted(f"{each.subject}: {each.found}" for each in unfit)
 
-    def _warn_of(self, taken: MemoryUsage) -> None:
+    def _warn_if_filling(self, taken: MemoryUsage) -> None:
         if taken.is_nearly_full and not self._filling_up:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
             logger.warning("the store fills up", used=taken.used, limit=taken.limit, advice=advice)

@@ -32,7 +32,7 @@ async def serve(settings: Settings) -> None:
         async with limit:
             with _signals(stop, limit), unwrap_group():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
-                _tell_clock()
+                _log_clock_state()
                 async with open_gateway(settings, notify) as summary:
                     # What is there now stays to the end: from here on garbage is looked for in what comes.
                     gc.freeze()
@@ -49,7 +49,7 @@ async def serve(settings: Settings) -> None:
     logger.info("stopped", gateway=settings.gateway.name)
 
 
-def _tell_clock() -> None:
+def _log_clock_state() -> None:
     """A gateway without network has to start, too: nothing waits for the clock, and who reads the log knows of it."""
     match read_clock():
         case Clock.SYNCHRONISED:

@@ -39,13 +39,13 @@ def set_up(settings: LoggingSettings) -> None:
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()
-    root.handlers = [_handler(_choose(settings.format), shared)]
+    root.handlers = [_handler(_select_format(settings.format), shared)]
     # Libraries tell their troubles only: their daily business is ours to tell.
     root.setLevel(logging.WARNING)
     logging.getLogger("edge").setLevel(level)
 
 
-def _choose(wanted: Literal["auto", "console", "json", "journal"]) -> Format:
+def _select_format(wanted: Literal["auto", "console", "json", "journal"]) -> Format:
     if wanted != "auto":
         return wanted
     if _stderr_is_the_journal() and importlib.util.find_spec("systemd"):
@@ -72,7 +72,7 @@ def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
             plain = structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             )
-            render = [structlog.processors.format_exc_info, _show_controls, plain]
+            render = [structlog.processors.format_exc_info, _escape_event, plain]
         case "json":
             render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
         case _:
@@ -83,12 +83,12 @@ def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
     return handler
 
 
-def _show_controls(_logger: object, _method: str, event: EventDict) -> EventDict:
+def _escape_event(_logger: object, _method: str, event: EventDict) -> EventDict:
     """Write out what could drive a terminal: equipment, MES and passers-by are quoted in records."""
-    return {key: visible(value) if isinstance(value, str) else value for key, value in event.items()}
+    return {key: escape_controls(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Give text with control characters written out, as in `\x1b`; lines stay lines."""
     return "\n".join(line if line.isprintable() else repr(line)[1:-1] for line in text.split("\n"))
 
@@ -125,4 +125,4 @@ def journal_entry(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
     priority = next(priority for least, priority in _SYSLOG_PRIORITY if record.levelno >= least)
     ours = {"PRIORITY": str(priority), "LOGGER": record.name, "SYSLOG_IDENTIFIER": "microdcs-edge"}
     # Of a message with control characters journalctl would show its size only.
-    return visible(message), fields | ours
+    return escape_controls(message), fields | ours

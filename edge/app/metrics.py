@@ -30,7 +30,7 @@ _Samples = Iterable[tuple[Sequence[str], float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class MetricSources:
     """What is measured; `sessions` counts those of OPC UA clients, None where there is no server."""
 
     gateway: str
@@ -42,16 +42,16 @@ class Sources:
     sessions: Callable[[], int] | None = None
 
 
-async def page(sources: Sources) -> Page:
+async def page(sources: MetricSources) -> Page:
     """Write all metrics in the text format of Prometheus, version 0.0.4; without the store, all that is known here."""
     try:
         found = await gauges.look(sources.store, sources.scopes)
     except Unavailable:
         found = None
-    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_Collected(_families(sources, found))))
+    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics(_families(sources, found))))
 
 
-class _Collected(Collector):
+class _CollectedMetrics(Collector):
     """Metrics that have been collected: no registry of the process has to be asked."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
@@ -62,21 +62,21 @@ class _Collected(Collector):
         return self._families
 
 
-def _families(sources: Sources, found: Gauges | None) -> Iterator[Metric]:
+def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     info = ((sources.gateway, __version__), 1)
     yield _gauge("info", "Which gateway this is, and its version.", ("gateway", "version"), [info])
-    yield from _of_activity(sources)
-    yield from _of_equipment(sources)
-    yield from _of_links(sources)
+    yield from _activity_metrics(sources)
+    yield from _equipment_metrics(sources)
+    yield from _connection_metrics(sources)
     yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
     yield _histogram("commit_seconds", "How long commits to the store took.", (), [((), sources.store.commits)])
     if found is not None:
-        yield from _of_store(found)
-        yield from _of_scopes(found, now_ms())
+        yield from _store_metrics(found)
+        yield from _scope_metrics(found, now_ms())
     yield from ProcessCollector(registry=None).collect()
 
 
-def _of_activity(sources: Sources) -> Iterator[Metric]:
+def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
     activity = sources.activity
     takers = {type_id: each.equipment.name for each in sources.equipment.watched for type_id in each.type_ids}
     commands: dict[tuple[str, str], float] = {}
@@ -90,7 +90,7 @@ def _of_activity(sources: Sources) -> Iterator[Metric]:
     yield _counter("commands", "Commands that decisions asked for.", ("equipment", "phase"), commands.items())
 
 
-def _of_equipment(sources: Sources) -> Iterator[Metric]:
+def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
     health = sources.equipment.health
     one = ("equipment",)
     connected = [((each.name, each.kind), each.connected) for each in health if each.connected is not None]
@@ -130,7 +130,7 @@ def _of_equipment(sources: Sources) -> Iterator[Metric]:
     yield _histogram("command_round_trip_seconds", "From the decision to send a command to its answer.", one, trips)
 
 
-def _of_links(sources: Sources) -> Iterator[Metric]:
+def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     sessions = [((name,), session.connected) for name, session in sources.health.sessions.items()]
     yield _gauge("broker_connected", "Whether a session has its broker: 1 or 0.", ("session",), sessions)
     if sources.sessions is not None:
@@ -139,7 +139,7 @@ def _of_links(sources: Sources) -> Iterator[Metric]:
     yield _gauge("tasks_hanging", "Critical tasks that make no progress.", (), [((), hanging)])
 
 
-def _of_store(found: Gauges) -> Iterator[Metric]:
+def _store_metrics(found: Gauges) -> Iterator[Metric]:
     memory = found.memory
     yield _gauge("store_memory_bytes", "Memory that the store takes.", (), [((), memory.used)])
     yield _gauge("store_memory_limit_bytes", "Memory it may take; 0: no limit.", (), [((), memory.limit)])
@@ -149,7 +149,7 @@ def _of_store(found: Gauges) -> Iterator[Metric]:
     yield _counter("messages_refused", "Messages refused since the store began.", (), [((), found.refused)])
 
 
-def _of_scopes(found: Gauges, now: int) -> Iterator[Metric]:
+def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
     def age(since: int | None) -> float:
         return 0.0 if since is None else max(0, now - since) / 1000
 

@@ -14,22 +14,22 @@ Notify = Callable[[str], None]
 def notifier() -> Notify:
     """Give what sends a message to systemd (sd_notify(3)); it does nothing where systemd does not listen."""
     if not os.environ.get("NOTIFY_SOCKET"):
-        return nobody_listens
+        return discard_status
     try:
         from systemd.daemon import notify  # noqa: PLC0415  an extra: Debian's package brings it
     except ImportError:
         logger.warning(
             "systemd waits for us, but systemd-python is not installed", advice="Install microdcs-edge[systemd]."
         )
-        return nobody_listens
+        return discard_status
     return notify  # type: ignore[no-any-return]  # the package has no types
 
 
-def nobody_listens(_: str) -> None:
+def discard_status(_: str) -> None:
     """Outside systemd nobody wants to know."""
 
 
-async def keep_watchdog(notify: Notify, silent: Callable[[], Sequence[str]]) -> None:
+async def feed_watchdog(notify: Notify, silent: Callable[[], Sequence[str]]) -> None:
     """Feed systemd's watchdog from the event loop, three times an interval; a loop that hangs is restarted.
 
     So is a gateway one of whose critical tasks hangs: `silent` names them.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from edge.app.health import Health
-from edge.app.systemd import Notify, keep_watchdog, nobody_listens
+from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
@@ -61,7 +61,7 @@ _CRITICAL = ("worker", "timers", "OPC UA lists")
 
 
 @dataclass(frozen=True, slots=True)
-class _Core:
+class _GatewayCore:
     """What decides, and tells how it is: every adapter is given some of it."""
 
     settings: Settings
@@ -85,7 +85,7 @@ class _Core:
 
 
 @contextlib.asynccontextmanager
-async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> AsyncIterator[str]:
+async def open_gateway(settings: Settings, notify: Notify = discard_status) -> AsyncIterator[str]:
     """Open every part and have them work; gives one line that says what is served.
 
     What takes calls is opened after what carries them out, and closed before it. Raises SettingsError or Unavailable
@@ -97,7 +97,7 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         jobs = JobService(core.store, core.runs, most, settings.retention.dedupe * 1000, now_ms)
-        await _open_works(stack, core, jobs)
+        await _open_background_work(stack, core, jobs)
         station_settings = StationSettings(core.store)
         calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms)
         server = await _open_opcua(stack, core, jobs, station_settings)
@@ -108,13 +108,13 @@ async def open_gateway(settings: Settings, notify: Notify = nobody_listens) -> A
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
         measured = await _open_metrics(stack, core, server)
         serving = _summary(settings, server, sidecars, measured)
-        await enter(beside(keep_watchdog(notify, core.store.heartbeat.silent), "watchdog"))
+        await enter(beside(feed_watchdog(notify, core.store.heartbeat.silent), "watchdog"))
         await enter(beside(core.watch.run(), "equipment watch"))
-        await enter(beside(core.health.tell(notify, serving), "health"))
+        await enter(beside(core.health.publish_status(notify, serving), "health"))
         yield serving
 
 
-async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _Core:
+async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _GatewayCore:
     store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name))
     scopes, keep = settings.gateway.scopes, settings.retention
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
@@ -126,10 +126,10 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _C
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
-    return _Core(settings, store, instance, runs, active_runs, watch, health, clock)
+    return _GatewayCore(settings, store, instance, runs, active_runs, watch, health, clock)
 
 
-async def _open_equipment(stack: contextlib.AsyncExitStack, core: _Core) -> None:
+async def _open_equipment(stack: contextlib.AsyncExitStack, core: _GatewayCore) -> None:
     southbound, runs = core.settings.southbound, core.runs
     # What goes over a broker can be listened to there.
     tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
@@ -146,7 +146,7 @@ def _is_at_broker(section: EquipmentSettings) -> bool:
 
 
 async def _open_one(
-    stack: contextlib.AsyncExitStack, core: _Core, name: str, section: EquipmentSettings, answers: Answers
+    stack: contextlib.AsyncExitStack, core: _GatewayCore, name: str, section: EquipmentSettings, answers: Answers
 ) -> EquipmentPort:
     if not isinstance(section, MqttEquipmentSettings):
         # As for the server: asyncua is imported only where it is used.
@@ -164,7 +164,7 @@ async def _open_one(
     return await open_equipment(name, section, session, answers, core.scopes, core.source)
 
 
-async def _open_works(stack: contextlib.AsyncExitStack, core: _Core, jobs: JobService) -> None:
+async def _open_background_work(stack: contextlib.AsyncExitStack, core: _GatewayCore, jobs: JobService) -> None:
     """Have what decides by itself work, for as long as this instance holds its name."""
     store, runs, scopes = core.store, core.runs, core.scopes
     dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
@@ -188,7 +188,7 @@ async def _open_works(stack: contextlib.AsyncExitStack, core: _Core, jobs: JobSe
 
 
 async def _open_opcua(
-    stack: contextlib.AsyncExitStack, core: _Core, jobs: JobService, station_settings: StationSettings
+    stack: contextlib.AsyncExitStack, core: _GatewayCore, jobs: JobService, station_settings: StationSettings
 ) -> "UaServer | None":
     settings, store, scopes = core.settings, core.store, core.scopes
     if not settings.opcua.endpoint:
@@ -222,22 +222,22 @@ async def _open_opcua(
     return server
 
 
-async def _open_metrics(stack: contextlib.AsyncExitStack, core: _Core, server: "UaServer | None") -> str | None:
+async def _open_metrics(stack: contextlib.AsyncExitStack, core: _GatewayCore, server: "UaServer | None") -> str | None:
     if not core.settings.metrics.listen:
         return None
     # As for the OPC UA server: who is not asked does not pay for it.
-    from edge.app.metrics import PATH, Sources, page  # noqa: PLC0415
+    from edge.app.metrics import PATH, MetricSources, page  # noqa: PLC0415
 
     activity = Activity()
     core.runs.listeners.append(activity.watch)
     sessions = None if server is None else lambda: server.sessions
     name = core.settings.gateway.name
-    sources = Sources(name, core.scopes, core.store, core.health, core.watch, activity, sessions)
+    sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions)
     opened = http_page.serving(core.settings.metrics.listen, PATH, functools.partial(page, sources))
     return await stack.enter_async_context(opened)
 
 
-async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls: CallHandler) -> None:
+async def _open_northbound(stack: contextlib.AsyncExitStack, core: _GatewayCore, calls: CallHandler) -> None:
     settings, enter = core.settings, stack.enter_async_context
     session = core.health.sessions["MES"] = await _open_session(stack, core, "", settings.mqtt, MAXIMUM_PACKET_SIZE)
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
@@ -253,7 +253,7 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _Core, calls:
 
 
 async def _open_session(
-    stack: contextlib.AsyncExitStack, core: _Core, name: str, mqtt: MqttSettings, largest_packet: int
+    stack: contextlib.AsyncExitStack, core: _GatewayCore, name: str, mqtt: MqttSettings, largest_packet: int
 ) -> Session:
     """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
     base = core.settings.mqtt.client_id or core.settings.gateway.name

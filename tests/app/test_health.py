@@ -45,21 +45,21 @@ async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
     plant = Plant(store, {TIGHTEN: FakeEquipment()}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms))
-    assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await looking.look())
+    assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await looking.check())
     await plant.teach("linear", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
-    assert (await looking.look()).startswith("1 job at work; ")
+    assert (await looking.check()).startswith("1 job at work; ")
 
 
 async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, unique: str, wait_until: WaitUntil) -> None:
     looking = health_of(store)
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         looking.sessions["wrench"] = session
-        assert "broker" not in await looking.look()
+        assert "broker" not in await looking.check()
         await broker.stop()
         await wait_until(lambda: not session.connected)
-        assert (await looking.look()).startswith("broker away: wrench; ")
+        assert (await looking.check()).startswith("broker away: wrench; ")
 
 
 async def test_equipment_that_is_away_is_named_unless_its_broker_is(
@@ -67,20 +67,20 @@ async def test_equipment_that_is_away_is_named_unless_its_broker_is(
 ) -> None:
     wrench, camera, scanner = FakeEquipment("wrench"), FakeEquipment("camera"), FakeEquipment("scanner")
     looking = health_of(store, wrench, camera, scanner)
-    assert "equipment" not in await looking.look()
+    assert "equipment" not in await looking.check()
     wrench.reachable = camera.reachable = False
-    assert (await looking.look()).startswith("equipment away: wrench, camera; ")
+    assert (await looking.check()).startswith("equipment away: wrench, camera; ")
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         looking.sessions["wrench"] = session
         await broker.stop()
         await wait_until(lambda: not session.connected)
-        assert (await looking.look()).startswith("broker away: wrench; equipment away: camera; ")
+        assert (await looking.check()).startswith("broker away: wrench; equipment away: camera; ")
 
 
 async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:
     looking = health_of(store)
     looking.refusals += [list, lambda: ["app/jobs/station-1/events"]]
-    assert (await looking.look()).startswith("broker refuses: app/jobs/station-1/events; ")
+    assert (await looking.check()).startswith("broker refuses: app/jobs/station-1/events; ")
 
 
 async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.Monk
 
     task = asyncio.create_task(hang(), name="timers")
     await asyncio.sleep(0.05)
-    assert (await health_of(store).look()).startswith("no progress: timers; ")
+    assert (await health_of(store).check()).startswith("no progress: timers; ")
     task.cancel()
 
 
@@ -104,10 +104,10 @@ async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
         await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
         with structlog.testing.capture_logs() as told:
             for _ in range(2):
-                assert re.fullmatch(r"0 jobs at work; store \d\d% full", await looking.look())
+                assert re.fullmatch(r"0 jobs at work; store \d\d% full", await looking.check())
         assert [each["event"] for each in told] == ["the store fills up"]
         await server.kill()
-        assert (await looking.look()).startswith("Redis does not answer: ")
+        assert (await looking.check()).startswith("Redis does not answer: ")
 
 
 async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monke
         return False
 
     monkeypatch.setattr(health, "writes", refuses)
-    assert (await health_of(store).look()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
+    assert (await health_of(store).check()).startswith("Redis cannot write to its disk: is it full?; 0 jobs")
 
 
 async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(store: Store) -> None:
@@ -123,7 +123,7 @@ async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(
     looking = health_of(store, certificates=lambda: found)
     with structlog.testing.capture_logs() as told:
         for _ in range(2):
-            assert (await looking.look()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
+            assert (await looking.check()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
     assert [(each["subject"], each["advice"]) for each in told] == [("certificate mqtt.ca_file", "renew it")]
 
 
@@ -137,7 +137,7 @@ async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
 
     looking = health_of(store, certificates=examine)
     for _ in range(3):
-        await looking.look()
+        await looking.check()
     assert len(examined) == 1
 
 
@@ -146,18 +146,18 @@ async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
         raise SettingsError(["opcua.pki: the key is open to others"])
 
     looking = health_of(store, certificates=unreadable)
-    assert (await looking.look()).startswith("opcua.pki: the key is open to others; 0 jobs")
+    assert (await looking.check()).startswith("opcua.pki: the key is open to others; 0 jobs")
 
 
 async def test_a_clock_that_nobody_keeps_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "read_clock", lambda: Clock.UNSYNCHRONISED)
-    assert (await health_of(store).look()).endswith("; clock not synchronised")
+    assert (await health_of(store).check()).endswith("; clock not synchronised")
 
 
 async def test_systemd_hears_it_again_and_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.app.health._LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("edge.app.health._CHECK_INTERVAL_S", 0.01)
     told: asyncio.Queue[str] = asyncio.Queue()
-    telling = asyncio.create_task(health_of(store).tell(told.put_nowait, "scopes station-1"))
+    telling = asyncio.create_task(health_of(store).publish_status(told.put_nowait, "scopes station-1"))
     for _ in range(2):
         said = await asyncio.wait_for(told.get(), 5)
         assert said.startswith("STATUS=0 jobs at work; ")

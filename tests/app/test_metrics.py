@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
-from edge.app.metrics import Sources, page
+from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
 from edge.links.background import beside
 from edge.links.mqtt import open_session
@@ -32,18 +32,18 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md"
 PREFIX = "microdcs_edge_"
 
 
-async def sources_of(store: Store, tool: FakeEquipment) -> tuple[Sources, Plant]:
+async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, Plant]:
     plant = Plant(store, {TIGHTEN: tool}, Clock())
     await plant.teach("linear", LINEAR)
     active_runs, activity = ActiveRuns(plant.runs, (SCOPE,)), Activity()
     watch = EquipmentWatch(store, active_runs, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
     plant.runs.listeners.append(activity.watch)
-    return Sources("edge", (SCOPE,), store, Health(store, active_runs, watch), watch, activity, lambda: 3), plant
+    return MetricSources("edge", (SCOPE,), store, Health(store, active_runs, watch), watch, activity, lambda: 3), plant
 
 
 @asynccontextmanager
-async def looked_at(sources: Sources, wait_until: WaitUntil) -> AsyncIterator[None]:
+async def looked_at(sources: MetricSources, wait_until: WaitUntil) -> AsyncIterator[None]:
     """Have the equipment looked at anew."""
     sources.equipment.health = ()
     async with beside(sources.equipment.run(), "equipment"):
@@ -51,7 +51,7 @@ async def looked_at(sources: Sources, wait_until: WaitUntil) -> AsyncIterator[No
     yield
 
 
-async def told(sources: Sources) -> dict[str, float]:
+async def told(sources: MetricSources) -> dict[str, float]:
     """Give every sample, by its name and labels as they are written."""
     found = await page(sources)
     assert found.media_type == "text/plain; version=0.0.4; charset=utf-8"

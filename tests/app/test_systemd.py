@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.app.systemd import keep_watchdog, notifier
+from edge.app.systemd import feed_watchdog, notifier
 from edge.config import MqttSettings, RedisSettings
 from edge.links.mqtt import Message, open_session
 from tests.app.running import edge_run, opcua_in, settings_of, written
@@ -99,7 +99,7 @@ async def test_the_watchdog_is_fed_three_times_an_interval(monkeypatch: pytest.M
     began = time.monotonic()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
-            await keep_watchdog(told.append, list)
+            await feed_watchdog(told.append, list)
     intervals = (time.monotonic() - began) / 0.06
     assert set(told) == {"WATCHDOG=1"}
     # A busy machine may feed it late, but never more often than that.
@@ -110,7 +110,7 @@ async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: 
     monkeypatch.setenv("WATCHDOG_USEC", "30000")
     told: list[str] = []
     hanging = ["timers"]
-    feeding = asyncio.create_task(keep_watchdog(told.append, lambda: hanging))
+    feeding = asyncio.create_task(feed_watchdog(told.append, lambda: hanging))
     await asyncio.sleep(0.05)
     assert told == []
     hanging.clear()
@@ -123,7 +123,7 @@ async def test_outside_systemd_nobody_is_told_and_nobody_watches(monkeypatch: py
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC"):
         monkeypatch.delenv(name, raising=False)
     notifier()("READY=1")
-    await keep_watchdog(lambda message: pytest.fail(f"told {message}"), list)
+    await feed_watchdog(lambda message: pytest.fail(f"told {message}"), list)
 
 
 async def test_systemd_hears_what_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
