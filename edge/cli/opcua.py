@@ -14,7 +14,7 @@ from edge.cli.terminal.store_access import json_option, print_json, settings_opt
 
 if TYPE_CHECKING:
     from edge.config import OpcuaSettings
-    from edge.links.x509 import Entry
+    from edge.links.x509 import CertificateFile
 
 _ADVICE = "Look at them with: edge opcua list"
 _HOST_ADVICE = "Write it as it stands in the address that clients use, without opc.tcp:// and port."
@@ -34,7 +34,7 @@ def opcua() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List our certificate, those we trust and those we turned away, and the users."""
-    from edge.links.x509 import application_uris, entries, host_names
+    from edge.links.x509 import application_uris, certificate_files, host_names
     from edge.uaserver.certificates import load, thumbprint
     from edge.uaserver.users import read_users
 
@@ -49,8 +49,8 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
             "hosts": host_names(own.certificate),
             "expires": own.certificate.not_valid_after_utc.date().isoformat(),
         },
-        "trusted": [_describe(entry) for entry in entries(trusted)],
-        "rejected": [_describe(entry) for entry in entries(rejected)],
+        "trusted": [_describe(entry) for entry in certificate_files(trusted)],
+        "rejected": [_describe(entry) for entry in certificate_files(rejected)],
         "users": [
             {"name": user.name, "role": user.role.name.lower()}
             for user in read_users(Path(settings.users_file)).values()
@@ -73,7 +73,7 @@ def trust(which: str, settings_file: Path | None) -> None:
     """
     from edge.links.x509 import read_certificate
     from edge.uaserver.certificates import thumbprint
-    from edge.uaserver.trust import find, lay
+    from edge.uaserver.trust import add_certificate, find_certificates
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
@@ -83,8 +83,8 @@ def trust(which: str, settings_file: Path | None) -> None:
     else:
         certificate = _find_one(which, rejected)[0].certificate
     with _file_errors(trusted):
-        laid = lay(certificate, trusted)
-        for entry in find([rejected], thumbprint(certificate)):
+        laid = add_certificate(certificate, trusted)
+        for entry in find_certificates([rejected], thumbprint(certificate)):
             entry.path.unlink()
     print_text(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
 
@@ -98,13 +98,13 @@ def reject(which: str, settings_file: Path | None) -> None:
     THUMBPRINT, or its beginning, is that of a trusted one. A channel it has open ends when its key has to be renewed,
     within the hour; restart the gateway to end it now.
     """
-    from edge.uaserver.trust import lay
+    from edge.uaserver.trust import add_certificate
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
     found = _find_one(which, trusted)
     with _file_errors(trusted):
-        lay(found[0].certificate, rejected)
+        add_certificate(found[0].certificate, rejected)
         for entry in found:
             entry.path.unlink()
     print_text(f"rejected: {found[0].certificate.subject.rfc4514_string()}")
@@ -182,19 +182,19 @@ def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
-def _find_one(which: str, directory: Path) -> Sequence["Entry"]:
+def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
     """Find one certificate, in every file in which it stands."""
     from edge.errors import Refused
-    from edge.uaserver.trust import find
+    from edge.uaserver.trust import find_certificates
 
-    found = find([directory], which)
+    found = find_certificates([directory], which)
     if len({entry.certificate for entry in found}) != 1:
         what = "more than one certificate" if found else "no certificate"
         raise Refused("certificate", f"{what} in {directory} has a thumbprint that begins with {which}", _ADVICE)
     return found
 
 
-def _describe(entry: "Entry") -> dict[str, Any]:
+def _describe(entry: "CertificateFile") -> dict[str, Any]:
     from edge.links.x509 import application_uris
     from edge.uaserver.certificates import thumbprint
 

@@ -66,11 +66,11 @@ class _Method:
     arguments: Sequence[tuple[ua.NodeId, bool]]
 
 
-Overhear = Callable[[TracedCall], None]
+CallTracer = Callable[[TracedCall], None]
 """Is told each question to a server, with its answer; also what is watched from then on."""
 
 
-def _nobody_listens(_asked: TracedCall) -> None:
+def _ignore_request(_asked: TracedCall) -> None:
     """Let a question pass."""
 
 
@@ -78,31 +78,31 @@ _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
 
 
-def _overheard(
-    question: Callable[Concatenate["Session", _Arguments], Awaitable[_Found]],
-) -> Callable[Concatenate["Session", _Arguments], Coroutine[Any, Any, _Found]]:
+def _traced(
+    question: Callable[Concatenate["ClientSession", _Arguments], Awaitable[_Found]],
+) -> Callable[Concatenate["ClientSession", _Arguments], Coroutine[Any, Any, _Found]]:
     """Have who listens to a session told of each such question."""
 
     @wraps(question)
-    async def asking(session: "Session", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
+    async def asking(session: "ClientSession", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
         asked = partial(TracedCall, question.__name__, (*arguments, *named.values()))
-        with _failure_told(session.overhear, asked):
+        with _report_failure(session.trace_call, asked):
             found = await question(session, *arguments, **named)
-        session.overhear(asked(found))
+        session.trace_call(asked(found))
         return found
 
     return asking
 
 
 @contextmanager
-def _failure_told(overhear: Overhear, asked: Callable[..., TracedCall]) -> Iterator[None]:
+def _report_failure(trace_call: CallTracer, asked: Callable[..., TracedCall]) -> Iterator[None]:
     try:
         yield
     except Refused as refusal:
-        overhear(asked(error=refusal.message, kind=refusal.kind))
+        trace_call(asked(error=refusal.message, kind=refusal.kind))
         raise
     except Unavailable as error:
-        overhear(asked(error=error.message))
+        trace_call(asked(error=error.message))
         raise
 
 
@@ -112,8 +112,8 @@ async def open_client(
     *,
     settings: OpcuaEquipmentSettings | None = None,
     request_timeout: float = _REQUEST_SECONDS,
-    overhear: Overhear = _nobody_listens,
-) -> AsyncIterator["Session"]:
+    trace_call: CallTracer = _ignore_request,
+) -> AsyncIterator["ClientSession"]:
     """Open a session and close it at the end of the block; without settings, without security and anonymous.
 
     No answer takes longer than `request_timeout` seconds. Raises Unavailable when the server is not there, does not
@@ -121,7 +121,7 @@ async def open_client(
     """
     client = BoundedClient(url, timeout=request_timeout, watchdog_intervall=_KEEP_ALIVE_SECONDS)
     client.session_timeout = _SESSION_SECONDS * 1000
-    with _sorted_errors(url):
+    with _translate_errors(url):
         try:
             if settings is not None:
                 await secure(client, settings)
@@ -130,7 +130,7 @@ async def open_client(
             client.disconnect_socket()
             raise
     try:
-        yield Session(client, url, overhear)
+        yield ClientSession(client, url, trace_call)
     finally:
         try:
             async with asyncio.timeout(_GOODBYE_SECONDS):
@@ -139,25 +139,25 @@ async def open_client(
             client.disconnect_socket()
 
 
-class Session:
+class ClientSession:
     """What can be asked of a server. Every call raises Unavailable when it does not answer or declines."""
 
-    def __init__(self, client: BoundedClient, url: str, overhear: Overhear) -> None:
+    def __init__(self, client: BoundedClient, url: str, trace_call: CallTracer) -> None:
         self.url = url
-        self.overhear = overhear
+        self.trace_call = trace_call
         self._client = client
         self._structures = Structures(client)
         self._namespaces: list[str] = []
         self._methods: dict[tuple[str, str], _Method] = {}
         self._browser = Browser(client)
 
-    @_overheard
+    @_traced
     async def find(self, *names: str) -> Node:
         """Go down from Objects by browse names, whatever their namespaces.
 
         Raises Refused(`unknown_node`) when a name is not there, or there in two namespaces.
         """
-        with _sorted_errors(self.url):
+        with _translate_errors(self.url):
             node_id, path = ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects"
             for name in names:
                 children = await self._browser.below(node_id)
@@ -170,35 +170,35 @@ class Session:
                 path = f"{path}/{browse_name.to_string()}"
             return Node(node_id.to_string(), path)
 
-    @_overheard
+    @_traced
     async def read(self, node: Node) -> Any:
         """Read the value of a variable in plain Python; structures are dicts by the names of their fields.
 
         Raises Refused(`unreadable`) for a structure that we cannot decode.
         """
-        with _sorted_errors(self.url):
+        with _translate_errors(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
 
-    @_overheard
+    @_traced
     async def children(self, node: Node) -> dict[str, Node]:
         """Give the nodes below a node by the names in their BrowseNames, methods included."""
         return await self._below(node)
 
     async def _below(self, node: Node) -> dict[str, Node]:
-        with _sorted_errors(self.url):
+        with _translate_errors(self.url):
             found = await self._browser.below(ua.NodeId.from_string(node.id))
             return {
                 each.BrowseName.Name: Node(each.NodeId.to_string(), f"{node.path}/{each.BrowseName.to_string()}")
                 for each in found
             }
 
-    @_overheard
+    @_traced
     async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
         """Give the objects below Objects that are of a type or of one derived from it, at most so many levels down.
 
         Raises Refused(`unknown_node`) when there are so many objects that not all can be looked at.
         """
-        with _sorted_errors(self.url):
+        with _translate_errors(self.url):
             async with asyncio.timeout(_SEARCH_SECONDS):
                 wanted = await self._type_id(of)
                 # The server itself is no device.
@@ -221,14 +221,14 @@ class Session:
                     level = below
                 return found
 
-    @_overheard
+    @_traced
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
         """Call a method of an object and give its output arguments.
 
         Arguments are plain Python, as `read` gives it; those left out, and None, are the defaults of their types.
         Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails.
         """
-        with _sorted_errors(self.url):
+        with _translate_errors(self.url):
             method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
             request = ua.CallMethodRequest(ObjectId=ua.NodeId.from_string(owner.id), MethodId=method.id)
             if len(arguments) > len(method.arguments):
@@ -275,7 +275,7 @@ class Session:
         names = {node.id: name for name, node in values.items()}
         asked = partial(TracedCall, "watch", (source, fields, values))
         async with AsyncExitStack() as opened:
-            with _failure_told(self.overhear, asked), _sorted_errors(self.url):
+            with _report_failure(self.trace_call, asked), _translate_errors(self.url):
                 subscription = await opened.enter_async_context(self._subscription())
                 for node_id in names:
                     await subscription.subscribe_data_change(self._client.get_node(node_id))
@@ -284,12 +284,12 @@ class Session:
                     evfilter=await self._event_filter(fields),
                     queuesize=_EVENTS_AT_MOST,
                 )
-            self.overhear(asked())
-            yield self._happenings(subscription, names)
+            self.trace_call(asked())
+            yield self._notifications(subscription, names)
 
     @asynccontextmanager
     async def _subscription(self) -> AsyncIterator[Subscription]:
-        with _sorted_errors(self.url):
+        with _translate_errors(self.url):
             # A queue that overflows costs the connection: what is missed is asked for after the next one.
             subscription = await self._client.create_subscription(
                 _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
@@ -302,7 +302,7 @@ class Session:
                     async with asyncio.timeout(_GOODBYE_SECONDS):
                         await subscription.delete()
 
-    async def _happenings(
+    async def _notifications(
         self, subscription: Subscription, names: Mapping[str, str]
     ) -> AsyncIterator[Mapping[str, Any] | Refused]:
         async for each in subscription:
@@ -317,19 +317,19 @@ class Session:
 
     async def _readable(self, told: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
         try:
-            with _sorted_errors(self.url):
+            with _translate_errors(self.url):
                 return {name: await self._structures.plain(value) for name, value in told.items()}
         except Refused as refusal:
             return refusal
 
-    @_overheard
+    @_traced
     async def is_a(self, type_id: Any, of: TypeName) -> bool:
         """Tell whether a type, by its NodeId as the server told it in text form, is the named one or derived from it.
 
         Raises Refused(`unreadable`) for what is no NodeId.
         """
-        told = _told_node_id(type_id)
-        with _sorted_errors(self.url):
+        told = _parse_node_id(type_id)
+        with _translate_errors(self.url):
             return await self._type_id(of) in await self._browser.bases(told)
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
@@ -349,7 +349,7 @@ class Session:
         return ua.NodeId(name.number, self._namespaces.index(name.namespace_uri))
 
 
-def _told_node_id(told: Any) -> ua.NodeId:
+def _parse_node_id(told: Any) -> ua.NodeId:
     try:
         node_id = ua.NodeId.from_string(told)
         # Numbers that are too large for one, it takes; nobody could ask for it.
@@ -364,7 +364,7 @@ def _clause(type_id: ua.NodeId, name: ua.QualifiedName) -> ua.SimpleAttributeOpe
 
 
 @contextmanager
-def _sorted_errors(url: str) -> Iterator[None]:
+def _translate_errors(url: str) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
-from edge.links.x509 import application_uris, entries, fault_of, read_certificate
+from edge.links.x509 import application_uris, certificate_fault, certificate_files, read_certificate
 
 # The strongest first (OPC 10000-7); what is older is broken and not listed.
 _POLICIES = (
@@ -84,9 +84,9 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
         raise Unavailable(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error
     if certificate is None:
         raise Unavailable(f"the OPC UA server {url} has no certificate")
-    if fault := fault_of(certificate, datetime.now(UTC)):
+    if fault := certificate_fault(certificate, datetime.now(UTC)):
         raise Unavailable(f"the certificate of the OPC UA server {url} is no good: {fault}", _RENEW)
-    if certificate not in (entry.certificate for entry in entries(trusted)):
+    if certificate not in (entry.certificate for entry in certificate_files(trusted)):
         name = certificate.subject.rfc4514_string()
         raise Unavailable(
             f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, lay its certificate into {trusted}."

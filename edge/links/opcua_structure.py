@@ -20,7 +20,7 @@ from asyncua.ua.ua_binary import Primitives, pack_uatype, struct_from_binary, st
 
 from edge.errors import Refused
 from edge.links.opcua_browse import references
-from edge.links.opcua_wire import DEEPEST, Body
+from edge.links.opcua_wire import DEEPEST, BoundedBuffer
 
 _HIGHEST_BUILTIN = 25
 _STRUCTURE = ua.NodeId(ua.ObjectIds.Structure)
@@ -49,7 +49,7 @@ _BASE_STRUCTURES = {
 class _Codec:
     """How a value of one type is read, and how it is written; None is written as the type's default."""
 
-    read: Callable[[Body], Any]
+    read: Callable[[BoundedBuffer], Any]
     write: Callable[[Any], bytes]
 
 
@@ -67,7 +67,7 @@ class _Structure:
     has_mask: bool
     fields: list[_Field] = dataclasses.field(default_factory=list)
 
-    def read(self, data: Body) -> dict[str, Any]:
+    def read(self, data: BoundedBuffer) -> dict[str, Any]:
         """Read the mask of the optional fields, if it has one, then its fields (OPC 10000-6, 5.2.7)."""
         data.enter()
         present = Primitives.UInt32.unpack(data) if self.has_mask else 0
@@ -170,15 +170,15 @@ class Structures:
         except (ua.UaError, ValueError, TypeError, AttributeError, RecursionError, struct.error) as error:
             raise Refused("unwritable", f"{value!r} is no {data_type.to_string()}: {error}") from error
         if encoding is not None:
-            return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
-        return _variant_of(codec.read(Body(body)), await self._builtin(data_type))
+            return ua.Variant(ua.ExtensionObject(TypeId=encoding, BoundedBuffer=body), ua.VariantType.ExtensionObject)
+        return _variant_of(codec.read(BoundedBuffer(body)), await self._builtin(data_type))
 
     async def _structure(self, value: ua.ExtensionObject, depth: int) -> Any:
-        if value.Body is None:
+        if value.BoundedBuffer is None:
             return None
         codec = await self._encoding(value.TypeId)
         try:
-            decoded = codec.read(Body(value.Body))
+            decoded = codec.read(BoundedBuffer(value.BoundedBuffer))
         # What asyncua reads itself in there meets the bytes of strangers in its own ways.
         except (ua.UaError, ValueError, TypeError, AttributeError, LookupError, OverflowError, struct.error) as error:
             message = f"a structure with encoding {value.TypeId.to_string()} is not as defined: {error}"
@@ -379,13 +379,13 @@ def _subtyped(codec: _Codec, encoding: ua.NodeId | None) -> _Codec:
     def write(value: Any) -> bytes:
         held = value.Value if isinstance(value, ua.Variant) else value
         if not isinstance(held, ua.ExtensionObject):
-            held = ua.ExtensionObject(TypeId=encoding, Body=codec.write(held))
+            held = ua.ExtensionObject(TypeId=encoding, BoundedBuffer=codec.write(held))
         return _write_builtin(ua.VariantType.ExtensionObject, held)
 
     return _Codec(partial(unpack_uatype, ua.VariantType.ExtensionObject), write)
 
 
-def _read_array(codec: _Codec, data: Body) -> list[Any]:
+def _read_array(codec: _Codec, data: BoundedBuffer) -> list[Any]:
     length = Primitives.Int32.unpack(data)
     if length > len(data):
         raise ValueError(f"it has {length} elements in {len(data)} bytes")

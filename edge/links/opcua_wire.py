@@ -35,7 +35,7 @@ _asyncua_unpack_array = ua_binary.unpack_uatype_array
 _asyncua_read = Buffer.read
 
 
-def refuse_bombs() -> None:
+def patch_decoder_limits() -> None:
     """Have asyncua refuse what it would make gigabytes of, or read for ever, whoever sends it.
 
     An array of nulls takes no bytes, however long it says it is. A text of negative length goes back, to be read again.
@@ -59,7 +59,7 @@ def _read(data: Buffer, size: int) -> bytes:
     return taken
 
 
-class Body(Buffer):
+class BoundedBuffer(Buffer):
     """The bytes of a structure; they bound how many structures it may hold, and how deep."""
 
     def __init__(self, data: bytes) -> None:
@@ -79,12 +79,12 @@ class Body(Buffer):
         self._depth -= 1
 
 
-class News(asyncio.Queue[Any]):
-    """The news that wait to be taken, at most so many; `came` tells how many bytes have come so far."""
+class NotificationQueue(asyncio.Queue[Any]):
+    """The news that wait to be taken, at most so many; `received_bytes` tells how many bytes have come so far."""
 
-    def __init__(self, most: int, came: Callable[[], int]) -> None:
+    def __init__(self, most: int, received_bytes: Callable[[], int]) -> None:
         super().__init__(most)
-        self._came = came
+        self._came = received_bytes
         self._came_before: deque[int] = deque()
 
     def waiting_bytes(self) -> int:
@@ -100,7 +100,7 @@ class News(asyncio.Queue[Any]):
         return super()._get()
 
 
-class _Framing(UASocketProtocol):
+class _BoundedProtocol(UASocketProtocol):
     """Lets whole chunks through, as long as their message is not too large."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -108,14 +108,14 @@ class _Framing(UASocketProtocol):
         self._received = bytearray()
         self._message_bytes = 0
         self._fault: ConnectionError | None = None
-        self.came = 0
+        self.received_bytes = 0
         """How many bytes have come so far."""
         self.waiting_bytes: Callable[[], int] = int
         """Tells how many of them wait to be taken."""
 
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
-        self.came += len(data)
+        self.received_bytes += len(data)
         if self.waiting_bytes() > WAITING_BYTES:
             self._end(f"an OPC UA server tells more than is taken: {WAITING_BYTES} bytes wait")
             return
@@ -145,7 +145,7 @@ class _Framing(UASocketProtocol):
 
 class _UaClient(UaClient):
     def _make_protocol(self) -> UASocketProtocol:
-        self.protocol = _Framing(self._timeout, security_policy=self.security_policy)
+        self.protocol = _BoundedProtocol(self._timeout, security_policy=self.security_policy)
         self.protocol.pre_request_hook = self._pre_request_hook
         self.protocol.on_connection_lost = self._on_transport_lost
         self.protocol.is_session_closing = self._is_session_closing
@@ -156,7 +156,7 @@ class BoundedClient(Client):
     """asyncua's client, which takes no message of more than MESSAGE_BYTES; `timeout` is that of a request."""
 
     def __init__(self, url: str, timeout: float, watchdog_intervall: float) -> None:
-        refuse_bombs()
+        patch_decoder_limits()
         super().__init__(url, timeout=timeout, watchdog_intervall=watchdog_intervall)
         self.uaclient = _UaClient(timeout)
         self.uaclient.pre_request_hook = self._wait_until_ready
@@ -167,11 +167,12 @@ class BoundedClient(Client):
         """End the connection when the news of a subscription that wait to be taken become too many bytes."""
         protocol = self.uaclient.protocol
         # It takes no queue from outside; nothing is monitored yet, so nothing is lost.
-        news = subscription._event_queue = News(subscription._queue_maxsize, lambda: protocol.came)  # noqa: SLF001
-        protocol.waiting_bytes = news.waiting_bytes
+        most = subscription._queue_maxsize  # noqa: SLF001
+        queue = subscription._event_queue = NotificationQueue(most, lambda: protocol.received_bytes)  # noqa: SLF001
+        protocol.waiting_bytes = queue.waiting_bytes
 
 
-class _NewsFilter(logging.Filter):
+class RepeatedLogFilter(logging.Filter):
     """Lets through what asyncua says the first time, in one short line: a device may have it said again and again.
 
     Of a lost connection, who works with it tells.
@@ -213,4 +214,4 @@ for _talker in (
     "ua.ua_binary",
     "uaprotocol",
 ):
-    logging.getLogger(f"asyncua.{_talker}").addFilter(_NewsFilter())
+    logging.getLogger(f"asyncua.{_talker}").addFilter(RepeatedLogFilter())

@@ -24,19 +24,19 @@ _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CertificateFile:
     """A certificate and the file it stands in."""
 
     path: Path
     certificate: x509.Certificate
 
 
-def entries(directory: Path) -> Iterator[Entry]:
+def certificate_files(directory: Path) -> Iterator[CertificateFile]:
     """Yield every certificate of a directory; a file that holds none is told in the log and passed over."""
     for path in sorted(directory.glob("*")):
         if path.suffix.lower() in SUFFIXES:
             try:
-                yield Entry(path, read_certificate(path))
+                yield CertificateFile(path, read_certificate(path))
             except (OSError, ValueError) as error:
                 logger.warning("not a certificate", file=str(path), reason=str(error))
 
@@ -71,7 +71,7 @@ def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extensi
         return None
 
 
-def fault_of(certificate: x509.Certificate, now: datetime) -> str:
+def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
     """Say why nobody who shows this certificate is taken, trusted or not; empty when it is a good one."""
     try:
         key, signed_with = certificate.public_key(), certificate.signature_hash_algorithm

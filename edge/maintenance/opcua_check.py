@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
-from edge.links.x509 import entries, read_certificate
+from edge.links.x509 import certificate_files, read_certificate
 from edge.maintenance.finding import Finding, failing, ok, warning
 from edge.maintenance.gateway_files import tls_files
 from edge.uaserver import certificates, trust
@@ -134,8 +134,8 @@ async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[Finding]:
 
 def _trust(settings: OpcuaSettings, now: datetime) -> Finding:
     subject = "OPC UA trust list"
-    trusted = [entry.certificate for entry in entries(Path(settings.trusted))]
-    waiting = len(list(entries(trust.rejected_directory(Path(settings.pki)))))
+    trusted = [entry.certificate for entry in certificate_files(Path(settings.trusted))]
+    waiting = len(list(certificate_files(trust.rejected_directory(Path(settings.pki)))))
     turned_away = f"; {waiting} turned away" if waiting else ""
     look = "Look at it with `edge opcua list`, and trust a client with `edge opcua trust`."
     if not trusted:

@@ -17,7 +17,7 @@ from edge.config import MqttSettings
 from edge.errors import Defect, EdgeError, Refused, Unavailable
 from edge.instant import now_ms
 from edge.links.mqtt import Message, open_session, to_event
-from edge.links.opcua import Session as OpcuaSession
+from edge.links.opcua import ClientSession as OpcuaSession
 from edge.links.opcua import open_client
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster

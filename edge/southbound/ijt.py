@@ -13,7 +13,7 @@ import structlog
 
 from edge.config import IjtSettings
 from edge.errors import Refused
-from edge.links.opcua import EventField, Session, TypeName
+from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.ijt_answer import COMMAND_ID, answer_data, entities, process, validate_command
 from edge.southbound.ijt_methods import IjtMethods, find_methods
@@ -52,7 +52,7 @@ def open_ijt(
     state = ControllerState()
 
     @asynccontextmanager
-    async def open_device(session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+    async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         system = await find_single_instance(session, _SYSTEM, "joining system")
         methods = await find_methods(session, system)
         results = ResultCollector(methods, state, station, acknowledge=settings.acknowledge == "own")
@@ -66,7 +66,7 @@ class Controller:
     """A controller on one connection; `uri` is the ProductInstanceUri of its tool, or empty."""
 
     def __init__(
-        self, session: Session, methods: IjtMethods, results: ResultCollector, state: ControllerState, uri: str
+        self, session: ClientSession, methods: IjtMethods, results: ResultCollector, state: ControllerState, uri: str
     ) -> None:
         self._session = session
         self._methods = methods

@@ -3,7 +3,7 @@
 from typing import Any
 
 from edge.errors import Refused
-from edge.links.opcua import Node, Session
+from edge.links.opcua import ClientSession, Node
 
 _MANAGEMENTS = ("JoiningProcessManagement", "ResultManagement")
 
@@ -11,7 +11,7 @@ _MANAGEMENTS = ("JoiningProcessManagement", "ResultManagement")
 class IjtMethods:
     """What a controller can be asked for. Every call raises Refused when it declines, Unavailable when it is gone."""
 
-    def __init__(self, session: Session, owners: dict[str, Node]) -> None:
+    def __init__(self, session: ClientSession, owners: dict[str, Node]) -> None:
         self._session = session
         self._owners = owners
 
@@ -42,7 +42,7 @@ class IjtMethods:
                 raise Refused("device", f"{name}: what the controller answers is not what OPC 40001-101 says")
 
 
-async def find_methods(session: Session, system: Node) -> IjtMethods:
+async def find_methods(session: ClientSession, system: Node) -> IjtMethods:
     """Browse which methods a joining system has."""
     parts = await session.children(system)
     blocks = await session.children(parts["MachineryBuildingBlocks"]) if "MachineryBuildingBlocks" in parts else {}

@@ -6,7 +6,7 @@ from functools import partial
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
-from edge.links.opcua import Node, Overhear, Session, TypeName, open_client
+from edge.links.opcua import CallTracer, ClientSession, Node, TypeName, open_client
 from edge.model.equipment_trace import TraceKind
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvents, open_connected
 from edge.station.equipment import StationPort
@@ -14,16 +14,18 @@ from edge.station.equipment import StationPort
 REQUEST_SECONDS = 30.0
 """A device may take that long for one method."""
 
-OpenSession = Callable[[OpcuaEquipmentSettings, Overhear], AbstractAsyncContextManager[Session]]
+OpenSession = Callable[[OpcuaEquipmentSettings, CallTracer], AbstractAsyncContextManager[ClientSession]]
 """Opens a session with the server that the settings name; raises as `open_client`."""
 
-DeviceOpener = Callable[[Session], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
+DeviceOpener = Callable[[ClientSession], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
 """Finds the device on a new session and subscribes; gives the device with what happens there."""
 
 
-def open_session(settings: OpcuaEquipmentSettings, overhear: Overhear) -> AbstractAsyncContextManager[Session]:
+def open_session(
+    settings: OpcuaEquipmentSettings, trace_call: CallTracer
+) -> AbstractAsyncContextManager[ClientSession]:
     """Open a session that waits as long as a device may take for one method."""
-    return open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, overhear=overhear)
+    return open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, trace_call=trace_call)
 
 
 def open_opcua_equipment(
@@ -39,17 +41,17 @@ def open_opcua_equipment(
     Nothing of a session outlives it: a server that was started again may have other namespace indexes, other nodes and
     no subscriptions, so `open_device` finds its nodes and subscribes anew on each.
     """
-    overhear = partial(station.trace, TraceKind.ASKED)
+    trace_call = partial(station.trace, TraceKind.ASKED)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
-        async with session_factory(settings, overhear) as session, open_device(session) as opened:
+        async with session_factory(settings, trace_call) as session, open_device(session) as opened:
             yield opened
 
     return open_connected(name, settings.url, settings.type_ids, station, scopes, connect)
 
 
-async def find_single_instance(session: Session, of: TypeName, what: str) -> Node:
+async def find_single_instance(session: ClientSession, of: TypeName, what: str) -> Node:
     """Find the one object of a type that a device has. Raises Refused(`unknown_node`) when there is none, or many."""
     systems = await session.instances(of)
     if len(systems) != 1:

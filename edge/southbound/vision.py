@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
-from edge.links.opcua import EventField, Node, Session, TypeName
+from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
 from edge.station.equipment import Command, StationPort
@@ -82,7 +82,7 @@ def open_vision(
     jobs: dict[str, str] = {}
 
     @asynccontextmanager
-    async def open_device(session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+    async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         system = await find_single_instance(session, _SYSTEM, "vision system")
         parts = await session.children(system)
         machine = await session.children(_part(parts, _STATE))
@@ -99,7 +99,9 @@ def open_vision(
 class Camera:
     """A camera on one connection, its states mirrored; `jobs` are its JobIds by command, kept beyond it."""
 
-    def __init__(self, session: Session, parts: Mapping[str, Node], automatic: Node, jobs: dict[str, str]) -> None:
+    def __init__(
+        self, session: ClientSession, parts: Mapping[str, Node], automatic: Node, jobs: dict[str, str]
+    ) -> None:
         self._session = session
         self._parts = parts
         self._automatic = automatic

@@ -15,7 +15,7 @@ from structlog.stdlib import BoundLogger
 
 from edge.model.isa95 import JobOrder
 from edge.uaserver.codec import DecodeError
-from edge.uaserver.encoding import structure_of
+from edge.uaserver.encoding import decode_structure
 from edge.uaserver.roles import Caller
 
 _LONGEST_TEXT = 1000
@@ -25,7 +25,7 @@ _stdlib_logger.setLevel(logging.INFO)
 _logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
 
 
-def called(caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult) -> None:
+def record_call(caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult) -> None:
     """Record a method call."""
     _logger.info(
         "OPC UA call",
@@ -39,7 +39,7 @@ def called(caller: Caller, method: str, request: ua.CallMethodRequest, result: u
     )
 
 
-def logged_in(caller: Caller) -> None:
+def record_login(caller: Caller) -> None:
     """Record that a session belongs to somebody from now on."""
     _logger.info("OPC UA login", audit="opcua.login", **_who(caller))
 
@@ -83,7 +83,7 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
             return job_order_id
         case [ua.Variant(Value=ua.ExtensionObject() as order), *_]:
             with contextlib.suppress(DecodeError):
-                return structure_of(JobOrder, order).job_order_id
+                return decode_structure(JobOrder, order).job_order_id
         case _:
             pass
     return ""

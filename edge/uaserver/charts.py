@@ -150,7 +150,7 @@ class Charts:
             chart.nodes = {node.nodeid: node for node in made}
         return chart.nodes[node_id]
 
-    async def tell_subscribers(self) -> None:
+    async def notify_subscribers(self) -> None:
         """Tell every change at the latest BUNDLE_S after it happened, the passing of time each second, for ever."""
         while True:
             is_watched = any(True for chart in self._charts.values() if chart.nodes for _ in chart.watched())

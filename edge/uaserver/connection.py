@@ -13,7 +13,7 @@ from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.binary_server_asyncio import BinaryServer
 
-from edge.links.opcua_wire import refuse_bombs
+from edge.links.opcua_wire import patch_decoder_limits
 from edge.uaserver.codec import DecodeError, read_length, read_node_id
 from edge.uaserver.framing import ChunkProtocol
 from edge.uaserver.processor import RequestProcessor
@@ -68,7 +68,7 @@ class ProtocolServer(asyncua.Server):
 
     async def start(self) -> None:
         """Listen. Raises OSError when that cannot be."""
-        refuse_bombs()
+        patch_decoder_limits()
         await self._setup_server_nodes()
         await self.iserver.start()
         host, port = self._get_bind_socket_info()

@@ -61,10 +61,10 @@ class Field:
 
 def extension_object(value: Payload) -> ua.ExtensionObject:
     """Encode a structure once, so that it can be sent as often as it is read."""
-    return ua.ExtensionObject(TypeId=ENCODING_ID[type(value)], Body=pack_structure(value))
+    return ua.ExtensionObject(TypeId=ENCODING_ID[type(value)], Body=encode_structure(value))
 
 
-def pack_structure(value: Payload) -> bytes:
+def encode_structure(value: Payload) -> bytes:
     """Write a structure: the mask of the optional fields it has, if it can have any, then its fields."""
     fields = STRUCTURES[type(value)]
     mask = 0
@@ -82,7 +82,7 @@ def pack_structure(value: Payload) -> bytes:
     return b"".join(parts)
 
 
-def structure_of(kind: type[P], content: object) -> P:
+def decode_structure(kind: type[P], content: object) -> P:
     """Read a structure of this kind from the value of an argument. Raises Unreadable."""
     if not isinstance(content, ua.ExtensionObject) or content.TypeId != ENCODING_ID[kind]:
         raise DecodeError(f"it is no {kind.__name__}")
@@ -112,7 +112,7 @@ def read_structure(kind: type[P], data: Buffer, depth: int) -> P:
 
 
 def _structure(kind: type[Payload]) -> Codec:
-    return Codec(pack_structure, partial(read_structure, kind))
+    return Codec(encode_structure, partial(read_structure, kind))
 
 
 def _structures(kind: type[Payload]) -> Codec:

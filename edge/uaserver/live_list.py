@@ -23,7 +23,7 @@ class LiveList:
         self._entries: dict[str, ua.ExtensionObject] = {}
         self._value: ua.DataValue | None = None
         self._changed = changed
-        self._untold = False
+        self._has_pending_change = False
         aspace.set_attribute_value_callback(node_id, ua.AttributeIds.Value, self._read)
         self._subscribers = aspace[node_id].attributes[ua.AttributeIds.Value].datachange_callbacks
 
@@ -44,9 +44,9 @@ class LiveList:
 
     async def tell(self) -> None:
         """Give the value to everybody who has subscribed to it, unless it is known to them."""
-        if not self._untold:
+        if not self._has_pending_change:
             return
-        self._untold = False
+        self._has_pending_change = False
         value = self._current()
         for handle in tuple(self._subscribers):
             if handle not in self._subscribers:  # gone while another was told
@@ -59,7 +59,7 @@ class LiveList:
 
     def _has_changed(self) -> None:
         self._value = None
-        self._untold = True
+        self._has_pending_change = True
         self._changed.set()
 
     def _read(self, _node_id: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
@@ -73,7 +73,7 @@ class LiveList:
         return self._value
 
 
-async def tell_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event) -> None:
+async def notify_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event) -> None:
     """Tell every change, at the latest BUNDLE_S after it happened, until cancelled."""
     while True:
         await changed.wait()

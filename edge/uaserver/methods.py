@@ -20,7 +20,7 @@ from edge.model.job_state import Cause
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.response_provider import FoundResponses
 from edge.uaserver.codec import DecodeError
-from edge.uaserver.encoding import extension_object, structure_of
+from edge.uaserver.encoding import decode_structure, extension_object
 from edge.uaserver.roles import CALLER, may_call
 
 logger = structlog.get_logger(__name__)
@@ -159,13 +159,13 @@ def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Varian
 
 
 def _job_order(argument: ua.Variant) -> JobOrder:
-    return structure_of(JobOrder, argument.Value)
+    return decode_structure(JobOrder, argument.Value)
 
 
 def _states(argument: ua.Variant) -> tuple[State, ...]:
     if argument.VariantType is not ua.VariantType.ExtensionObject or not argument.is_array:
         raise DecodeError("it is no array of states")
-    return tuple(structure_of(State, each) for each in argument.Value)
+    return tuple(decode_structure(State, each) for each in argument.Value)
 
 
 def _text(argument: ua.Variant) -> str:

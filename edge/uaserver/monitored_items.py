@@ -44,22 +44,22 @@ def _bad(code: int) -> ua.StatusCode:
 class MonitoredItems(MonitoredItemService):
     """The monitored items of one subscription, and how much of them its client wants to be told at once (0: all)."""
 
-    def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, most_at_once: int) -> None:
+    def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int) -> None:
         super().__init__(subscription, aspace)
-        self.most_at_once = most_at_once
+        self.max_notifications = max_notifications
 
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
         status = self.aspace.read_attribute_value(params.ItemToMonitor.NodeId, ua.AttributeIds.EventNotifier).StatusCode
-        status = status if status.is_bad() else _of_events(asked)
+        status = status if status.is_bad() else _check_event_filter(asked)
         if status.is_bad():
-            return ua.MonitoredItemCreateResult(StatusCode=status, FilterResult=_explained(asked))
+            return ua.MonitoredItemCreateResult(StatusCode=status, FilterResult=_filter_result(asked))
         return super()._create_events_monitored_item(params)
 
     async def _create_data_change_monitored_item(
         self, params: ua.MonitoredItemCreateRequest
     ) -> ua.MonitoredItemCreateResult:
-        status = self._of_values(params.ItemToMonitor, params.RequestedParameters.Filter)
+        status = self._check_value_filter(params.ItemToMonitor, params.RequestedParameters.Filter)
         if status.is_bad():
             return ua.MonitoredItemCreateResult(StatusCode=status)
         return await super()._create_data_change_monitored_item(params)
@@ -70,9 +70,9 @@ class MonitoredItems(MonitoredItemService):
             return ua.MonitoredItemModifyResult(StatusCode=_bad(ua.StatusCodes.BadMonitoredItemIdInvalid))
         asked = params.RequestedParameters.Filter
         is_of_events = item.read_value_id.AttributeId == ua.AttributeIds.EventNotifier
-        status = _of_events(asked) if is_of_events else self._of_values(item.read_value_id, asked)
+        status = _check_event_filter(asked) if is_of_events else self._check_value_filter(item.read_value_id, asked)
         if status.is_bad():
-            return ua.MonitoredItemModifyResult(StatusCode=status, FilterResult=_explained(asked))
+            return ua.MonitoredItemModifyResult(StatusCode=status, FilterResult=_filter_result(asked))
         return super()._modify_monitored_item(params)
 
     async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
@@ -81,7 +81,7 @@ class MonitoredItems(MonitoredItemService):
         text = item.read_value_id and item.read_value_id.IndexRange
         await super().datachange_callback(handle, part(value, text) if text else value, error)
 
-    def _of_values(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
+    def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
         """Tell whether values can be monitored so. A dead band is one of numbers (OPC 10000-8, 7.2)."""
         if monitored.IndexRange and not is_valid(monitored.IndexRange):
             return _bad(ua.StatusCodes.BadIndexRangeInvalid)
@@ -100,7 +100,7 @@ class MonitoredItems(MonitoredItemService):
                 return _bad(ua.StatusCodes.BadMonitoredItemFilterUnsupported)
 
 
-def _of_events(asked: Any) -> ua.StatusCode:
+def _check_event_filter(asked: Any) -> ua.StatusCode:
     """Tell whether events can be filtered so."""
     match asked:
         case ua.EventFilter():
@@ -125,7 +125,7 @@ def _fault(element: ua.ContentFilterElement) -> int:
     return 0 if len(element.FilterOperands or ()) in takes else int(ua.StatusCodes.BadFilterOperandCountMismatch)
 
 
-def _explained(asked: Any) -> Any:
+def _filter_result(asked: Any) -> Any:
     """Say of each part of an event filter what is wrong with it (OPC 10000-4, 7.22.3)."""
     if not isinstance(asked, ua.EventFilter):
         return ua.ExtensionObject()

@@ -23,7 +23,7 @@ from edge.uaserver import audit, limits
 from edge.uaserver.admission import Peer
 from edge.uaserver.channel import ServerChannel
 from edge.uaserver.hello import NegotiatedLimits
-from edge.uaserver.publishing import is_within_count, shorten
+from edge.uaserver.publishing import is_within_count, limit_message
 from edge.uaserver.roles import Caller
 from edge.uaserver.session import ServerSession
 
@@ -43,7 +43,7 @@ _WITHOUT_SESSION = frozenset(
 )
 
 _LENGTH = struct.Struct("<I")
-_FAULTS_TOLD = 10  # of one connection; a broken client would fill the log
+_MAX_LOGGED_FAULTS = 10  # of one connection; a broken client would fill the log
 
 
 class RequestProcessor(UaProcessor):
@@ -103,7 +103,7 @@ class RequestProcessor(UaProcessor):
             code = error.code
         except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
             code = ua.StatusCodes.BadDecodingError
-            self._tell_fault(typeid, error)
+            self._log_fault(typeid, error)
         self._send_fault(header, seqhdr, code)
         return True
 
@@ -144,7 +144,7 @@ class RequestProcessor(UaProcessor):
         except ServiceError:
             pass  # it is too large
         result.Results = requestdata.results
-        shorten(result, subscription, self._largest_answer())
+        limit_message(result, subscription, self._largest_answer())
         try:
             await super().forward_publish_response(result, requestdata)
         except ServiceError as error:
@@ -206,17 +206,17 @@ class RequestProcessor(UaProcessor):
         if session is None or session.auth_token != header.AuthenticationToken:
             session = self.iserver.lookup_external_session(header.AuthenticationToken)
         has_moved = session is not self._session
-        if session is None or not session.may_be_used_over(self.channel, has_moved=has_moved):
+        if session is None or not session.is_usable_on(self.channel, has_moved=has_moved):
             raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
         self._check_signature(session, params.ClientSignature)
         caller = await self._identify(session, params.UserIdentityToken, self.channel.peer)
         if has_moved:
             if session.caller is None or session.caller.name != caller.name:
                 raise ServiceError(ua.StatusCodes.BadIdentityTokenRejected)
-            await self._move_here(session)
+            await self._take_over(session)
         response = ua.ActivateSessionResponse()
         response.Parameters = session.activate(caller)
-        audit.logged_in(caller)
+        audit.record_login(caller)
         self.send_response(header.RequestHandle, seqhdr, response)
         return True
 
@@ -249,7 +249,7 @@ class RequestProcessor(UaProcessor):
             raise ServiceError(refusal)
         return caller
 
-    async def _move_here(self, session: ServerSession) -> None:
+    async def _take_over(self, session: ServerSession) -> None:
         """Take over a session of the same client from a connection it has lost."""
         if self._session is not None:
             await self._session.close_session()
@@ -257,13 +257,13 @@ class RequestProcessor(UaProcessor):
         self._closing = False
         # asyncua cancels it by this attribute when the connection ends, and waits for it: no group of ours could.
         self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
-        for subscription in session.own_subscriptions():
+        for subscription in session.owned_subscriptions():
             subscription.pub_result_callback = self.forward_publish_response
             subscription.pub_request_callback = self.get_publish_request
 
-    def _tell_fault(self, typeid: ua.NodeId, error: Exception) -> None:
+    def _log_fault(self, typeid: ua.NodeId, error: Exception) -> None:
         self._faults += 1
-        if self._faults <= _FAULTS_TOLD:
+        if self._faults <= _MAX_LOGGED_FAULTS:
             logger.warning(
                 "an OPC UA request cannot be answered",
                 address=self._address,

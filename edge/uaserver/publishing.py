@@ -21,12 +21,12 @@ _AROUND = 256  # bytes of a response and of two lists, beside what stands in the
 Notification: TypeAlias = ua.MonitoredItemNotification | ua.EventFieldList
 
 
-def shorten(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
+def limit_message(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
     """Leave in a message what its client wants at once and fits into so many bytes, at the least one notification.
 
     The others are put back.
     """
-    most_at_once = subscription.monitored_item_srv.most_at_once
+    max_notifications = subscription.monitored_item_srv.max_notifications
     message = result.NotificationMessage
     status = [each for each in message.NotificationData if isinstance(each, ua.StatusChangeNotification)]
     waiting = deque(_each(message.NotificationData))
@@ -37,18 +37,20 @@ def shorten(result: ua.PublishResult, subscription: InternalSubscription, larges
         if len(struct_to_binary(waiting[0])) > room:
             waiting[0] = _reduced(waiting[0], room)
         left -= len(struct_to_binary(waiting[0]))
-        if told and (left < 0 or len(told) == most_at_once):
+        if told and (left < 0 or len(told) == max_notifications):
             break
         told.append(waiting.popleft())
     message.NotificationData = [*_lists(told), *status]
     result.MoreNotifications = bool(waiting)
-    _put_back(subscription, waiting)
+    _requeue(subscription, waiting)
 
 
 def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
     """Tell whether a message has no more notifications than its client wants at once."""
-    most_at_once = subscription.monitored_item_srv.most_at_once
-    return not most_at_once or sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= most_at_once
+    max_notifications = subscription.monitored_item_srv.max_notifications
+    return (
+        not max_notifications or sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= max_notifications
+    )
 
 
 def _each(data: Iterable[object]) -> Iterable[Notification]:
@@ -87,7 +89,7 @@ def _reduced(told: Notification, room: int) -> Notification:
     return ua.EventFieldList(told.ClientHandle, fields)
 
 
-def _put_back(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
+def _requeue(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
     # asyncua has no way to take less out of its queues, and what is told says only what the client calls the item.
     items = subscription.monitored_item_srv._monitored_items.items()  # noqa: SLF001
     item_of = {item.client_handle: item_id for item_id, item in items}

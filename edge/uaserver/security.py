@@ -25,7 +25,7 @@ _POLICIES = (
 _DAY_S = 24 * 60 * 60
 
 
-def offer(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
+def configure_security(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
     """Have the server offer what the settings allow, before it starts."""
     server.limits = NegotiatedLimits()
     server.iserver.certificate = own.certificate
@@ -34,7 +34,7 @@ def offer(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
     server.set_security_policy([*_POLICIES, *plain], permission_ruleset=AllowedServices())
 
 
-def describe(endpoints: Iterable[ua.EndpointDescription], url: str, *, allows_anonymous: bool) -> None:
+def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, allows_anonymous: bool) -> None:
     """Put right what asyncua tells of the endpoints: where they are, and how one says there who one is."""
     for endpoint in endpoints:
         # asyncua described them before it knew its port, when it was asked for any that is free.

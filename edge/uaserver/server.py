@@ -28,7 +28,7 @@ from edge.uaserver.connection import ProtocolServer
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GatewayObject
 from edge.uaserver.hardening import ServerCore
-from edge.uaserver.live_list import LiveList, tell_subscribers
+from edge.uaserver.live_list import LiveList, notify_subscribers
 from edge.uaserver.methods import JobMethodService, Services, Target
 from edge.uaserver.namespaces import (
     TYPES_PUBLISHED,
@@ -46,7 +46,7 @@ from edge.uaserver.space import (
     Nameplate,
     add_event_type,
     add_machine,
-    describe_namespace,
+    add_namespace_metadata,
 )
 
 logger = structlog.get_logger(__name__)
@@ -159,8 +159,8 @@ async def open_server(
         running = (
             tasks.create_task(_keep_clock(server), name="opcua clock"),
             tasks.create_task(security.watch_certificate(own.certificate, uri), name="opcua certificate"),
-            tasks.create_task(tell_subscribers(everything, changed), name="opcua notifications"),
-            tasks.create_task(charts.tell_subscribers(), name="opcua chart notifications"),
+            tasks.create_task(notify_subscribers(everything, changed), name="opcua notifications"),
+            tasks.create_task(charts.notify_subscribers(), name="opcua chart notifications"),
         )
         try:
             yield UaServer(endpoint, iserver, shown, charts, gateway_object)
@@ -200,9 +200,9 @@ async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: s
     await nodesets.register(server, Namespace.TYPES, TYPES_URI)
     await nodesets.register(server, Namespace.MACHINES, machines_uri(gateway))
     await nodesets.register(server, Namespace.CHARTS, charts_uri(gateway))
-    describe_namespace(server.iserver, TYPES_URI, TYPES_VERSION, TYPES_PUBLISHED)
+    add_namespace_metadata(server.iserver, TYPES_URI, TYPES_VERSION, TYPES_PUBLISHED)
     for uri in (machines_uri(gateway), charts_uri(gateway)):
-        describe_namespace(server.iserver, uri)
+        add_namespace_metadata(server.iserver, uri)
     version = edge.__version__
     started = datetime.now(UTC)
     await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, started)
@@ -249,7 +249,7 @@ def _machine(server: ProtocolServer, scope: str, nodes: MachineNodes, changed: a
 
 async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCertificate, host: str, port: int) -> str:
     server.set_endpoint(_url(host, port))
-    security.offer(server, settings, own)
+    security.configure_security(server, settings, own)
     try:
         await server.start()
     except OSError as error:
@@ -259,7 +259,7 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
             raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
         raise SettingsError([problem]) from error
     endpoint = _url(host, server.bserver.port)
-    security.describe(server.iserver.endpoints, endpoint, allows_anonymous=settings.anonymous != "nobody")
+    security.correct_endpoints(server.iserver.endpoints, endpoint, allows_anonymous=settings.anonymous != "nobody")
     return endpoint
 
 

@@ -58,7 +58,7 @@ class ServerSession(InternalSession):
         """Tell whether it has ended."""
         return bool(self.state is SessionState.Closed)
 
-    def may_be_used_over(self, channel: ServerChannel, *, has_moved: bool) -> bool:
+    def is_usable_on(self, channel: ServerChannel, *, has_moved: bool) -> bool:
         """Tell whether it may be activated there: over its own channel, later over an encrypted one of its client."""
         if self.is_closed() or not has_moved:
             return not self.is_closed()
@@ -77,7 +77,7 @@ class ServerSession(InternalSession):
             self.certificate = channel.certificate
             _check_application(channel.certificate, params)
         # NaN would go on as the delay of a timer, and a loop that sorts its timers by NaN finds none in time.
-        params.RequestedSessionTimeout = _bounded(
+        params.RequestedSessionTimeout = _clamp(
             params.RequestedSessionTimeout or 0.0,
             self.iserver.min_session_timeout_ms,
             self.iserver.max_session_timeout_ms,
@@ -112,7 +112,7 @@ class ServerSession(InternalSession):
 
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
         """Read attributes; whether a method may be called depends on who asks."""
-        _count("MaxNodesPerRead", params.NodesToRead)
+        _check_count("MaxNodesPerRead", params.NodesToRead)
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
         results: list[ua.DataValue] = await super().read(params)
@@ -125,23 +125,23 @@ class ServerSession(InternalSession):
 
     async def write(self, params: ua.WriteParameters) -> list[ua.StatusCode]:
         """Write attributes."""
-        _count("MaxNodesPerWrite", params.NodesToWrite)
+        _check_count("MaxNodesPerWrite", params.NodesToWrite)
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
         """Say that there is none: asyncua would answer that it is empty."""
-        _count("MaxNodesPerHistoryReadData", params.NodesToRead)
+        _check_count("MaxNodesPerHistoryReadData", params.NodesToRead)
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
     async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
         """Follow references."""
-        _count("MaxNodesPerBrowse", params.NodesToBrowse)
+        _check_count("MaxNodesPerBrowse", params.NodesToBrowse)
         return await super().browse(params)
 
     async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
         """Follow browse paths; one that leads nowhere breaks none of the others."""
-        _count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
+        _check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
         results = []
         for path in params:
             if path.RelativePath.Elements:
@@ -154,7 +154,7 @@ class ServerSession(InternalSession):
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
         """Call methods in the name of whom the session belongs to, and record each call."""
-        _count("MaxNodesPerMethodCall", params)
+        _check_count("MaxNodesPerMethodCall", params)
         return [await self._call(request) for request in params]
 
     async def _call(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
@@ -166,7 +166,7 @@ class ServerSession(InternalSession):
             (result,) = await super().call([request])
         finally:
             CALLER.reset(token)
-        audit.called(caller, self._method_name(request.MethodId), request, result)
+        audit.record_call(caller, self._method_name(request.MethodId), request, result)
         return result
 
     def _may_call(self, method: ua.NodeId) -> bool:
@@ -180,7 +180,7 @@ class ServerSession(InternalSession):
 
     # ---------------------------------------------------------------------------------------------- subscriptions
 
-    def own_subscriptions(self) -> list[InternalSubscription]:
+    def owned_subscriptions(self) -> list[InternalSubscription]:
         """Give the subscriptions of this session."""
         every = self.subscription_service.subscriptions.values()
         return [subscription for subscription in every if subscription.session_id == self.session_id]
@@ -192,11 +192,13 @@ class ServerSession(InternalSession):
         request_callback: Callable[..., Any] | None = None,
     ) -> ua.CreateSubscriptionResult:
         """Make a subscription, whose news come as often as asked for, within reason."""
-        if len(self.own_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
+        if len(self.owned_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
-        interval = _bounded(params.RequestedPublishingInterval, limits.SHORTEST_INTERVAL_MS, limits.LONGEST_INTERVAL_MS)
+        interval = _clamp(
+            params.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
+        )
         params.RequestedPublishingInterval = interval
-        longest = max(3, int(limits.LONGEST_SILENCE_MS / interval))
+        longest = max(3, int(limits.MAX_LIFETIME_MS / interval))
         params.RequestedLifetimeCount = lifetime = min(max(params.RequestedLifetimeCount or longest, 3), longest)
         # Three times in its life it says that it is there, at the least (OPC 10000-4, 5.14.2.2).
         params.RequestedMaxKeepAliveCount = min(params.RequestedMaxKeepAliveCount or lifetime, lifetime // 3)
@@ -214,14 +216,14 @@ class ServerSession(InternalSession):
         """End subscriptions."""
         own = self._own(ids)
         results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
-        return [results.get(each, _not_yours()) for each in ids]
+        return [results.get(each, _unknown_subscription()) for each in ids]
 
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Let subscriptions tell their news, or keep them."""
         asked = params.SubscriptionIds
         params.SubscriptionIds = own = self._own(asked)
         results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
-        return [results.get(each, _not_yours()) for each in asked]
+        return [results.get(each, _unknown_subscription()) for each in asked]
 
     async def transfer_subscriptions(
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
@@ -233,7 +235,7 @@ class ServerSession(InternalSession):
         subscription = self.subscription_service.subscriptions.get(subscription_id)
         owner = subscription and self.iserver.session_of(subscription.session_id)
         if subscription is None or not isinstance(owner, ServerSession):
-            return ua.TransferResult(StatusCode=_not_yours())
+            return ua.TransferResult(StatusCode=_unknown_subscription())
         if self.connection is None or not owner.has_same_client(self):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
         one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
@@ -243,13 +245,13 @@ class ServerSession(InternalSession):
 
     def publish(self, acks: Sequence[ua.SubscriptionAcknowledgement] | None = None) -> tuple[int, list[ua.StatusCode]]:
         """Acknowledge news, and ask for more."""
-        if not self.own_subscriptions():
+        if not self.owned_subscriptions():
             raise ServiceError(ua.StatusCodes.BadNoSubscription)
-        results = [_not_yours() for _ in acks or ()]
+        results = [_unknown_subscription() for _ in acks or ()]
         for at, ack in enumerate(acks or ()):
             if self._owns(ack.SubscriptionId):
                 _, (results[at],) = super().publish([ack])
-        return len(self.own_subscriptions()), results
+        return len(self.owned_subscriptions()), results
 
     def republish(self, params: ua.RepublishParameters) -> ua.NotificationMessage:
         """Give news again that were not acknowledged."""
@@ -261,12 +263,12 @@ class ServerSession(InternalSession):
     ) -> list[ua.MonitoredItemCreateResult]:
         """Monitor values and events."""
         self._check_own(params.SubscriptionId)
-        _count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
-        there = sum(len(each.monitored_item_srv._monitored_items) for each in self.own_subscriptions())  # noqa: SLF001
+        _check_count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
+        there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
         if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
         for item in params.ItemsToCreate:
-            _bound_monitoring(item.RequestedParameters)
+            _clamp_monitoring(item.RequestedParameters)
         return await super().create_monitored_items(params)
 
     async def modify_monitored_items(
@@ -274,21 +276,21 @@ class ServerSession(InternalSession):
     ) -> list[ua.MonitoredItemModifyResult]:
         """Change how values and events are monitored."""
         self._check_own(params.SubscriptionId)
-        _count("MaxMonitoredItemsPerCall", params.ItemsToModify)
+        _check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
         for item in params.ItemsToModify:
-            _bound_monitoring(item.RequestedParameters)
+            _clamp_monitoring(item.RequestedParameters)
         return await super().modify_monitored_items(params)
 
     async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
         """Monitor values and events no longer."""
         self._check_own(params.SubscriptionId)
-        _count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
+        _check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
         return await super().delete_monitored_items(params)
 
     async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
         """Let monitored items report, sample or rest."""
         self._check_own(params.SubscriptionId)
-        _count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
+        _check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
         return await super().set_monitoring_mode(params)
 
     def _own(self, ids: Iterable[int]) -> list[int]:
@@ -323,19 +325,19 @@ def _check_application(certificate: bytes, params: ua.CreateSessionParameters) -
         raise ServiceError(ua.StatusCodes.BadNonceInvalid)
 
 
-def _count(limit: str, operations: Sized | None) -> None:
+def _check_count(limit: str, operations: Sized | None) -> None:
     if not operations:
         raise ServiceError(ua.StatusCodes.BadNothingToDo)
     if len(operations) > limits.OPERATIONS[limit]:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
-def _bounded(asked: float, least: float, most: float) -> float:
+def _clamp(asked: float, least: float, most: float) -> float:
     # A client may ask for NaN, of which no comparison is true.
     return least if math.isnan(asked) else min(max(asked, least), most)
 
 
-def _bound_monitoring(asked: ua.MonitoringParameters) -> None:
+def _clamp_monitoring(asked: ua.MonitoringParameters) -> None:
     if isinstance(asked.Filter, ua.EventFilter):
         _check_filter(asked.Filter)
     else:
@@ -357,5 +359,5 @@ def _check_filter(asked: ua.EventFilter) -> None:
         raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
 
 
-def _not_yours() -> ua.StatusCode:
+def _unknown_subscription() -> ua.StatusCode:
     return ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)

@@ -129,7 +129,9 @@ def add_event_type(iserver: InternalServer) -> None:
     _add_node(iserver, item)
 
 
-def describe_namespace(iserver: InternalServer, uri: str, version: str = "", published: datetime = NO_INSTANT) -> None:
+def add_namespace_metadata(
+    iserver: InternalServer, uri: str, version: str = "", published: datetime = NO_INSTANT
+) -> None:
     """Say of a namespace of ours what it is (OPC 10000-5, 6.3.13); one with a version is the same in every server."""
     is_static = bool(version)
     name = ua.QualifiedName(uri, Namespace.MACHINES)
@@ -169,8 +171,8 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     control, results = f"{place.path}/JobOrderControl", f"{place.path}/JobOrderResults"
     _add_reference(iserver, _node_id(results), _GENERATES_EVENT, JOB_ORDER_STATUS_EVENT)
     _add_reference(iserver, _SERVER, _HAS_NOTIFIER, _node_id(results))
-    _let_subscribe_to_events(iserver, _node_id(results))
-    await _withdraw_current_state(iserver, control)
+    _enable_event_subscription(iserver, _node_id(results))
+    await _invalidate_current_state(iserver, control)
     return MachineNodes(
         machine=root,
         job_order_list=_node_id(control, "JobOrderList"),
@@ -190,12 +192,12 @@ def _methods(iserver: InternalServer, path: str, type_id: ua.NodeId, names: Sequ
     return own | {node_id: name for node_id, name in of_type.items() if name in names}
 
 
-def _let_subscribe_to_events(iserver: InternalServer, node_id: ua.NodeId) -> None:
+def _enable_event_subscription(iserver: InternalServer, node_id: ua.NodeId) -> None:
     notifier = ua.Variant(1 << ua.EventNotifier.SubscribeToEvents, ua.VariantType.Byte)
     iserver.aspace[node_id].attributes[ua.AttributeIds.EventNotifier].value = ua.DataValue(notifier)
 
 
-async def _withdraw_current_state(iserver: InternalServer, control: str) -> None:
+async def _invalidate_current_state(iserver: InternalServer, control: str) -> None:
     # The receiver describes the states a job can have; it is in none of them itself (OPC 10031-4, 6.2.1.2).
     bad = ua.DataValue(ua.Variant(), StatusCode=ua.StatusCode(ua.StatusCodes.BadStateNotActive))
     for node_id in (_node_id(control, "CurrentState"), _node_id(control, "CurrentState", "Id")):

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replace_atomically, write_atomically
 from edge.links.quota import Quota
-from edge.links.x509 import Entry, application_uris, entries, extension, fault_of, is_valid
+from edge.links.x509 import CertificateFile, application_uris, certificate_fault, certificate_files, extension, is_valid
 from edge.uaserver.certificates import thumbprint
 
 logger = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ class TrustList:
     def fault(self, certificate: x509.Certificate) -> str:
         """Say why the application with this certificate may not come in; empty when it may."""
         now = datetime.now(UTC)
-        if fault := fault_of(certificate, now):
+        if fault := certificate_fault(certificate, now):
             return fault
         content = self._current()
         if certificate in content.certificates:
@@ -65,7 +65,9 @@ class TrustList:
         state = tuple(_state(self._trusted))
         if state != self._content.state:
             revocations = tuple(_revocation_lists(self._trusted))
-            self._content = _Content(state, tuple(entry.certificate for entry in entries(self._trusted)), revocations)
+            self._content = _Content(
+                state, tuple(entry.certificate for entry in certificate_files(self._trusted)), revocations
+            )
             logger.info(
                 "OPC UA trust list read", directory=str(self._trusted), certificates=len(self._content.certificates)
             )
@@ -93,7 +95,7 @@ class RejectedList:
             await asyncio.to_thread(self._keep, certificate)
 
     def _keep(self, certificate: x509.Certificate) -> None:
-        path = _place(certificate, self._directory)
+        path = _certificate_path(certificate, self._directory)
         der = certificate.public_bytes(serialization.Encoding.DER)
         try:
             # A power cut may have left the file empty: nothing here waits for the disk.
@@ -114,15 +116,15 @@ def rejected_directory(pki: Path) -> Path:
     return pki / "rejected"
 
 
-def lay(certificate: x509.Certificate, directory: Path) -> Path:
+def add_certificate(certificate: x509.Certificate, directory: Path) -> Path:
     """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
     make_directory(directory, _OPEN_DIRECTORY)
-    path = _place(certificate, directory)
+    path = _certificate_path(certificate, directory)
     write_atomically(path, certificate.public_bytes(serialization.Encoding.DER), _OPEN_FILE)
     return path
 
 
-def _place(certificate: x509.Certificate, directory: Path) -> Path:
+def _certificate_path(certificate: x509.Certificate, directory: Path) -> Path:
     return directory / f"{thumbprint(certificate)}.der"
 
 
@@ -173,12 +175,12 @@ def _revokes(
     return revocations.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None
 
 
-def find(directories: Sequence[Path], wanted: str) -> list[Entry]:
+def find_certificates(directories: Sequence[Path], wanted: str) -> list[CertificateFile]:
     """Find certificates by the beginning of their thumbprint, however it is written."""
     digits = wanted.replace(":", "").replace(" ", "").upper()
     return [
         entry
         for directory in directories
-        for entry in entries(directory)
+        for entry in certificate_files(directory)
         if digits and thumbprint(entry.certificate).startswith(digits)
     ]

@@ -27,7 +27,7 @@ from edge.uaserver.roles import Role
 logger = structlog.get_logger(__name__)
 
 NAME = r"[^\s:#\x00-\x1f\ud800-\udfff][^:\x00-\x1f\ud800-\udfff]{0,63}"
-"""Surrogates are bytes that are no UTF-8, as `_AS_THEY_ARE` gives them."""
+"""Surrogates are bytes that are no UTF-8, as `_KEEP_BYTES` gives them."""
 PASSWORD_LENGTH = range(8, 257)
 """Of new ones."""
 PASSWORD_BYTES = 1024
@@ -39,7 +39,7 @@ _ITERATIONS = 3
 
 _PHC_HEAD = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p=1"
 
-_AS_THEY_ARE = "surrogateescape"  # a line in another encoding is one of nobody's, and no trouble to the others
+_KEEP_BYTES = "surrogateescape"  # a line in another encoding is one of nobody's, and no trouble to the others
 
 _GROUP = "microdcs-edge"  # the service's, on an installed gateway
 _LINE = re.compile(rf"({NAME}):(\w+):(\S+)")
@@ -64,7 +64,7 @@ def hash_password(password: str) -> str:
 def read_users(file: Path) -> dict[str, User]:
     """Read the users; a file that is not there has none, a line that says nothing sensible is told and left out."""
     try:
-        text = file.read_text(encoding="utf-8", errors=_AS_THEY_ARE)
+        text = file.read_text(encoding="utf-8", errors=_KEEP_BYTES)
     except FileNotFoundError:
         return {}
     users = {}
@@ -81,11 +81,11 @@ def read_users(file: Path) -> dict[str, User]:
 
 def write_user(file: Path, user: User) -> None:
     """Add a user or replace the one of this name; the other lines stay as they are. Raises OSError."""
-    lines = file.read_text(encoding="utf-8", errors=_AS_THEY_ARE).splitlines() if file.exists() else []
+    lines = file.read_text(encoding="utf-8", errors=_KEEP_BYTES).splitlines() if file.exists() else []
     kept = [line for line in lines if not line.startswith(f"{user.name}:")]
     kept.append(f"{user.name}:{user.role.name.lower()}:{user.password_hash}")
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, ("\n".join(kept) + "\n").encode(errors=_AS_THEY_ARE), 0o640)
+    write_atomically(file, ("\n".join(kept) + "\n").encode(errors=_KEEP_BYTES), 0o640)
     with contextlib.suppress(KeyError, PermissionError):  # no such group, or not ours to give: it stays with us
         os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
 

@@ -13,7 +13,7 @@ from edge.cli import main
 from edge.uaserver import certificates
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.roles import Role
-from edge.uaserver.trust import TrustList, lay
+from edge.uaserver.trust import TrustList, add_certificate
 from edge.uaserver.users import read_users
 
 PASSWORD = "correct horse"
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 def stranger(tmp_path: Path) -> x509.Certificate:
     """An application that was turned away."""
     made = certificates.load_or_make(tmp_path / "stranger", "urn:stranger", ("here",)).certificate
-    lay(made, tmp_path / "pki" / "rejected")
+    add_certificate(made, tmp_path / "pki" / "rejected")
     return made
 
 

@@ -17,7 +17,7 @@ import pytest
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.links.gpio import FakeLines, Lines
-from edge.links.opcua import EventField, Node, Overhear, Session, TypeName
+from edge.links.opcua import CallTracer, ClientSession, EventField, Node, TypeName
 from edge.maintenance.recording import ExchangeRecord, RecordingHeader
 from edge.model.equipment_trace import TracedCall, TraceKind
 from edge.southbound.connected_equipment import ConnectedEquipment, DeviceEvent, DeviceEvents
@@ -85,7 +85,9 @@ class Recalled:
         return self.happened
 
     @asynccontextmanager
-    async def open_session(self, settings: OpcuaEquipmentSettings, _overhear: Overhear) -> AsyncIterator[Session]:
+    async def open_session(
+        self, settings: OpcuaEquipmentSettings, _overhear: CallTracer
+    ) -> AsyncIterator[ClientSession]:
         """Stand in for a server, in whose place the recording answers."""
         await self.ask("open")
         yield RecalledSession(self, settings.url, self.connect())
@@ -107,7 +109,7 @@ class RecalledLines(FakeLines):
         return str(happening["button"])
 
 
-class RecalledSession(Session):
+class RecalledSession(ClientSession):
     def __init__(self, recalled: Recalled, url: str, happened: Happened) -> None:
         self.url = url
         self._recalled = recalled

@@ -11,7 +11,7 @@ import pytest_asyncio
 from asyncua import Client
 
 from edge.errors import Refused, Unavailable
-from edge.links.opcua import EventField, Node, Session, TypeName, open_client
+from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
 from edge.model.equipment_trace import TracedCall
 from edge.model.job_state import JobState
 from edge.uaserver.server import UaServer
@@ -29,22 +29,22 @@ async def server() -> AsyncIterator[UaServer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(server: UaServer) -> AsyncIterator[Session]:
+async def session(server: UaServer) -> AsyncIterator[ClientSession]:
     async with open_client(server.endpoint) as opened:
         yield opened
 
 
-async def test_a_node_is_found_by_names_and_tells_the_whole_path(session: Session) -> None:
+async def test_a_node_is_found_by_names_and_tells_the_whole_path(session: ClientSession) -> None:
     node = await session.find(*JOBS)
     assert node.path == "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement"
 
 
-async def test_a_name_that_is_not_there_is_told_with_the_way_to_it(session: Session) -> None:
+async def test_a_name_that_is_not_there_is_told_with_the_way_to_it(session: ClientSession) -> None:
     with pytest.raises(Refused, match="/0:Objects/4:Machines/station-9 is not there"):
         await session.find("Machines", "station-9", "Identification")
 
 
-async def test_lists_of_jobs_are_read_in_plain_python(server: UaServer, session: Session) -> None:
+async def test_lists_of_jobs_are_read_in_plain_python(server: UaServer, session: ClientSession) -> None:
     server.show("station-1", entry("job-1", JobState.RUNNING), response("job-1"))
     orders = await session.read(await session.find(*JOBS, "JobOrderControl", "JobOrderList"))
     assert orders == [
@@ -60,7 +60,7 @@ async def test_lists_of_jobs_are_read_in_plain_python(server: UaServer, session:
     assert answer["JobState"][1]["BrowsePath"]["Elements"][0]["TargetName"] == "EndedSubstates"
 
 
-async def test_a_node_without_a_value_cannot_be_read(session: Session) -> None:
+async def test_a_node_without_a_value_cannot_be_read(session: ClientSession) -> None:
     node = await session.find("Machines")
     with pytest.raises(Unavailable, match="does not serve us"):
         await session.read(node)
@@ -109,7 +109,9 @@ async def test_who_does_not_answer_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("told", [None, 7, {}, "", "Machine", "i=seven", "i=-1", "ns=70000;i=1", "x" * 1_000_000])
-async def test_what_is_no_node_id_of_a_type_is_refused_and_costs_no_connection(session: Session, told: Any) -> None:
+async def test_what_is_no_node_id_of_a_type_is_refused_and_costs_no_connection(
+    session: ClientSession, told: Any
+) -> None:
     with pytest.raises(Refused, match="what should be the NodeId of a type is ") as caught:
         await session.is_a(told, TypeName("http://opcfoundation.org/UA/", 2041))
     assert caught.value.kind == "unreadable"
@@ -136,7 +138,7 @@ class Racing:
 
 async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
     client = Racing()
-    session = Session(cast(Client, client), "opc.tcp://here", lambda _asked: None)
+    session = ClientSession(cast(Client, client), "opc.tcp://here", lambda _asked: None)
 
     async def ask() -> None:
         async with asyncio.TaskGroup():
@@ -151,7 +153,7 @@ async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
 
 async def test_who_listens_is_told_each_question_with_its_answer(server: UaServer) -> None:
     told: list[TracedCall] = []
-    async with open_client(server.endpoint, overhear=told.append) as session:
+    async with open_client(server.endpoint, trace_call=told.append) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")
         read: Any = await session.read(clock)
         with pytest.raises(Refused):

@@ -10,7 +10,7 @@ from asyncua import Node, Server, ua
 
 from edge.errors import Refused
 from edge.links import opcua
-from edge.links.opcua import Session, TypeName, open_client
+from edge.links.opcua import ClientSession, TypeName, open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -62,12 +62,12 @@ async def vendor() -> AsyncIterator[Vendor]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def session(vendor: Vendor) -> AsyncIterator[Session]:
+async def session(vendor: Vendor) -> AsyncIterator[ClientSession]:
     async with open_client(vendor.url) as opened:
         yield opened
 
 
-async def test_objects_that_lead_in_a_circle_are_looked_at_once(vendor: Vendor, session: Session) -> None:
+async def test_objects_that_lead_in_a_circle_are_looked_at_once(vendor: Vendor, session: ClientSession) -> None:
     async with vendor.folder() as folder:
         below = await folder.add_folder(vendor.index, "Below")
         await vendor.refer(below, ua.ObjectIds.Organizes, folder)
@@ -78,7 +78,7 @@ async def test_objects_that_lead_in_a_circle_are_looked_at_once(vendor: Vendor, 
     assert [each.id for each in found] == [tool.nodeid.to_string()]
 
 
-async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vendor, session: Session) -> None:
+async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vendor, session: ClientSession) -> None:
     one = await vendor.server.nodes.base_object_type.add_object_type(vendor.index, "One")
     two = await one.add_object_type(vendor.index, "Two")
     async with vendor.folder() as folder:
@@ -91,7 +91,7 @@ async def test_types_that_are_derived_from_each_other_end_no_search(vendor: Vend
 
 
 async def test_so_many_objects_that_nobody_can_look_at_them_all_are_refused(
-    vendor: Vendor, session: Session, monkeypatch: pytest.MonkeyPatch
+    vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opcua, "MOST_NODES", 50)
     async with vendor.folder() as folder:
@@ -102,7 +102,7 @@ async def test_so_many_objects_that_nobody_can_look_at_them_all_are_refused(
 
 
 async def test_a_server_that_takes_one_operation_at_a_time_is_asked_so(
-    vendor: Vendor, session: Session, monkeypatch: pytest.MonkeyPatch
+    vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browse = vendor.server.iserver.view_service.browse
     asked: list[int] = []
@@ -123,7 +123,7 @@ async def test_a_server_that_takes_one_operation_at_a_time_is_asked_so(
 
 
 async def test_a_node_with_no_end_of_nodes_below_it_is_refused(
-    vendor: Vendor, session: Session, monkeypatch: pytest.MonkeyPatch
+    vendor: Vendor, session: ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = ua.ReferenceDescription(
         NodeId=ua.ExpandedNodeId(1, vendor.index), BrowseName=ua.QualifiedName("Part", vendor.index)
@@ -145,7 +145,7 @@ async def seven(*_: Any) -> list[ua.Variant]:
     return [ua.Variant(7)]
 
 
-async def test_a_method_that_takes_less_than_it_should_is_refused(vendor: Vendor, session: Session) -> None:
+async def test_a_method_that_takes_less_than_it_should_is_refused(vendor: Vendor, session: ClientSession) -> None:
     async with vendor.folder() as folder:
         await folder.add_method(vendor.index, "EnableAsset", seven, [ua.VariantType.String], [])
         plant = await session.find("Plant")
@@ -153,7 +153,9 @@ async def test_a_method_that_takes_less_than_it_should_is_refused(vendor: Vendor
             await session.call(plant, "EnableAsset", "", True)
 
 
-async def test_a_method_that_has_become_another_one_is_found_at_the_next_call(vendor: Vendor, session: Session) -> None:
+async def test_a_method_that_has_become_another_one_is_found_at_the_next_call(
+    vendor: Vendor, session: ClientSession
+) -> None:
     async with vendor.folder() as folder:
         before = await folder.add_method(vendor.index, "Answer", seven, [], [ua.VariantType.Int64])
         plant = await session.find("Plant")

@@ -20,7 +20,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
 from edge.links.opcua import open_client
 from edge.uaserver.certificates import OwnCertificate, renew
-from edge.uaserver.trust import lay
+from edge.uaserver.trust import add_certificate
 from tests.uaserver.running import SETTINGS, served
 
 
@@ -52,22 +52,22 @@ def settings(url: str, directory: Path) -> OpcuaEquipmentSettings:
 
 async def test_who_trusts_each_other_speaks_encrypted(tmp_path: Path, own: OwnCertificate) -> None:
     pki, clients = tmp_path / "pki", tmp_path / "clients"
-    lay(own.certificate, clients)
+    add_certificate(own.certificate, clients)
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(pki), trusted=str(clients))
     async with served(strict) as server:
         (certificate,) = pki.glob("*.der")
-        lay(x509.load_der_x509_certificate(certificate.read_bytes()), tmp_path / "trusted")
+        add_certificate(x509.load_der_x509_certificate(certificate.read_bytes()), tmp_path / "trusted")
         async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)) as session:
             assert (await session.find("Machines")).path.endswith(":Machines")
 
 
 async def test_a_server_may_send_the_authorities_of_its_certificate_along(tmp_path: Path, own: OwnCertificate) -> None:
     pki, clients = tmp_path / "pki", tmp_path / "clients"
-    lay(own.certificate, clients)
+    add_certificate(own.certificate, clients)
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(pki), trusted=str(clients))
     async with served(strict) as server:
         (certificate,) = pki.glob("*.der")
-        lay(x509.load_der_x509_certificate(certificate.read_bytes()), tmp_path / "trusted")
+        add_certificate(x509.load_der_x509_certificate(certificate.read_bytes()), tmp_path / "trusted")
         for endpoint in server._core.endpoints:  # noqa: SLF001  our own server sends none
             endpoint.ServerCertificate += own.certificate.public_bytes(Encoding.DER)
         async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)) as session:
@@ -88,7 +88,7 @@ async def test_a_server_whose_certificate_is_no_good_is_not_spoken_to_though_it_
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
     name, now, key = x509.Name([]), datetime.now(UTC), rsa.generate_private_key(65537, 1024)  # noqa: S505 - on purpose
     weak = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1)).sign(key, SHA256())
-    lay(weak, tmp_path / "trusted")
+    add_certificate(weak, tmp_path / "trusted")
     async with served(strict) as server:
         for endpoint in server._core.endpoints:  # noqa: SLF001  our own server has a good one
             endpoint.ServerCertificate = weak.public_bytes(Encoding.DER)

@@ -34,7 +34,7 @@ class Vendor:
         return data_type, encoding.nodeid
 
     async def read(self, encoding: ua.NodeId, body: bytes) -> Any:
-        return await Structures(self.client).plain(ua.ExtensionObject(TypeId=encoding, Body=body))
+        return await Structures(self.client).plain(ua.ExtensionObject(TypeId=encoding, BoundedBuffer=body))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -109,7 +109,9 @@ async def test_a_null_array_is_empty(vendor: Vendor) -> None:
 async def test_a_variant_may_hold_another_structure(vendor: Vendor) -> None:
     _, inner = await vendor.type([new_struct_field("Angle", ua.VariantType.Double)])
     _, encoding = await vendor.type([new_struct_field("Content", ua.VariantType.Variant)])
-    held = ua.Variant([ua.ExtensionObject(TypeId=inner, Body=struct.pack("<d", 41.5))], ua.VariantType.ExtensionObject)
+    held = ua.Variant(
+        [ua.ExtensionObject(TypeId=inner, BoundedBuffer=struct.pack("<d", 41.5))], ua.VariantType.ExtensionObject
+    )
     assert await vendor.read(encoding, variant_to_binary(held)) == {"Content": [{"Angle": 41.5}]}
 
 
@@ -135,7 +137,7 @@ async def test_a_type_that_cannot_be_read_is_refused_every_time(vendor: Vendor) 
     fields[1].ValueRank = 2
     _, encoding = await vendor.type(fields)
     structures = Structures(vendor.client)
-    value = ua.ExtensionObject(TypeId=encoding, Body=b"\0" * 32)
+    value = ua.ExtensionObject(TypeId=encoding, BoundedBuffer=b"\0" * 32)
     for _ in range(2):
         with pytest.raises(Refused, match="more than one dimension"):
             await structures.plain(value)

@@ -16,14 +16,14 @@ from asyncua.ua.ua_binary import variant_from_binary
 from edge.errors import Refused, Unavailable
 from edge.links import opcua_wire
 from edge.links.opcua import EventField, TypeName, open_client
-from edge.links.opcua_wire import News, refuse_bombs
+from edge.links.opcua_wire import NotificationQueue, patch_decoder_limits
 
 
 @pytest.mark.parametrize(
     "bomb", [b"\x80" + struct.pack("<i", 2**31 - 1), b"\x8c" + struct.pack("<ii", 2**31 - 1, -4) + bytes(8)]
 )
 async def test_a_few_bytes_do_not_become_gigabytes(bomb: bytes) -> None:
-    refuse_bombs()
+    patch_decoder_limits()
     with pytest.raises((ua.UaError, NotEnoughData)):
         variant_from_binary(Buffer(bomb))
 
@@ -71,10 +71,10 @@ async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
 
 
 async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> None:
-    came = 0
-    news = News(10, lambda: came)
-    for came in (300, 500, 900):
-        news.put_nowait(came)
+    received_bytes = 0
+    news = NotificationQueue(10, lambda: received_bytes)
+    for received_bytes in (300, 500, 900):
+        news.put_nowait(received_bytes)
     assert news.waiting_bytes() == 600
     assert [news.get_nowait(), news.waiting_bytes()] == [300, 400]
     assert [news.get_nowait(), news.get_nowait(), news.waiting_bytes()] == [500, 900, 0]

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from edge.links.x509 import application_uris, entries, fault_of, host_names, read_certificate
+from edge.links.x509 import application_uris, certificate_fault, certificate_files, host_names, read_certificate
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 NOW = datetime.now(UTC)
@@ -41,7 +41,7 @@ def altered(algorithm: bytes, last: int) -> x509.Certificate:
 
 
 def test_a_certificate_of_these_days_is_good() -> None:
-    assert fault_of(certificate(), NOW) == ""
+    assert certificate_fault(certificate(), NOW) == ""
 
 
 @pytest.mark.parametrize(
@@ -50,23 +50,23 @@ def test_a_certificate_of_these_days_is_good() -> None:
     ids=["short", "elliptic"],
 )
 def test_a_key_that_no_security_policy_takes_is_a_fault(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
-    assert fault_of(certificate(key), NOW) == "its key is not RSA of 2048 to 4096 bits"
+    assert certificate_fault(certificate(key), NOW) == "its key is not RSA of 2048 to 4096 bits"
 
 
 @pytest.mark.parametrize("weak", [MD5, SHA1])
 def test_a_weak_hash_is_a_fault(weak: int) -> None:
-    assert fault_of(altered(SHA256_WITH_RSA, weak), NOW) == "it is signed with a weak hash"
+    assert certificate_fault(altered(SHA256_WITH_RSA, weak), NOW) == "it is signed with a weak hash"
 
 
 @pytest.mark.parametrize("algorithm", [SHA256_WITH_RSA, RSA])
 def test_what_nobody_has_heard_of_is_a_fault_and_breaks_nothing(algorithm: bytes) -> None:
     told = "its key or its signature is of a kind that we do not know"
-    assert fault_of(altered(algorithm, UNKNOWN), NOW) == told
+    assert certificate_fault(altered(algorithm, UNKNOWN), NOW) == told
 
 
 @pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + 2 * DAY])
 def test_a_certificate_out_of_its_time_is_a_fault(now: datetime) -> None:
-    assert fault_of(certificate(), now) == "it has expired or is not valid yet"
+    assert certificate_fault(certificate(), now) == "it has expired or is not valid yet"
 
 
 def test_a_certificate_tells_the_application_and_the_hosts_it_was_made_for() -> None:
@@ -108,12 +108,12 @@ def test_names_that_cannot_be_read_are_none_and_break_nothing(made: x509.Certifi
 
 
 def test_an_extension_that_is_there_twice_is_a_fault() -> None:
-    assert fault_of(TWICE, NOW) == "one of its extensions is there twice"
+    assert certificate_fault(TWICE, NOW) == "one of its extensions is there twice"
 
 
 @pytest.mark.parametrize("made", [OF_AN_OLD_KIND, OF_NO_KIND], ids=["X.400", "unknown"])
 def test_names_that_we_cannot_read_are_no_fault(made: x509.Certificate) -> None:
-    assert fault_of(made, NOW) == ""
+    assert certificate_fault(made, NOW) == ""
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_a_directory_yields_its_certificates_and_tells_what_is_none(tmp_path: Pa
     (tmp_path / "half.pem").write_text("-----BEGIN CERT")
     (tmp_path / "README").write_text("who is who")
     with structlog.testing.capture_logs() as told:
-        assert [(entry.path.name, entry.certificate) for entry in entries(tmp_path)] == [("device.der", made)]
+        assert [(entry.path.name, entry.certificate) for entry in certificate_files(tmp_path)] == [("device.der", made)]
     assert [Path(record["file"]).name for record in told] == ["half.pem"]
 
 
 def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
-    assert list(entries(tmp_path / "none")) == []
+    assert list(certificate_files(tmp_path / "none")) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 from edge.config import OpcuaSettings, RedisSettings
 from edge.uaserver import certificates
 from edge.uaserver.roles import Role
-from edge.uaserver.trust import lay
+from edge.uaserver.trust import add_certificate
 from edge.uaserver.users import User, write_user
 
 CANARY = "canary/pass@word-77"
@@ -29,7 +29,7 @@ def furnish(directory: Path, redis: RedisSettings, **opcua: str) -> Path:
     file.write_text("\n".join(lines))
     (directory / "conf.d" / "site.toml").write_text('[opcua]\nmanufacturer = "Example"\n')
     certificates.renew(pki, "urn:test:edge", ["localhost"])
-    lay(certificates.renew(directory / "client", "urn:test:client", ["localhost"]).certificate, trusted)
+    add_certificate(certificates.renew(directory / "client", "urn:test:client", ["localhost"]).certificate, trusted)
     write_user(users, User("erika", Role.ENGINEER, f"$argon2id$v=19$m=1,t=1,p=1$salt${'c' * 20}"))
     return file
 

@@ -21,7 +21,7 @@ from edge.maintenance.opcua_check import (
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.roles import Role
-from edge.uaserver.trust import lay
+from edge.uaserver.trust import add_certificate
 from edge.uaserver.users import User, write_user
 from tests.store.servers import free_port
 
@@ -150,7 +150,9 @@ async def test_clients_whose_trust_ends_are_named(
 ) -> None:
     for name, left in (("good", timedelta(days=365)), ("ending", timedelta(days=3))):
         valid_for[0] = left
-        lay(certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"]).certificate, Path(opcua.trusted))
+        add_certificate(
+            certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"]).certificate, Path(opcua.trusted)
+        )
     finding = await only(examine_trust(opcua))
     assert finding.level is Level.WARNING
     assert finding.found.startswith("2 trusted")

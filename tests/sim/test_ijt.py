@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from edge.errors import Refused, Unavailable
-from edge.links.opcua import EventField, Node, Session, TypeName, open_client
+from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
 from edge.sim.ijt import IjtFault, JoiningController, open_ijt
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,19 +25,19 @@ async def controller() -> AsyncIterator[JoiningController]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def session(controller: JoiningController) -> AsyncIterator[Session]:
+async def session(controller: JoiningController) -> AsyncIterator[ClientSession]:
     controller.forget()
     async with open_client(controller.device.url) as opened:
         yield opened
 
 
-async def parts(session: Session) -> dict[str, Node]:
+async def parts(session: ClientSession) -> dict[str, Node]:
     (system,) = await session.instances(TypeName(IJT, 1005))
     found = await session.children(system)
     return found | await session.children(found["AssetManagement"])
 
 
-async def start(controller: JoiningController, session: Session, fault: IjtFault) -> list[Any]:
+async def start(controller: JoiningController, session: ClientSession, fault: IjtFault) -> list[Any]:
     """Start a joining of 50 Nm; give what StartJoiningProcess answers."""
     controller.fault = fault
     found = await parts(session)
@@ -47,7 +47,7 @@ async def start(controller: JoiningController, session: Session, fault: IjtFault
     return await session.call(found["JoiningProcessManagement"], "StartJoiningProcess", "", process, [entity])
 
 
-async def happening(controller: JoiningController, session: Session, fault: IjtFault) -> dict[str, Any]:
+async def happening(controller: JoiningController, session: ClientSession, fault: IjtFault) -> dict[str, Any]:
     """Start a joining, and give the first event of it."""
     async with session.watch(None, (RESULT, MESSAGE), {}) as happenings:
         assert await start(controller, session, fault) == [0, "done"]
@@ -65,7 +65,7 @@ async def is_reachable(url: str) -> bool:
 
 
 async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
-    controller: JoiningController, session: Session
+    controller: JoiningController, session: ClientSession
 ) -> None:
     told = (await happening(controller, session, IjtFault.NONE))["Result"]
     meta = told["ResultMetaData"]
@@ -79,19 +79,19 @@ async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
     assert await session.call(results, "RequestUnacknowledgedResults", 0, 0) == [0.0, 0, 0, "done"]
 
 
-async def test_a_torque_may_be_out_of_its_limits(controller: JoiningController, session: Session) -> None:
+async def test_a_torque_may_be_out_of_its_limits(controller: JoiningController, session: ClientSession) -> None:
     told = (await happening(controller, session, IjtFault.NOK))["Result"]
     assert told["ResultMetaData"]["ResultEvaluation"] == 2
     assert told["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 60.0
 
 
-async def test_a_joining_may_break_the_controller(controller: JoiningController, session: Session) -> None:
+async def test_a_joining_may_break_the_controller(controller: JoiningController, session: ClientSession) -> None:
     told = await happening(controller, session, IjtFault.ERROR_STATE)
     assert (told["Result"], told["Message"]) == (None, "the spindle is jammed")
     assert not controller.enabled
 
 
-async def test_a_joining_may_be_refused(controller: JoiningController, session: Session) -> None:
+async def test_a_joining_may_be_refused(controller: JoiningController, session: ClientSession) -> None:
     assert await start(controller, session, IjtFault.REFUSED) == [1, "the tool is locked"]
 
 
@@ -111,7 +111,7 @@ async def test_a_connection_may_break_in_the_middle(
         assert (await session.call(management, "RequestUnacknowledgedResults", 0, 0))[1] == results
 
 
-async def test_identifiers_can_be_told_and_reset(controller: JoiningController, session: Session) -> None:
+async def test_identifiers_can_be_told_and_reset(controller: JoiningController, session: ClientSession) -> None:
     method_set = (await parts(session))["MethodSet"]
     entities = [{"Name": name, "EntityId": name, "EntityType": 1} for name in ("a", "b")]
     assert await session.call(method_set, "SendIdentifiers", "", entities) == [0, "done"]

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from edge.errors import Unavailable
-from edge.links.opcua import Node, Session, TypeName, open_client
+from edge.links.opcua import ClientSession, Node, TypeName, open_client
 from edge.sim.vision import NAMESPACE_URI, VisionCamera, VisionFault, open_vision
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -20,22 +20,22 @@ async def camera() -> AsyncIterator[VisionCamera]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(camera: VisionCamera) -> AsyncIterator[Session]:
+async def session(camera: VisionCamera) -> AsyncIterator[ClientSession]:
     async with open_client(camera.device.url) as opened:
         yield opened
 
 
-async def machine(session: Session) -> Node:
+async def machine(session: ClientSession) -> Node:
     (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
     return (await session.children(system))["VisionStateMachine"]
 
 
-async def state(session: Session) -> str:
+async def state(session: ClientSession) -> str:
     text: str = await session.read((await session.children(await machine(session)))["CurrentState"])
     return text
 
 
-async def started(camera: VisionCamera, session: Session, fault: VisionFault) -> list[object]:
+async def started(camera: VisionCamera, session: ClientSession, fault: VisionFault) -> list[object]:
     """Start a job from the beginning; give what StartSingleJob answers."""
     await camera.forget()
     camera.fault = fault
@@ -49,7 +49,7 @@ async def started(camera: VisionCamera, session: Session, fault: VisionFault) ->
     return await session.call(automatic, "StartSingleJob", {"Id": "M1"}, {"Id": "SN-7"}, {"Id": "P1"})
 
 
-async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera, session: Session) -> None:
+async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera, session: ClientSession) -> None:
     job, error = await started(camera, session, VisionFault.NONE)
     assert error == 0
     (system,) = await session.instances(TypeName(NAMESPACE_URI, 1003))
@@ -68,12 +68,12 @@ async def test_a_job_ends_with_a_result_that_can_be_fetched(camera: VisionCamera
     assert result["ResultContent"] == [True]
 
 
-async def test_a_job_may_be_refused(camera: VisionCamera, session: Session) -> None:
+async def test_a_job_may_be_refused(camera: VisionCamera, session: ClientSession) -> None:
     _, error = await started(camera, session, VisionFault.REFUSED)
     assert error == 1
 
 
-async def test_a_job_may_break_the_camera(camera: VisionCamera, session: Session) -> None:
+async def test_a_job_may_break_the_camera(camera: VisionCamera, session: ClientSession) -> None:
     await started(camera, session, VisionFault.ERROR_STATE)
     while await state(session) != "Error":
         pass

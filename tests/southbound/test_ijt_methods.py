@@ -8,7 +8,7 @@ import pytest_asyncio
 from asyncua import ua
 
 from edge.errors import Refused
-from edge.links.opcua import Node, Session, open_client
+from edge.links.opcua import ClientSession, Node, open_client
 from edge.sim.opcua_device import OpcuaDevice, open_device
 from edge.southbound.ijt_methods import IjtMethods, find_methods
 
@@ -42,13 +42,13 @@ async def device() -> AsyncIterator[OpcuaDevice]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(device: OpcuaDevice) -> AsyncIterator[Session]:
+async def session(device: OpcuaDevice) -> AsyncIterator[ClientSession]:
     async with open_client(device.url) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def methods(session: Session) -> IjtMethods:
+async def methods(session: ClientSession) -> IjtMethods:
     return await find_methods(session, await session.find("system"))
 
 
@@ -68,7 +68,7 @@ async def test_an_error_of_a_result_method_is_a_refusal(methods: IjtMethods) -> 
         await methods.call_result_method("GetLatestResult")
 
 
-async def test_a_system_without_any_has_none(device: OpcuaDevice, session: Session) -> None:
+async def test_a_system_without_any_has_none(device: OpcuaDevice, session: ClientSession) -> None:
     await device.server.nodes.objects.add_object(device.index, "bare")
     assert "EnableAsset" not in await find_methods(session, await session.find("bare"))
 
@@ -85,13 +85,13 @@ class Mouth:
 
 @pytest.mark.parametrize("outputs", [(), (0,), ("R1", 0, ""), ("0", ""), (None, ""), (0, 7)])
 async def test_a_method_that_answers_too_little_or_too_much_is_refused(outputs: tuple[Any, ...]) -> None:
-    methods = IjtMethods(cast("Session", Mouth(*outputs)), {"EnableAsset": Node("i=1", "/Tool")})
+    methods = IjtMethods(cast("ClientSession", Mouth(*outputs)), {"EnableAsset": Node("i=1", "/Tool")})
     with pytest.raises(Refused, match="EnableAsset: what the controller answers is not what OPC 40450-1 says"):
         await methods.call("EnableAsset", output_count=0)
 
 
 @pytest.mark.parametrize("outputs", [(), ("handle", 0), ("handle", {}, None)])
 async def test_a_result_method_that_answers_too_little_is_refused(outputs: tuple[Any, ...]) -> None:
-    methods = IjtMethods(cast("Session", Mouth(*outputs)), {"GetLatestResult": Node("i=1", "/Results")})
+    methods = IjtMethods(cast("ClientSession", Mouth(*outputs)), {"GetLatestResult": Node("i=1", "/Results")})
     with pytest.raises(Refused, match="GetLatestResult: what the controller answers"):
         await methods.call_result_method("GetLatestResult", output_count=2)

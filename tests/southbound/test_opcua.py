@@ -12,7 +12,7 @@ from asyncua import Server, ua
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
-from edge.links.opcua import EventField, Session, TypeName
+from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.sim.opcua_device import OpcuaDevice, open_device
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import open_opcua_equipment, open_session
@@ -48,7 +48,7 @@ class Scripted:
         """Nothing was kept."""
 
     @asynccontextmanager
-    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+    async def opening(self, session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         async with session.watch(None, (), {}) as happenings:
             yield self, happenings
 
@@ -162,7 +162,7 @@ class Tool(Scripted):
         self.torques.extend([device_event["Torque"]] if device_event["Torque"] is not None else [])
 
     @asynccontextmanager
-    async def opening(self, session: Session) -> AsyncIterator[tuple[Device, DeviceEvents]]:
+    async def opening(self, session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         (tool,) = await session.instances(TypeName(NAMESPACE_URI, 5000))
         async with session.watch(None, [EventField(TypeName(NAMESPACE_URI, 5001), "Torque")], {}) as happenings:
             self.paths.append(tool.path)

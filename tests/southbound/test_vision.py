@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
-from edge.links.opcua import Node, Session
+from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
 from edge.sim.vision import open_vision as open_camera
 from edge.southbound import vision
@@ -197,7 +197,7 @@ class Scripted:
     async def opened(self) -> Camera:
         state = Node("i=3", "/VisionStateMachine")
         parts = {"VisionStateMachine": state, "RecipeManagement": state}
-        camera = Camera(cast("Session", self), parts, state, {})
+        camera = Camera(cast("ClientSession", self), parts, state, {})
         if not self.mute:
             await camera.handle_event({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
         return camera

@@ -92,14 +92,14 @@ async def ask(client: Client, name: str, *arguments: ua.Variant) -> None:
 )
 def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant], records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), arguments)
-    audit.called(Caller("", Role.OBSERVER), "", request, ua.CallMethodResult())
+    audit.record_call(Caller("", Role.OBSERVER), "", request, ua.CallMethodResult())
     (record,) = told(records, "opcua.call")
     assert (record["user"], record["job_order_id"], record["comment"]) == ("anonymous", "", "")
 
 
 def test_what_a_client_says_at_length_is_cut(records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), [ua.Variant("x" * 10_000, ua.VariantType.String)])
-    audit.called(Caller("", Role.OBSERVER), "Start", request, ua.CallMethodResult())
+    audit.record_call(Caller("", Role.OBSERVER), "Start", request, ua.CallMethodResult())
     assert len(records[0]["job_order_id"]) == 1000
 
 

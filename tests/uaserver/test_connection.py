@@ -50,7 +50,7 @@ async def test_an_array_of_nulls_is_refused_by_every_service(client: Client, ser
 
 
 async def test_asyncua_would_make_as_many_nothings_as_it_is_told() -> None:
-    # Where this fails, `refuse_bombs` can go.
+    # Where this fails, `patch_decoder_limits` can go.
     read = ua_binary._create_uatype_array_deserializer(ua.VariantType.Null)  # noqa: SLF001 - beneath what we replace
     assert len(read(Buffer(struct.pack("<i", 1000)))) == 1000
 

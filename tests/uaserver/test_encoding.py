@@ -27,7 +27,7 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.uaserver.codec import MAX_DEPTH, DecodeError
-from edge.uaserver.encoding import ENCODING_ID, STRUCTURES, extension_object, structure_of
+from edge.uaserver.encoding import ENCODING_ID, STRUCTURES, decode_structure, extension_object
 from edge.uaserver.namespaces import Namespace
 
 # The client has made asyncua's classes from the definitions it found at the server: they read what we write.
@@ -189,38 +189,38 @@ async def test_a_number_that_does_not_fit_is_the_nearest_that_does(wanted: int, 
 class TestReading:
     async def test_an_order_that_somebody_else_wrote_comes_in_as_it_was_meant(self) -> None:
         written = ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=struct_to_binary(decoded(ORDER)))
-        assert structure_of(JobOrder, written) == ORDER
+        assert decode_structure(JobOrder, written) == ORDER
 
     @pytest.mark.parametrize("order", [ORDER, JobOrder(job_order_id="job-1"), JobOrder(job_order_id="")])
     async def test_an_order_goes_out_byte_for_byte_as_it_came_in(self, order: JobOrder) -> None:
         came = extension_object(order)
-        assert extension_object(structure_of(JobOrder, came)).Body == came.Body
+        assert extension_object(decode_structure(JobOrder, came)).Body == came.Body
 
     async def test_states_and_their_paths_are_read(self) -> None:
         for state in state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED)):
-            assert structure_of(State, extension_object(state)) == state
+            assert decode_structure(State, extension_object(state)) == state
 
     async def test_a_structure_of_another_kind_is_not_taken_for_one(self) -> None:
         state = extension_object(state_entries(JobStatus(JobState.ENDED))[0])
         for content in (state, None, "job-1", ua.ExtensionObject()):
             with pytest.raises(DecodeError, match="is no JobOrder"):
-                structure_of(JobOrder, content)
+                decode_structure(JobOrder, content)
 
     async def test_every_order_that_ends_too_early_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
         for length in range(len(body)):
             with pytest.raises(DecodeError):
-                structure_of(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body[:length]))
+                decode_structure(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body[:length]))
 
     async def test_an_order_with_something_behind_it_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
         with pytest.raises(DecodeError, match="1 bytes follow"):
-            structure_of(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body + b"x"))
+            decode_structure(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body + b"x"))
 
     async def test_parameters_nested_beyond_the_limit_are_unreadable(self) -> None:
         with pytest.raises(DecodeError, match=f"more than {MAX_DEPTH} deep"):
-            structure_of(JobOrder, extension_object(nested(300)))
-        structure_of(JobOrder, extension_object(nested(MAX_DEPTH // 2)))
+            decode_structure(JobOrder, extension_object(nested(300)))
+        decode_structure(JobOrder, extension_object(nested(MAX_DEPTH // 2)))
 
 
 def nested(depth: int) -> JobOrder:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.uaserver.monitored_items import MonitoredItems
-from edge.uaserver.publishing import is_within_count, shorten
+from edge.uaserver.publishing import is_within_count, limit_message
 
 LARGEST = 8192
 TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
@@ -28,10 +28,10 @@ def event(handle: int, *sizes: int) -> ua.EventFieldList:
     return ua.EventFieldList(handle, [ua.Variant(bytes(size), ua.VariantType.ByteString) for size in sizes])
 
 
-def subscription(most_at_once: int = 0) -> InternalSubscription:
+def subscription(max_notifications: int = 0) -> InternalSubscription:
     granted = ua.CreateSubscriptionResult(SubscriptionId=1, RevisedPublishingInterval=100)
     made = InternalSubscription(granted, AddressSpace(), lambda _: None, ua.NodeId(), request_callback=lambda _: None)
-    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, most_at_once)
+    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, max_notifications)
     for handle in (*VALUES, *EVENTS):
         item = MonitoredItemData()
         item.client_handle = handle
@@ -49,7 +49,7 @@ async def published(made: InternalSubscription, told: Iterable[object]) -> list[
     results: list[ua.PublishResult] = []
     while not results or results[-1].MoreNotifications:
         results.append(made._pop_publish_result())  # noqa: SLF001 - as asyncua does
-        shorten(results[-1], made, LARGEST)
+        limit_message(results[-1], made, LARGEST)
     return results
 
 
@@ -82,8 +82,8 @@ async def test_each_item_tells_all_it_has_in_order_in_messages_that_fit(told: li
 
 
 @pytest.mark.parametrize(("most_at_once", "messages"), [(0, [7]), (1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (100, [7])])
-async def test_no_more_is_told_at_once_than_the_client_wants(most_at_once: int, messages: list[int]) -> None:
-    made = subscription(most_at_once)
+async def test_no_more_is_told_at_once_than_the_client_wants(max_notifications: int, messages: list[int]) -> None:
+    made = subscription(max_notifications)
     told = [change(number % 3, 1) for number in range(4)] + [event(3, number) for number in range(3)]
     results = await published(made, told)
     assert [len(each_of(result)) for result in results] == messages

@@ -20,7 +20,7 @@ from edge.station.runs import Runs
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.uaserver.encoding import ENCODING_ID, structure_of
+from edge.uaserver.encoding import ENCODING_ID, decode_structure
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import Space
@@ -105,7 +105,7 @@ async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, sp
 def order_of(entry: object) -> JobOrder:
     """Give the order of an entry of the list, as a client has read it by our types."""
     written = ua.ExtensionObject(TypeId=ENCODING_ID[JobOrderAndState], Body=struct_to_binary(entry))
-    return structure_of(JobOrderAndState, written).job_order
+    return decode_structure(JobOrderAndState, written).job_order
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from edge.links.x509 import entries
+from edge.links.x509 import certificate_files
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.trust import RejectedList, TrustList, find
+from edge.uaserver.trust import RejectedList, TrustList, find_certificates
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -51,7 +51,9 @@ def certificate(
     return builder.sign(signed_with, hashes.SHA256())
 
 
-def lay(directory: Path, given: x509.Certificate, form: serialization.Encoding = serialization.Encoding.DER) -> None:
+def add_certificate(
+    directory: Path, given: x509.Certificate, form: serialization.Encoding = serialization.Encoding.DER
+) -> None:
     suffix = "pem" if form is serialization.Encoding.PEM else "der"
     (directory / f"{thumbprint(given)}.{suffix}").write_bytes(given.public_bytes(form))
 
@@ -83,7 +85,7 @@ def test_trust_is_given_and_taken_while_the_server_runs(
 ) -> None:
     client = certificate()
     assert trust.fault(client) == "it is not trusted"
-    lay(trusted, client, form=form)
+    add_certificate(trusted, client, form=form)
     assert trust.fault(client) == ""
     next(trusted.iterdir()).unlink()
     assert trust.fault(client) == "it is not trusted"
@@ -94,7 +96,7 @@ def test_a_directory_that_is_not_there_trusts_nobody(tmp_path: Path) -> None:
 
 
 def test_an_authority_vouches_for_its_applications(trust: TrustList, trusted: Path) -> None:
-    lay(trusted, certificate("plant", is_authority=True, uri=""))
+    add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     assert trust.fault(certificate(issuer="plant")) == ""
     assert trust.fault(certificate(issuer="plant", signed_with=OTHER_KEY)) == "it is not trusted"
 
@@ -102,13 +104,13 @@ def test_an_authority_vouches_for_its_applications(trust: TrustList, trusted: Pa
 @pytest.mark.parametrize("uri", ["urn:client", ""])
 def test_a_trusted_application_vouches_for_nobody(trust: TrustList, trusted: Path, uri: str) -> None:
     application = certificate("plant", is_authority=bool(uri), uri=uri)
-    lay(trusted, application)
+    add_certificate(trusted, application)
     assert trust.fault(application) == ""
     assert trust.fault(certificate(issuer="plant")) == "it is not trusted"
 
 
 def test_what_an_authority_revoked_is_turned_away(trust: TrustList, trusted: Path) -> None:
-    lay(trusted, certificate("plant", is_authority=True, uri=""))
+    add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     lost, kept = certificate(issuer="plant"), certificate("kept", issuer="plant")
     assert trust.fault(lost) == ""
     (trusted / "plant.crl").write_bytes(revocation(lost, "plant", KEY))
@@ -118,7 +120,7 @@ def test_what_an_authority_revoked_is_turned_away(trust: TrustList, trusted: Pat
 
 def test_nobody_else_revokes_what_an_authority_issued(trust: TrustList, trusted: Path) -> None:
     client = certificate(issuer="plant")
-    lay(trusted, certificate("plant", is_authority=True, uri=""))
+    add_certificate(trusted, certificate("plant", is_authority=True, uri=""))
     (trusted / "forged.crl").write_bytes(revocation(client, "plant", OTHER_KEY))
     (trusted / "broken.crl").write_bytes(b"nonsense")
     assert trust.fault(client) == ""
@@ -134,13 +136,13 @@ def revocation(lost: x509.Certificate, issuer: str, key: rsa.RSAPrivateKey) -> b
 
 def test_an_expired_certificate_is_turned_away_though_it_is_trusted(trust: TrustList, trusted: Path) -> None:
     old = certificate(days=-1)
-    lay(trusted, old)
+    add_certificate(trusted, old)
     assert trust.fault(old) == "it has expired or is not valid yet"
 
 
 def test_a_file_that_is_no_certificate_does_no_harm(trust: TrustList, trusted: Path) -> None:
     client = certificate()
-    lay(trusted, client)
+    add_certificate(trusted, client)
     (trusted / "notes.pem").write_text("-----BEGIN nonsense")
     (trusted / "README").write_text("who is who")
     assert trust.fault(client) == ""
@@ -157,7 +159,7 @@ async def test_the_rejected_are_kept_but_not_without_end(rejected: Path) -> None
     left = names_in(rejected)
     assert len(left) == RejectedList.MOST
     assert "0.der" not in left
-    assert [entry.certificate for entry in entries(rejected)] == [client]
+    assert [entry.certificate for entry in certificate_files(rejected)] == [client]
 
 
 async def test_strangers_without_end_have_no_more_written_than_a_few_a_minute(rejected: Path) -> None:
@@ -166,10 +168,10 @@ async def test_strangers_without_end_have_no_more_written_than_a_few_a_minute(re
     strangers = [certificate(f"stranger {number}") for number in range(RejectedList.MOST_NEW + 2)]
     for stranger in strangers:
         await kept.keep(stranger)
-    assert {entry.certificate for entry in entries(rejected)} == set(strangers[:-2])
+    assert {entry.certificate for entry in certificate_files(rejected)} == set(strangers[:-2])
     now = RejectedList.WITHIN_S
     await kept.keep(strangers[-1])
-    assert strangers[-1] in [entry.certificate for entry in entries(rejected)]
+    assert strangers[-1] in [entry.certificate for entry in certificate_files(rejected)]
 
 
 async def test_who_tries_again_and_again_leaves_room_for_others(rejected: Path) -> None:
@@ -178,14 +180,14 @@ async def test_who_tries_again_and_again_leaves_room_for_others(rejected: Path) 
     for _ in range(RejectedList.MOST_NEW):
         await kept.keep(persistent)
     await kept.keep(newcomer)
-    assert {entry.certificate for entry in entries(rejected)} == {persistent, newcomer}
+    assert {entry.certificate for entry in certificate_files(rejected)} == {persistent, newcomer}
 
 
 async def test_a_rejected_certificate_that_a_power_cut_left_empty_is_kept_anew(rejected: Path) -> None:
     client = certificate()
     (rejected / f"{thumbprint(client)}.der").touch()
     await RejectedList(rejected).keep(client)
-    assert [entry.certificate for entry in entries(rejected)] == [client]
+    assert [entry.certificate for entry in certificate_files(rejected)] == [client]
 
 
 async def test_a_stranger_does_not_have_the_event_loop_wait_for_the_disk(
@@ -216,10 +218,10 @@ async def test_a_place_that_cannot_be_written_turns_strangers_away_all_the_same(
 
 def test_a_certificate_is_found_by_the_beginning_of_its_thumbprint(trusted: Path) -> None:
     client = certificate()
-    lay(trusted, client)
+    add_certificate(trusted, client)
     digits = thumbprint(client)
     spelled = ":".join(digits[at : at + 2].lower() for at in range(0, len(digits), 2))
     for wanted in (digits, digits[:6], spelled):
-        assert [entry.certificate for entry in find([trusted], wanted)] == [client]
-    assert find([trusted], "") == []
-    assert find([trusted], "not a thumbprint") == []
+        assert [entry.certificate for entry in find_certificates([trusted], wanted)] == [client]
+    assert find_certificates([trusted], "") == []
+    assert find_certificates([trusted], "not a thumbprint") == []

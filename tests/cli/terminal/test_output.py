@@ -18,7 +18,7 @@ from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Start
 from edge.store.jobs import Job
 from edge.uaserver import certificates
-from edge.uaserver.trust import lay
+from edge.uaserver.trust import add_certificate
 from tests.sfc.recipes import action, chain, net_of
 
 TITLE = "\x1b]0;owned\x07"
@@ -62,7 +62,7 @@ def test_the_name_of_an_application_that_was_turned_away_does_not_reach_the_term
     places = {"pki": tmp_path, "trusted": tmp_path / "trusted", "users_file": tmp_path / "users"}
     settings.write_text("\n".join(["[opcua]", *(f'{key} = "{place}"' for key, place in places.items())]))
     made = certificates.load_or_make(tmp_path / "stranger", f"urn:stranger{TITLE}", ("here",)).certificate
-    lay(made, tmp_path / "rejected")
+    add_certificate(made, tmp_path / "rejected")
     shown = said("opcua", "list", "--settings", settings)
     assert "rejected" in shown
     assert "\x1b" not in shown
