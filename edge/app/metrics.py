@@ -45,7 +45,7 @@ class MetricSources:
 async def page(sources: MetricSources) -> Page:
     """Write all metrics in the text format of Prometheus, version 0.0.4; without the store, all that is known here."""
     try:
-        found = await gauges.look(sources.store, sources.scopes)
+        found = await gauges.read_gauges(sources.store, sources.scopes)
     except Unavailable:
         found = None
     return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics(_families(sources, found))))

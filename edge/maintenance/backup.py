@@ -16,7 +16,7 @@ from edge.maintenance.archive import MANIFEST, Manifest, Member, sha256, write_a
 from edge.maintenance.gateway_files import is_secret, locate_files
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.opening import open_store
-from edge.store.snapshot import take
+from edge.store.snapshot import dump
 
 STORE = "store.jsonl"
 
@@ -54,7 +54,7 @@ async def back_up(
 
 async def _store(settings: Settings, now: int, tell: Tell) -> bytes:
     async with open_store(settings.redis, consumer=None) as store:
-        kept = await take(store, now)
+        kept = await dump(store, now)
     tell(f"store: {len(kept)} keys")
     return msgspec.json.Encoder().encode_lines(kept)
 

@@ -24,7 +24,7 @@ from edge.maintenance.redaction import Redact, redact_data, redact_settings, red
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.equipment_trace import TraceKind, TraceRecord
 from edge.store.opening import has_running_server, open_store
-from edge.store.trace_channel import listening
+from edge.store.trace_channel import subscribe
 
 SESSION_EXPIRY_SECONDS = 60
 """How long the broker keeps what we miss while the connection is lost."""
@@ -201,7 +201,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
                 is_begun.set()
             recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
 
-    async with open_store(settings.redis, consumer=None) as store, listening(store, name) as told:
+    async with open_store(settings.redis, consumer=None) as store, subscribe(store, name) as told:
         with unwrap_group():
             async with beside(take_all(told), f"record {name}"):
                 try:

@@ -22,7 +22,7 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import FORM
-from edge.store.snapshot import KeyDump, StringKey, lay, present
+from edge.store.snapshot import KeyDump, StringKey, active_gateways, restore_dump
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 
@@ -61,7 +61,7 @@ async def restore(
         if store is not None and snapshot is not None:
             if not force:
                 await _refuse_over_work(store)
-            await lay(store, snapshot, now, lambda done: tell(f"store: {done} of {len(snapshot)} keys"))
+            await restore_dump(store, snapshot, now, lambda done: tell(f"store: {done} of {len(snapshot)} keys"))
             if resumed := await active_jobs(store):
                 tell(f"these jobs ran when the backup was made, and go on from there: {_listed(resumed)}")
                 tell("if they must not, end them before the gateway starts: edge jobs abort JOB")
@@ -86,7 +86,7 @@ async def _open(settings: Settings, snapshot: list[KeyDump] | None) -> AsyncIter
 
 
 async def _refuse_over_work(store: Store) -> None:
-    if there := await present(store):
+    if there := await active_gateways(store):
         message = f"a gateway works on this store: {', '.join(there)}"
         raise Refused("busy", message, "Stop it (systemctl stop microdcs-edge), or say --force.")
     if running := await active_jobs(store):

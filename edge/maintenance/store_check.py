@@ -13,7 +13,7 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage
-from edge.store.snapshot import present
+from edge.store.snapshot import active_gateways
 
 _PINGS = 20
 _SLOW_MS = 50.0
@@ -33,7 +33,7 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[Finding]:
         told: Mapping[str, Any] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(told)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
-        there = await present(store)
+        there = await active_gateways(store)
         yield _gateways(there)
         for gateway, report in (await health_reports.load(store, there)).items():
             for each in report.equipment if report else ():

@@ -17,7 +17,7 @@ from edge.maintenance.redaction import redact_settings, redactor, secrets_of
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store import statistics
 from edge.store.opening import open_store
-from edge.store.snapshot import take
+from edge.store.snapshot import dump
 
 UNITS = ("microdcs-edge", "redis-server@microdcs", "valkey-server@microdcs", "mosquitto")
 
@@ -83,13 +83,13 @@ async def _told(asked: Awaitable[str]) -> str:
 
 async def _statistics(settings: Settings) -> str:
     async with open_store(settings.redis, consumer=None) as store:
-        server, kinds = await statistics.server(store), await statistics.kinds(store)
+        server, kinds = await statistics.read_server_info(store), await statistics.read_key_statistics(store)
     return _json({"server": dict(server), "keys": msgspec.to_builtins(kinds)})
 
 
 async def _payloads(settings: Settings, now: int) -> str:
     async with open_store(settings.redis, consumer=None) as store:
-        return msgspec.json.Encoder().encode_lines(await take(store, now)).decode()
+        return msgspec.json.Encoder().encode_lines(await dump(store, now)).decode()
 
 
 def programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -9,7 +9,7 @@ import msgspec
 from edge.model.isa95 import State
 from edge.model.job_state import JobStatus, has_ended, state_entries
 from edge.model.state_index import StateIndex, StateIndexEntry
-from edge.store.changes import Change, order_of
+from edge.store.changes import Change, position_key
 
 
 class JobStates:
@@ -18,11 +18,11 @@ class JobStates:
     def __init__(self, scope: str, read: Mapping[str, JobStatus], position: str) -> None:
         self._scope = scope
         self._statuses = dict(read)
-        self._read_at = order_of(position)
+        self._read_at = position_key(position)
 
     def apply(self, change: Change) -> None:
         """Take in a change; one that came before the reading is in it already."""
-        if order_of(change.position) <= self._read_at:
+        if position_key(change.position) <= self._read_at:
             return
         if change.is_removal:
             self._statuses.pop(change.job_order_id, None)

@@ -141,7 +141,7 @@ class Publisher:
                 if self._states is None:
                     await self.load()
                 position = await self._cursor()
-                if await changes.missed(self._store, {self._scope: position}):
+                if await changes.scopes_with_gaps(self._store, {self._scope: position}):
                     logger.warning("changes were missed", scope=self._scope)
                     self._topics_due = True
                     self._awake.set()
@@ -176,7 +176,7 @@ class Publisher:
                 self._held = self._held or not await self._tell(change, *found)
                 noted = await self._retained.put(change.job_order_id, *found)
             if not self._held:
-                noted = join((noted, changes.note_told(self._store.keys, self._scope, change.position)))
+                noted = join((noted, changes.save_event_cursor(self._store.keys, self._scope, change.position)))
                 self._told = change.position
             # Before it is noted: when that is done and the answer lost, the change does not come here again.
             if self._states:
@@ -196,7 +196,7 @@ class Publisher:
         On that connection only: on another one, more may be lost. Where the broker refuses one, those behind it wait.
         """
         held, told = False, after
-        async for change in changes.between(self._store, self._scope, after, last):
+        async for change in changes.read_between(self._store, self._scope, after, last):
             if found := await load_changed_job(self._store, change):
                 self._session.demand(connection)
                 if not await self._tell(change, *found):
@@ -205,7 +205,7 @@ class Publisher:
             told = change.position
         # Not before: broken off in between, what waits still waits, and none that comes later may go out before it.
         self._held, self._told = held, told if held else last
-        await self._store.commit(changes.note_told(self._store.keys, self._scope, self._told))
+        await self._store.commit(changes.save_event_cursor(self._store.keys, self._scope, self._told))
 
     async def _check(self) -> None:
         """Find out, once on each connection and before anything else is published there, what the broker has lost.
@@ -220,7 +220,7 @@ class Publisher:
         # Before the first index there is nothing to lose.
         found, position = await self._find_index() if expected else NO_INDEX
         await self._retell(position, last, connection)
-        if found > expected or await changes.missed(self._store, {self._scope: position}):
+        if found > expected or await changes.scopes_with_gaps(self._store, {self._scope: position}):
             # It knows of what we do not, or has lost more than the changes go back.
             logger.info("retained topics are published again", scope=self._scope, expected=expected, found=found)
             self._topics_due = True
@@ -239,7 +239,7 @@ class Publisher:
         try:
             message = await self._writer.retained(self._topics.state_index)
         except ReadRefused:
-            return 0, await changes.told(self._store, self._scope)
+            return 0, await changes.event_cursor(self._store, self._scope)
         return read_index(message) if message else NO_INDEX
 
     async def keep_retained(self) -> None:
@@ -280,7 +280,7 @@ class Publisher:
         # Not at the end: a broker may lose meanwhile what it has got of them, and they are due anew.
         self._topics_due = False
         try:
-            known = await changes.shown_jobs(self._store, self._scope)
+            known = await changes.retained_jobs(self._store, self._scope)
             for job_id in dict.fromkeys((*await jobs.list_ids(self._store, self._scope), *known)):
                 async with self.alone():
                     await self._retained.republish(job_id)

@@ -20,7 +20,7 @@ from edge.model.state_index import StateIndex
 from edge.northbound.topic_writer import TopicWriter
 from edge.northbound.topics import Topics
 from edge.store import changes, jobs, responses
-from edge.store.changes import BEGINNING, order_of
+from edge.store.changes import BEGINNING, position_key
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.jobs import Job
@@ -55,7 +55,7 @@ class RetainedTopics:
         for message in self._messages(job_order_id, job, response):
             if not await self._writer.send(message):
                 self.refused = job_order_id
-        noted = changes.hidden if job is None else changes.shown
+        noted = changes.remove_retained_job if job is None else changes.add_retained_job
         return noted(self._store.keys, self._topics.scope, job_order_id)
 
     async def republish(self, job_order_id: str) -> None:
@@ -118,7 +118,7 @@ def read_index(message: Message) -> tuple[int, str]:
     try:
         event = to_event(message)
         position = event.extensions.get(_POSITION, BEGINNING)
-        order_of(position)
+        position_key(position)
         return msgspec.convert(event.data, StateIndex).seq, position
     except (Refused, msgspec.ValidationError, ValueError):
         # Somebody else wrote there.

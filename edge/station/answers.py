@@ -97,7 +97,7 @@ class Answers:
         event = dataclasses.replace(event, data=_kept(event.data))
         declined: set[str] = set()
         while True:
-            given = await dedupe.answer_given(self._store, event.source, event.event_id)
+            given = await dedupe.load_answer(self._store, event.source, event.event_id)
             if given is not None:
                 return msgspec.json.decode(given, type=Task | None)
             job_id = await self._addressee(event, declined)
@@ -178,7 +178,7 @@ class Answers:
         now = self._runs.clock()
         parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, None)]
         if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= now:
-            parts.append(jobs.enter_queue(self._store.keys, after))
+            parts.append(jobs.enqueue_start(self._store.keys, after))
         # Kept, or somebody was faster: either way the next look at the event tells.
         await self._store.commit(join(parts))
         return True

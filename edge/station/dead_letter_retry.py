@@ -32,7 +32,7 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
                 again = _enter(store, letter)
             case _:
                 assert_never(letter.kind)
-        commit = join((again, dead_letters.drop(store.keys, letter_id)))
+        commit = join((again, dead_letters.delete(store.keys, letter_id)))
         if isinstance(await store.commit(commit), Committed):
             return
 
@@ -67,10 +67,10 @@ async def _stop(store: Store, letter: Letter) -> Commit:
     stop = Outgoing(Phase.STOP, told["command_id"], told["step"], told["type_id"])
     outbox = (*await runs.load_outbox(store, letter.job_id, NO_CONSUMER), stop)
     added = work.add(store.keys, letter.scope, WorkKind.SEND, letter.job_id)
-    return join((runs.leave(store.keys, stored, outbox, NO_CONSUMER), added))
+    return join((runs.queue_commands(store.keys, stored, outbox, NO_CONSUMER), added))
 
 
 def _enter(store: Store, letter: Letter) -> Commit:
     if not letter.details:
         raise Refused("empty", "nothing is known of what it was", "Drop it.")
-    return work.enter(store.keys, letter.scope, letter.details)
+    return work.add_fields(store.keys, letter.scope, letter.details)

@@ -56,7 +56,7 @@ class DeadLetterWriter:
     async def turn(self, scope: str, job_id: str, error: Exception) -> None:
         """Give up the turn of a job that nobody can read: those behind it in the queue of starts go on."""
         letter = self._start_letter(scope, job_id, error)
-        left = await jobs.plan_to_leave_queue(self._store, scope, job_id)
+        left = await jobs.plan_dequeue(self._store, scope, job_id)
         await self._store.commit(join((left, self._add(letter))))
 
     async def deadline(self, job_id: str, error: Exception) -> None:
@@ -113,7 +113,7 @@ class DeadLetterWriter:
             logger.exception("job cannot be ended in order", job=job_id)
             job = await self._read(job_id)
         while job is not None and not has_ended(job.status):
-            waits = await runs.plan_to_wait_no_more(self._store, job.scope, job_id)
+            waits = await runs.plan_remove_waits(self._store, job.scope, job_id)
             if isinstance(await self._store.commit(join((self._end(job, reason), waits, also))), Committed):
                 return
             job = await self._read(job_id)

@@ -79,7 +79,7 @@ class EquipmentTracer:
             name, passed = await self._waiting.get()
             self._bytes -= len(passed)
             try:
-                if not await trace_channel.tell(self._store, name, passed):
+                if not await trace_channel.publish(self._store, name, passed):
                     del self._listening[name]
             except Unavailable:
                 # Who listened has lost the store as well.
@@ -103,6 +103,8 @@ class EquipmentTracer:
             self._put(name, what, data)
 
     def _put(self, name: str, what: TraceKind, data: Any) -> None:
-        passed = trace_channel.written(TraceRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data))
+        passed = trace_channel.encode_record(
+            TraceRecord(at=now_ms(), gateway=self._store.consumer, what=what, data=data)
+        )
         self._bytes += len(passed)
         self._waiting.put_nowait((name, passed))

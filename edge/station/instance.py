@@ -81,8 +81,8 @@ class Instance:
         name = self._store.consumer
         until = time.monotonic() + _WAIT_FOR_NAME_S
         told = False
-        while (holder := await leases.hold(self._store, name, self.token)) is not None:
-            if is_surely_dead(holder) and await leases.succeed(self._store, name, self.token, holder):
+        while (holder := await leases.acquire(self._store, name, self.token)) is not None:
+            if is_surely_dead(holder) and await leases.take_over(self._store, name, self.token, holder):
                 break
             if time.monotonic() > until:
                 advice = "Stop it, or give this one another [gateway] name."
@@ -107,7 +107,7 @@ class Instance:
     async def leave(self) -> None:
         """Give up the lease, and what hangs on it."""
         with contextlib.suppress(Unavailable):
-            await leases.cede(self._store, self._scopes)
+            await leases.release_publisher(self._store, self._scopes)
             await leases.release(self._store, self._store.consumer, self.token)
 
     async def _begin(self) -> None:
@@ -122,7 +122,7 @@ class Instance:
         if await leases.renew(self._store, self._store.consumer, self.token):
             self._renewed = time.monotonic()
             return
-        if await leases.hold(self._store, self._store.consumer, self.token) is None:
+        if await leases.acquire(self._store, self._store.consumer, self.token) is None:
             logger.warning("the lease had run out and is held again", name=self._store.consumer)
             for tell in self.lease_regained:
                 tell()
@@ -134,7 +134,7 @@ class Instance:
                 publishes.set_open(is_open=False)
 
     async def _look(self) -> None:
-        seen = await leases.look(self._store, self._scopes, self.token)
+        seen = await leases.read_membership(self._store, self._scopes, self.token)
         now = time.monotonic()
         if now - self._looked > 2 * LOOK_EVERY_S:
             # We, or the store, were away: so may the others have been, and have to renew their leases first.
@@ -147,7 +147,7 @@ class Instance:
         for scope, publisher in seen.publishers.items():
             ours = publisher == self._store.consumer
             if publisher is None or publisher in gone:
-                ours = await leases.publish(self._store, scope)
+                ours = await leases.become_publisher(self._store, scope)
             if ours != self.publisher_gates[scope].is_open:
                 self.publisher_gates[scope].set_open(is_open=ours)
         missing = gone & set().union(*seen.members.values())

@@ -115,9 +115,9 @@ class JobService:
                 return answer
 
     async def _given(self, call: JobCall) -> str | None:
-        given = await dedupe.answer_given(self._store, call.source, call.event_id)
+        given = await dedupe.load_answer(self._store, call.source, call.event_id)
         if given is None and _has_transaction(call):
-            given = await dedupe.answer_in_transaction(self._store, call.scope, call.transaction)
+            given = await dedupe.load_transaction_answer(self._store, call.scope, call.transaction)
         return given
 
     async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
@@ -196,7 +196,7 @@ class JobService:
             stored_at=now,
         )
         saved = jobs.save(self._store.keys, None, job, ((call.method, job.status),), now)
-        return self._with_start(join((saved, jobs.room_for(self._store.keys, job, limit))), job, now)
+        return self._with_start(join((saved, jobs.require_capacity(self._store.keys, job, limit))), job, now)
 
     async def _plan_change(self, call: JobCall, arguments: IdCall) -> _Change | CallAnswer | _ToRun:
         """Plan the methods that name a stored job order."""

@@ -227,7 +227,7 @@ class Runs:
                 self._keep_stops(job_id)
                 return
             left = self.unsent(job_id)
-            parts = [runs.sent(self.context.keys, loaded.stored, left, self.context.consumer)]
+            parts = [runs.remove_sent(self.context.keys, loaded.stored, left, self.context.consumer)]
             if loaded.job.ended_at is not None and not left:
                 parts.append(runs.finish(self.context.keys, job_id))
             if isinstance(await self.store.commit(join(parts)), Committed):
@@ -294,7 +294,7 @@ class Runs:
         outbox = tuple(dict.fromkeys((*known.stops(), *stored.outbox, *loaded.unanswered())))
         keys, consumer = self.context.keys, self.context.consumer
         # Stale when somebody has moved it meanwhile: either way the next reading tells.
-        await self.store.commit(runs.go_on_beyond(keys, known.revision, stored, outbox, consumer))
+        await self.store.commit(runs.resume_after_loss(keys, known.revision, stored, outbox, consumer))
 
     def _drop_an_old_outbox(self) -> None:
         """Make room: of a job of which nothing is left to us we know the revision only, which the store knows, too."""

@@ -79,7 +79,7 @@ class Starter:
         """Take in hand the first in the queue of starts that no other entry has in hand here."""
         async with self._choosing:
             passed = self._in_hand | seen
-            first = await jobs.first_to_start(self._store, entry.scope, len(passed) + 1)
+            first = await jobs.queued_starts(self._store, entry.scope, len(passed) + 1)
             # The job that was asked for comes last: it is in the queue, or its entry is older than the queue.
             for job_id in (*first, entry.job_id):
                 if job_id not in passed:
@@ -157,7 +157,7 @@ def plan_start(keys: Keys, job: Job, now: int) -> Commit:
         return runs.set_timer(keys, job.job_id, job.earliest_start)
     return join(
         (
-            jobs.enter_queue(keys, job),
+            jobs.enqueue_start(keys, job),
             runs.set_timer(keys, job.job_id, None),
             work.add(keys, job.scope, WorkKind.START_RECIPE, job.job_id),
         )

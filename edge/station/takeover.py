@@ -54,14 +54,14 @@ class TakeOver:
             former = await self._instance.gone.get()
             try:
                 # Who holds its lease meanwhile keeps others off, and the instance itself from its start.
-                if await leases.hold(self._store, former, self._instance.token) is None:
+                if await leases.acquire(self._store, former, self._instance.token) is None:
                     await self._take_over(former)
                     await leases.release(self._store, former, self._instance.token)
             except Unavailable as error:
                 logger.warning("take-over waits for the store", former=former, reason=error.message)
 
     async def _take_over(self, former: str) -> None:
-        claimed = await work.claim(self._store, former, self._scopes)
+        claimed = await work.claim_from(self._store, former, self._scopes)
         if claimed:
             self._worker.claimed()
         found = [await self._take_outbox(job_id, former) for job_id in await runs.jobs_with_outbox(self._store, former)]
@@ -74,8 +74,8 @@ class TakeOver:
         elif time.monotonic() - self._since.setdefault(former, time.monotonic()) > self._late_s:
             del self._since[former]
             # It may have been given some since, which would go with it.
-            if not await work.is_any_with(self._store, former, self._scopes):
-                await leases.forget(self._store, self._scopes, former)
+            if not await work.has_pending(self._store, former, self._scopes):
+                await leases.unregister(self._store, self._scopes, former)
 
     async def _take_outbox(self, job_id: str, former: str) -> _Outcome:
         try:

@@ -148,6 +148,6 @@ class Timers:
         parts = [jobs.unchanged(keys, job_id, job), runs.set_timer(keys, job_id, due)]
         if loaded:
             # Whoever holds the run believes to know its timer.
-            parts.append(runs.renew(keys, loaded.stored))
+            parts.append(runs.bump_revision(keys, loaded.stored))
             self._runs.invalidate(job_id)
         await self._store.commit(join(parts))

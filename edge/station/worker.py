@@ -46,8 +46,8 @@ class Worker:
                 try:
                     await work.create_groups(self._store, self._scopes)
                     # Also after an outage: the reply that gave us work may have been lost with the connection.
-                    await self._take_on(tasks, await work.unfinished(self._store, self._scopes))
-                    async for batch in work.take(self._store, self._scopes):
+                    await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
+                    async for batch in work.follow(self._store, self._scopes):
                         await self._take_on(tasks, batch)
                 except Unavailable as error:
                     logger.warning("work waits for the store", reason=error.message)
@@ -62,7 +62,7 @@ class Worker:
             await self._claimed.wait()
             self._claimed.clear()
             try:
-                await self._take_on(tasks, await work.unfinished(self._store, self._scopes))
+                await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
             except Unavailable as error:
                 logger.warning("claimed work waits for the store", reason=error.message)
                 self._claimed.set()
@@ -99,7 +99,7 @@ class Worker:
             if isinstance(asked, UnreadableEntry):
                 await self._dead_letters.unreadable(asked)
             elif error := await self._defect_in(asked):
-                if await work.count_try(self._store, asked) < MOST_TRIES:
+                if await work.count_attempt(self._store, asked) < MOST_TRIES:
                     return False
                 await self._dead_letters.work(asked, error)
         except (Unavailable, DocumentTooNew) as error:

@@ -45,13 +45,13 @@ class Change:
         return self.cause in {Cause.CANCEL, Cause.CLEAR}
 
 
-def note(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
+def append_change(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a change to the stream of its scope and to that of all scopes."""
     entry = ("change_type", cause.value, *_entry(scope, job_id, status, now))
     return join(_append(stream, entry) for stream in (keys.joborder_changes(scope), keys.joborder_changes_global()))
 
 
-def tell_receiver(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
+def notify_receiver(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a transition of a job order to the stream for consumers on this host; other changes have no event."""
     if not is_transition(cause):
         return Commit()
@@ -65,7 +65,7 @@ class ResponseChange(StrEnum):
     REMOVAL = "ResultRemoval"
 
 
-def tell_responder(
+def notify_responder(
     keys: Keys, scope: str, job_id: str, response_id: str, change: ResponseChange, status: JobStatus, now: int
 ) -> Commit:
     """Append a change of a job response to the stream for consumers on this host."""
@@ -88,13 +88,13 @@ def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, .
 async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     """Give how far the changes of each scope have been published."""
     known = await store.execute("HGETALL", store.keys.publisher_cursors())
-    return {scope: _sound(scope, known.get(scope, BEGINNING)) for scope in scopes}
+    return {scope: _valid_cursor(scope, known.get(scope, BEGINNING)) for scope in scopes}
 
 
-def _sound(scope: str, cursor: str) -> str:
+def _valid_cursor(scope: str, cursor: str) -> str:
     """Give a cursor, or the beginning for what is none: all is told again then, under the same ids."""
     try:
-        order_of(cursor)
+        position_key(cursor)
     except ValueError:
         logger.error("cursor cannot be read: all changes are published again", scope=scope, cursor=cursor)  # noqa: TRY400
         return BEGINNING
@@ -107,38 +107,38 @@ async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
     await store.commit(join((cursor, noted)))
 
 
-async def told(store: Store, scope: str) -> str:
+async def event_cursor(store: Store, scope: str) -> str:
     """Give up to which change the events of a scope were told: behind its cursor, where a broker refuses events."""
-    position: str | None = await store.execute("HGET", store.keys.publisher_cursors(), _told(scope))
-    return (await cursors(store, [scope]))[scope] if position is None else _sound(scope, position)
+    position: str | None = await store.execute("HGET", store.keys.publisher_cursors(), _event_cursor_field(scope))
+    return (await cursors(store, [scope]))[scope] if position is None else _valid_cursor(scope, position)
 
 
-def note_told(keys: Keys, scope: str, position: str) -> Commit:
+def save_event_cursor(keys: Keys, scope: str, position: str) -> Commit:
     """Note up to which change the events of a scope were told."""
-    return operation("HSET", keys.publisher_cursors(), _told(scope), position)
+    return operation("HSET", keys.publisher_cursors(), _event_cursor_field(scope), position)
 
 
-def _told(scope: str) -> str:
+def _event_cursor_field(scope: str) -> str:
     # No scope bears a slash.
     return f"{scope}/events"
 
 
-async def missed(store: Store, positions: Mapping[str, str]) -> list[str]:
+async def scopes_with_gaps(store: Store, positions: Mapping[str, str]) -> list[str]:
     """Name the scopes of which changes after the given position are no longer in the stream, or may not be."""
     replies = await store.read(
         [("XRANGE", store.keys.joborder_changes(scope), "-", "+", "COUNT", 1) for scope in positions]
     )
     firsts = {scope: str(reply[0][0]) for scope, reply in zip(positions, replies, strict=True) if reply}
-    behind = [scope for scope, first in firsts.items() if order_of(positions[scope]) < order_of(first)]
+    behind = [scope for scope, first in firsts.items() if position_key(positions[scope]) < position_key(first)]
     return [scope for scope in behind if await _is_trimmed(store, scope)]
 
 
 async def _is_trimmed(store: Store, scope: str) -> bool:
-    told = await store.execute("XINFO", "STREAM", store.keys.joborder_changes(scope))
-    return bool(told["entries-added"] != told["length"])
+    event_cursor = await store.execute("XINFO", "STREAM", store.keys.joborder_changes(scope))
+    return bool(event_cursor["entries-added"] != event_cursor["length"])
 
 
-def order_of(position: str) -> tuple[int, int]:
+def position_key(position: str) -> tuple[int, int]:
     """Give what orders positions of one stream. Raises ValueError for what Redis takes for none."""
     # More than Redis takes, `int` would read: blanks, signs, digits of other scripts, numbers of any size.
     found = _POSITION.fullmatch(position)
@@ -148,17 +148,17 @@ def order_of(position: str) -> tuple[int, int]:
     return order
 
 
-def shown(keys: Keys, scope: str, job_id: str) -> Commit:
+def add_retained_job(keys: Keys, scope: str, job_id: str) -> Commit:
     """Note that the topics of a job are retained."""
     return operation("SADD", keys.publisher_topics(scope), job_id)
 
 
-def hidden(keys: Keys, scope: str, job_id: str) -> Commit:
+def remove_retained_job(keys: Keys, scope: str, job_id: str) -> Commit:
     """Note that the topics of a job are empty."""
     return operation("SREM", keys.publisher_topics(scope), job_id)
 
 
-async def shown_jobs(store: Store, scope: str) -> set[str]:
+async def retained_jobs(store: Store, scope: str) -> set[str]:
     """Give the jobs whose topics are retained, be they stored or not."""
     members: set[str] = await store.execute("SMEMBERS", store.keys.publisher_topics(scope))
     return members
@@ -175,10 +175,10 @@ async def last_index(store: Store, scope: str) -> int:
     What is no number is removed: nobody could count on from it.
     """
     key = store.keys.pubseq(scope)
-    told = await store.execute("GET", key) or "0"
-    if _NUMBER.fullmatch(told):
-        return int(told)
-    logger.error("number of the state index cannot be read: it begins anew", scope=scope, number=told)
+    event_cursor = await store.execute("GET", key) or "0"
+    if _NUMBER.fullmatch(event_cursor):
+        return int(event_cursor)
+    logger.error("number of the state index cannot be read: it begins anew", scope=scope, number=event_cursor)
     await store.execute("DEL", key)
     return 0
 
@@ -192,22 +192,22 @@ async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
     return {scope: str(reply[0][0]) if reply else BEGINNING for scope, reply in zip(scopes, replies, strict=True)}
 
 
-async def between(store: Store, scope: str, after: str, last: str) -> AsyncIterator[Change]:
+async def read_between(store: Store, scope: str, after: str, last: str) -> AsyncIterator[Change]:
     """Give the changes of a scope after a position, up to another one, as far as the stream still has them."""
     stream = store.keys.joborder_changes(scope)
-    while order_of(after) < order_of(last):
+    while position_key(after) < position_key(last):
         raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", _BATCH)
         if not raw:
             return
         for entry in entries(raw):
             after = entry.entry_id
-            if change := _readable(scope, entry):
+            if change := _parse_change(scope, entry):
                 yield change
 
 
 async def changed_jobs(store: Store, scope: str, after: str, last: str) -> list[str]:
     """Give the jobs of a scope that changed after a position, up to another one, each once."""
-    return list(dict.fromkeys([each.job_order_id async for each in between(store, scope, after, last)]))
+    return list(dict.fromkeys([each.job_order_id async for each in read_between(store, scope, after, last)]))
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:
@@ -224,11 +224,11 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
             scope = scope_of[stream]
             for entry in entries(raw[0]):
                 cursors[scope] = entry.entry_id
-                if change := _readable(scope, entry):
+                if change := _parse_change(scope, entry):
                     yield change
 
 
-def _readable(scope: str, entry: Entry) -> Change | None:
+def _parse_change(scope: str, entry: Entry) -> Change | None:
     """Read a change; None when nobody can: it is logged and passed over, those behind it are not."""
     try:
         return _change(scope, entry.entry_id, entry.fields)

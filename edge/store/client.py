@@ -43,14 +43,14 @@ class Store:
     async def execute(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that reads, or writes nothing a decision depends on."""
         self.heartbeat.beat()
-        with _sorted_errors():
+        with _translate_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 return await self._client.execute_command(command, *arguments)
 
     async def read(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         """Run several reading commands in one round trip, in none where there are no commands."""
         self.heartbeat.beat()
-        with _sorted_errors():
+        with _translate_errors():
             async with asyncio.timeout(_TIMEOUT_S), self._client.pipeline(transaction=False) as pipe:
                 for command in commands:
                     pipe.execute_command(*command)
@@ -61,7 +61,7 @@ class Store:
         began = time.perf_counter()
         argument = pack(commit)
         fault_point(FaultPoint.DECIDED)
-        with _sorted_errors():
+        with _translate_errors():
             async with asyncio.timeout(_TIMEOUT_S):
                 try:
                     reply = await self._client.execute_command("EVALSHA", _COMMIT_SHA, 0, argument)
@@ -74,15 +74,15 @@ class Store:
     async def wait(self, command: str, *arguments: str | bytes | int) -> Any:
         """Run one command that blocks, for at most MOST_BLOCKED_MS, on a connection that others do not need."""
         self.heartbeat.beat()
-        with _sorted_errors():
+        with _translate_errors():
             async with asyncio.timeout(_TIMEOUT_S + MAX_BLOCK_MS / 1000):
                 return await self._patient.execute_command(command, *arguments)
 
     @contextlib.asynccontextmanager
-    async def listening(self, channel: str) -> AsyncIterator[AsyncIterator[str]]:
+    async def subscribe(self, channel: str) -> AsyncIterator[AsyncIterator[str]]:
         """Listen to a channel for the length of the block; what was published there before is gone."""
         async with self._patient.pubsub() as subscription:
-            with _sorted_errors():
+            with _translate_errors():
                 async with asyncio.timeout(_TIMEOUT_S):
                     await subscription.subscribe(channel)
                     await subscription.get_message(timeout=None)
@@ -91,7 +91,7 @@ class Store:
 
 async def _messages(subscription: aioredis.client.PubSub) -> AsyncIterator[str]:
     while True:
-        with _sorted_errors():
+        with _translate_errors():
             message = await subscription.get_message(timeout=None)
         if message and message["type"] == "message":
             yield message["data"]
@@ -102,14 +102,14 @@ class AccessDenied(Unavailable):
 
 
 @contextlib.contextmanager
-def _sorted_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (exceptions.RedisError, OSError) as error:
-        raise _sorted(error) from error
+        raise _translate(error) from error
 
 
-def _sorted(error: Exception) -> EdgeError:
+def _translate(error: Exception) -> EdgeError:
     # What the server says to our greeting comes wrapped in an error of the connection.
     said = error.__cause__ if isinstance(error.__cause__, exceptions.AuthenticationError) else error
     match said:

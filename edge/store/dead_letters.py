@@ -53,7 +53,7 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
     )
 
 
-def drop(keys: Keys, letter_id: str) -> Commit:
+def delete(keys: Keys, letter_id: str) -> Commit:
     """Throw a letter away."""
     return operation("XDEL", keys.sfc_dead_letters(), letter_id)
 

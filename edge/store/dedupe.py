@@ -26,7 +26,7 @@ def transaction_is_new(keys: Keys, scope: str, transaction_id: str) -> Commit:
     return Commit(guards=(Absent(keys.transdedupe(_digest(scope, transaction_id))),))
 
 
-async def answer_in_transaction(store: Store, scope: str, transaction_id: str) -> str | None:
+async def load_transaction_answer(store: Store, scope: str, transaction_id: str) -> str | None:
     """Give the answer remembered for a transaction of a scope; None when it is new."""
     answer: str | None = await store.execute("GET", store.keys.transdedupe(_digest(scope, transaction_id)))
     return answer
@@ -41,7 +41,7 @@ def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
     return Commit(guards=(Absent(key),), operations=(RedisCommand("SET", (key, answer, "PX", lifetime_ms)),))
 
 
-async def answer_given(store: Store, source: str, event_id: str) -> str | None:
+async def load_answer(store: Store, source: str, event_id: str) -> str | None:
     """Give the answer remembered for an event; None when it is new."""
     answer: str | None = await store.execute("GET", _key(store.keys, source, event_id))
     return answer

@@ -40,7 +40,7 @@ class Gauges:
     refused: int
 
 
-async def look(store: Store, scopes: Sequence[str]) -> Gauges:
+async def read_gauges(store: Store, scopes: Sequence[str]) -> Gauges:
     """Read it all, in two round trips and one for each 500 open jobs. Raises Unavailable."""
     keys = store.keys
     memory, letters, count, cursors, *rest = await store.read(
@@ -53,7 +53,7 @@ async def look(store: Store, scopes: Sequence[str]) -> Gauges:
         ]
     )
     found = {scope: rest[4 * at : 4 * at + 4] for at, scope in enumerate(scopes)}
-    untold = await _untold(store, {scope: cursors[scope] for scope in scopes if scope in cursors})
+    untold = await _oldest_unpublished(store, {scope: cursors[scope] for scope in scopes if scope in cursors})
     return Gauges(
         memory=MemoryUsage(int(memory["used_memory"]), int(memory["maxmemory"])),
         scopes={
@@ -93,7 +93,7 @@ async def _states(store: Store, job_ids: Sequence[str]) -> Mapping[JobState, int
     return found
 
 
-async def _untold(store: Store, cursors: Mapping[str, str]) -> Mapping[str, int]:
+async def _oldest_unpublished(store: Store, cursors: Mapping[str, str]) -> Mapping[str, int]:
     """Tell of each scope with a publisher since when a change waits to be told."""
     replies = await store.read(
         [

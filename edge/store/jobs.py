@@ -13,7 +13,7 @@ from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import Commit, Fewer, Revision, fields, join, operation
 from edge.store.keys import Keys
-from edge.store.tolerant_read import readable
+from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobOrderAndStateDataType/v2.0.0"
@@ -61,7 +61,7 @@ def _milliseconds(instant: datetime) -> int:
 def _fields(job: Job) -> dict[str, str]:
     return {
         "_dataschema": DATASCHEMA,
-        version.FIELD: str(version.current(Document.JOB_ORDER)),
+        version.FIELD: str(version.current_version(Document.JOB_ORDER)),
         "rev": str(job.revision),
         "scope": job.scope,
         "state": job.status.state.name,
@@ -78,7 +78,7 @@ def _fields(job: Job) -> dict[str, str]:
 
 
 def _job(stored: Mapping[str, str]) -> Job:
-    fields = version.up_to_date(Document.JOB_ORDER, stored)
+    fields = version.upgrade_fields(Document.JOB_ORDER, stored)
     return Job(
         order=msgspec.json.decode(fields["order"], type=JobOrder),
         scope=fields["scope"],
@@ -105,10 +105,10 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
         operation("HSET", keys.joborder(job.job_id), *fields(written)),
     ]
     for cause, status in moves:
-        parts.append(changes.note(keys, job.scope, job.job_id, cause, status, now))
-        parts.append(changes.tell_receiver(keys, job.scope, job.job_id, cause, status, now))
+        parts.append(changes.append_change(keys, job.scope, job.job_id, cause, status, now))
+        parts.append(changes.notify_receiver(keys, job.scope, job.job_id, cause, status, now))
     # A response changes only together with its job.
-    parts.append(_tell_responder(keys, job, ResponseChange.UPDATE, now))
+    parts.append(_notify_responder(keys, job, ResponseChange.UPDATE, now))
     if not before:
         parts.append(operation("SADD", keys.active_scopes(), job.scope))
     if not before or before.order.priority != job.order.priority:
@@ -118,7 +118,7 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
     if has_ended(job.status):
         parts.append(operation("ZREM", keys.joborder_open(job.scope), job.job_id))
     if before:
-        parts.append(_leave_queue(keys, before))
+        parts.append(_dequeue_start(keys, before))
     return join(parts)
 
 
@@ -126,7 +126,7 @@ _LATEST = 10**15 - 1
 """Beyond the last year that a DateTime can name; instants of so many digits sort as text."""
 
 
-def _turn(job: Job) -> tuple[int, str]:
+def _queue_entry(job: Job) -> tuple[int, str]:
     """Give score and member of a job in the queue of starts.
 
     The higher priority comes first, then the earlier StartTime, the earlier EndTime, the one that was stored before.
@@ -139,35 +139,35 @@ _ID_AT = 45
 """Where the id begins in a member of the queue of starts."""
 
 
-def enter_queue(keys: Keys, job: Job) -> Commit:
+def enqueue_start(keys: Keys, job: Job) -> Commit:
     """Put a job that is allowed to start, and whose time has come, in the queue of starts."""
-    return operation("ZADD", keys.joborder_startable(job.scope), *_turn(job))
+    return operation("ZADD", keys.joborder_startable(job.scope), *_queue_entry(job))
 
 
-def _leave_queue(keys: Keys, job: Job) -> Commit:
+def _dequeue_start(keys: Keys, job: Job) -> Commit:
     """Take a job out of the queue of starts: whoever writes a job that is to stay there lets it enter again."""
     if job.status.state is not JobState.ALLOWED_TO_START:
         return Commit()
-    return operation("ZREM", keys.joborder_startable(job.scope), _turn(job)[1])
+    return operation("ZREM", keys.joborder_startable(job.scope), _queue_entry(job)[1])
 
 
-async def first_to_start(store: Store, scope: str, many: int) -> list[str]:
+async def queued_starts(store: Store, scope: str, many: int) -> list[str]:
     """Give the ids of the first jobs in the queue of starts."""
     members = await store.execute("ZRANGE", store.keys.joborder_startable(scope), 0, many - 1)
     return [member[_ID_AT:] for member in members]
 
 
-async def plan_to_leave_queue(store: Store, scope: str, job_id: str) -> Commit:
+async def plan_dequeue(store: Store, scope: str, job_id: str) -> Commit:
     """Take a job that cannot be read out of the queue of starts."""
     key = store.keys.joborder_startable(scope)
     members = await store.execute("ZRANGE", key, 0, -1)
     return join(operation("ZREM", key, member) for member in members if member[_ID_AT:] == job_id)
 
 
-def _tell_responder(keys: Keys, job: Job, change: ResponseChange, now: int) -> Commit:
+def _notify_responder(keys: Keys, job: Job, change: ResponseChange, now: int) -> Commit:
     if not has_response(job.status):
         return Commit()
-    return changes.tell_responder(keys, job.scope, job.job_id, job.correlation_id, change, job.status, now)
+    return changes.notify_responder(keys, job.scope, job.job_id, job.correlation_id, change, job.status, now)
 
 
 def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
@@ -175,7 +175,7 @@ def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
     return Commit(guards=(Revision(keys.joborder(job_id), read.revision if read else 0),))
 
 
-def room_for(keys: Keys, job: Job, limit: int) -> Commit:
+def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:
     """Demand that the scope holds fewer than `limit` jobs that have not ended."""
     return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
 
@@ -191,10 +191,10 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("ZREM", keys.joborder_open(scope), job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),
-            _leave_queue(keys, job),
-            _tell_responder(keys, job, ResponseChange.REMOVAL, now),
+            _dequeue_start(keys, job),
+            _notify_responder(keys, job, ResponseChange.REMOVAL, now),
             operation("SREM", keys.sfc_active_jobs(), job_id),
-            changes.note(keys, scope, job_id, cause, job.status, now),
+            changes.append_change(keys, scope, job_id, cause, job.status, now),
         )
     )
 
@@ -235,4 +235,4 @@ async def load_all(store: Store, scope: str) -> list[Job]:
 
 
 async def _load(store: Store, job_ids: Sequence[str]) -> list[Job]:
-    return await readable(store, [store.keys.joborder(each) for each in job_ids], _job)
+    return await load_readable(store, [store.keys.joborder(each) for each in job_ids], _job)

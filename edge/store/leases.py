@@ -21,7 +21,7 @@ class Membership:
     gone: frozenset[str]
 
 
-async def hold(store: Store, consumer: str, token: str) -> str | None:
+async def acquire(store: Store, consumer: str, token: str) -> str | None:
     """Take the lease of a name that is free; give the token of its holder when it is not."""
     key = store.keys.lease_instance(consumer)
     commit = Commit((Absent(key),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
@@ -32,7 +32,7 @@ async def hold(store: Store, consumer: str, token: str) -> str | None:
     return None
 
 
-async def succeed(store: Store, consumer: str, token: str, former: str) -> bool:
+async def take_over(store: Store, consumer: str, token: str, former: str) -> bool:
     """Take the lease of a process that is surely dead; False when somebody else was faster."""
     key = store.keys.lease_instance(consumer)
     commit = Commit((Holds(key, former),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
@@ -57,7 +57,7 @@ async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
     await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
 
 
-async def forget(store: Store, scopes: Sequence[str], consumer: str) -> None:
+async def unregister(store: Store, scopes: Sequence[str], consumer: str) -> None:
     """Take an instance that left nothing off the register. The caller holds its lease."""
     # Where a group is missing its consumer cannot be deleted: then the name stays on the register, to be found again.
     deleted = [operation("XGROUP", "DELCONSUMER", store.keys.sfc_work(scope), GROUP, consumer) for scope in scopes]
@@ -65,7 +65,7 @@ async def forget(store: Store, scopes: Sequence[str], consumer: str) -> None:
     await store.commit(join((*deleted, *forgotten)))
 
 
-async def look(store: Store, scopes: Sequence[str], token: str) -> Membership:
+async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Membership:
     """See who is there. One round trip while nobody else is on the register, else two."""
     keys = store.keys
     mine, *rest = await store.read(
@@ -83,7 +83,7 @@ async def look(store: Store, scopes: Sequence[str], token: str) -> Membership:
     return Membership(mine == token, members, publishers, gone)
 
 
-async def publish(store: Store, scope: str) -> bool:
+async def become_publisher(store: Store, scope: str) -> bool:
     """Become the publisher of a scope whose publisher is not there; False when another was faster."""
     key = store.keys.lease_publisher(scope)
     former = await store.execute("GET", key)
@@ -91,7 +91,7 @@ async def publish(store: Store, scope: str) -> bool:
     return isinstance(await store.commit(Commit(guards, (RedisCommand("SET", (key, store.consumer)),))), Committed)
 
 
-async def cede(store: Store, scopes: Iterable[str]) -> None:
+async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
     """Publish no more where we do: another may at once."""
     for scope in scopes:
         key = store.keys.lease_publisher(scope)

@@ -3,7 +3,7 @@
 from edge.errors import SettingsError
 from edge.store.client import Store
 from edge.store.keys import KEYS
-from edge.store.scan import batches
+from edge.store.scan import scan_keys
 
 _SAMPLE = 200
 """How many keys are looked at where there are as many; a store of ours that has no mark yet is nearly empty."""
@@ -14,7 +14,7 @@ async def check_prefix(store: Store) -> None:
     if await store.execute("TYPE", store.keys.form()) == "string":
         return
     prefix = store.keys.prefix
-    found = await _some_below(store, prefix)
+    found = await _sample_keys(store, prefix)
     types = await store.read([("TYPE", key) for key in found])
     # One that is gone since has no type.
     foreign = [
@@ -28,10 +28,10 @@ async def check_prefix(store: Store) -> None:
         raise SettingsError([problem], "Set [redis] prefix to a word that nobody else uses.")
 
 
-async def _some_below(store: Store, prefix: str) -> list[str]:
+async def _sample_keys(store: Store, prefix: str) -> list[str]:
     """Find some keys below a prefix, among however many that are below others."""
     found: list[str] = []
-    async for batch in batches(store, f"{prefix}:*"):
+    async for batch in scan_keys(store, f"{prefix}:*"):
         found += batch
         if len(found) >= _SAMPLE:
             break

@@ -10,7 +10,7 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.tolerant_read import readable
+from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 _SCOPE = "scope:"
@@ -23,7 +23,7 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     """Store a work master and allow it in the scope."""
     written = {
         "_dataschema": DATASCHEMA,
-        version.FIELD: str(version.current(Document.WORK_MASTER)),
+        version.FIELD: str(version.current_version(Document.WORK_MASTER)),
         "work_master": msgspec.json.encode(work_master).decode(),
         f"{_SCOPE}{scope}": "",
     }
@@ -99,11 +99,11 @@ async def load_work_master(store: Store, work_master_id: str) -> WorkMaster | No
 
 
 def _work_master(stored: Mapping[str, str]) -> WorkMaster:
-    fields = version.up_to_date(Document.WORK_MASTER, stored)
+    fields = version.upgrade_fields(Document.WORK_MASTER, stored)
     return msgspec.json.decode(fields["work_master"], type=WorkMaster)
 
 
 async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
     """Read the work masters of a scope; one that cannot be read is logged and left out."""
     ids = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)))
-    return await readable(store, [store.keys.workmaster(each) for each in ids], _work_master)
+    return await load_readable(store, [store.keys.workmaster(each) for each in ids], _work_master)

@@ -11,7 +11,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.tolerant_read import readable
+from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
@@ -25,7 +25,7 @@ def save(keys: Keys, job: Job, response: JobResponse) -> Commit:
             operation(
                 "HSET",
                 key,
-                *("_dataschema", DATASCHEMA, version.FIELD, version.current(Document.JOB_RESPONSE)),
+                *("_dataschema", DATASCHEMA, version.FIELD, version.current_version(Document.JOB_RESPONSE)),
                 *("scope", job.scope, "job_order_id", job.job_id),
                 *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
             ),
@@ -41,7 +41,7 @@ async def load(store: Store, job: Job) -> JobResponse | None:
 
 
 def _response(stored: Mapping[str, str]) -> JobResponse:
-    fields = version.up_to_date(Document.JOB_RESPONSE, stored)
+    fields = version.upgrade_fields(Document.JOB_RESPONSE, stored)
     return msgspec.json.decode(fields["response"], type=JobResponse)
 
 
@@ -59,4 +59,4 @@ async def load_all(store: Store, scope: str) -> list[JobResponse]:
     One that cannot be read is logged and left out.
     """
     ids = await store.execute("ZRANGE", store.keys.jobresponse_list(scope), 0, -1)
-    return await readable(store, [store.keys.jobresponse(each) for each in ids], _response)
+    return await load_readable(store, [store.keys.jobresponse(each) for each in ids], _response)

@@ -1,7 +1,7 @@
 """The runs: each a hash of small fields, of which a step rewrites only what it changed.
 
 Beside the fields of the run stands an outbox for each instance that decided about it: the commands that it has not yet
-surely sent. They are written by the decision that asks for them, and taken off by the next one or by `sent`.
+surely sent. They are written by the decision that asks for them, and taken off by the next one or by `remove_sent`.
 """
 
 import re
@@ -15,13 +15,13 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.scan import batches
+from edge.store.scan import scan_keys
 from edge.store.version import Document
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
 _OWN_FIELDS = ("rev", "_dataschema", version.FIELD, "recipe")
 _OUTBOX = "outbox:"
-_VERSION = {version.FIELD: str(version.current(Document.RUN))}
+_VERSION = {version.FIELD: str(version.current_version(Document.RUN))}
 NO_CONSUMER = ""
 """The consumer of who only visits the store: any instance takes its outbox over."""
 
@@ -88,13 +88,13 @@ def update(keys: Keys, before: StoredRun, after: StoredRun, consumer: str) -> Co
     )
 
 
-def renew(keys: Keys, stored: StoredRun) -> Commit:
+def bump_revision(keys: Keys, stored: StoredRun) -> Commit:
     """Make every copy of a run that somebody holds an old one."""
     key = keys.sfc_execution(stored.run.job_id)
     return join((unchanged(keys, stored), operation("HSET", key, "rev", str(stored.revision + 1))))
 
 
-def sent(keys: Keys, stored: StoredRun, left: Outbox, consumer: str) -> Commit:
+def remove_sent(keys: Keys, stored: StoredRun, left: Outbox, consumer: str) -> Commit:
     """Take what was sent off an outbox, in which only `left` stays; a decision made meanwhile has done so itself."""
     key = keys.sfc_execution(stored.run.job_id)
     outbox, emptied = _changed_outbox(stored.outbox, left, consumer)
@@ -113,7 +113,7 @@ def take_over(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str, form
     )
 
 
-def leave(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
+def queue_commands(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
     """Leave commands of a run to be sent by an instance."""
     key = keys.sfc_execution(stored.run.job_id)
     return join(
@@ -125,7 +125,7 @@ def leave(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str) -> Commi
     )
 
 
-def go_on_beyond(keys: Keys, revision: int, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
+def resume_after_loss(keys: Keys, revision: int, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
     """Have a run of which the store has lost a later revision go on: no copy of what was lost is taken for it."""
     key = keys.sfc_execution(stored.run.job_id)
     written = {_OUTBOX + consumer: _text(outbox)} if outbox else {}
@@ -176,7 +176,7 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
     stored: dict[str, str] = await store.execute("HGETALL", store.keys.sfc_execution(job_id))
     if not stored:
         return None
-    found = version.up_to_date(Document.RUN, stored)
+    found = version.upgrade_fields(Document.RUN, stored)
     own = (*_OWN_FIELDS, *(name for name in found if name.startswith(_OUTBOX)))
     run = decode({name: text for name, text in found.items() if name not in own})
     outbox = _read(found.get(_OUTBOX + store.consumer))
@@ -228,14 +228,14 @@ async def longest_waiting(store: Store, scope: str, type_id: str, besides: Colle
     return next((job_id for job_id in jobs if job_id not in besides), None)
 
 
-async def plan_to_wait_no_more(store: Store, scope: str, job_id: str) -> Commit:
+async def plan_remove_waits(store: Store, scope: str, job_id: str) -> Commit:
     """Take a job off all indexes of those that wait for an event, whatever its run says, which may be unreadable."""
-    pattern = store.keys.sfc_waits(_literally(scope), "*")
-    found = {key async for batch in batches(store, pattern) for key in batch}
+    pattern = store.keys.sfc_waits(_escape_pattern(scope), "*")
+    found = {key async for batch in scan_keys(store, pattern) for key in batch}
     return join(operation("ZREM", key, job_id) for key in sorted(found))
 
 
-def _literally(text: str) -> str:
+def _escape_pattern(text: str) -> str:
     """Write text so that a pattern of Redis means just it."""
     return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)
 

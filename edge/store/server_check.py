@@ -48,7 +48,7 @@ async def check_server(store: Store, durability: Literal["required", "any"]) -> 
     """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
     if durability == "required":
         told: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
-        if problems := list(_ways_to_forget({**told[0], **told[1]})):
+        if problems := list(_durability_problems({**told[0], **told[1]})):
             advice = (
                 'Mend the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
             )
@@ -62,7 +62,7 @@ async def check_server(store: Store, durability: Literal["required", "any"]) -> 
         )
 
 
-def _ways_to_forget(told: Mapping[str, Any]) -> Iterator[str]:
+def _durability_problems(told: Mapping[str, Any]) -> Iterator[str]:
     policy = told["maxmemory_policy"]
     if policy != "noeviction" and int(told["maxmemory"]):
         yield f"drops keys when it is full: its maxmemory-policy is {policy}, expected noeviction"

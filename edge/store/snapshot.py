@@ -10,7 +10,7 @@ import msgspec
 from edge.store.client import Store
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.scan import batches
+from edge.store.scan import scan_keys
 
 _SNAPSHOT_LUA = resources.files("edge.store").joinpath("lua/snapshot.lua").read_bytes()
 _BATCH = 200
@@ -71,11 +71,11 @@ class StreamKey(_KeyDump, frozen=True, tag="stream"):
 KeyDump = StringKey | HashKey | SetKey | SortedSetKey | StreamKey
 
 
-async def take(store: Store, now: int) -> list[KeyDump]:
+async def dump(store: Store, now: int) -> list[KeyDump]:
     """Read everything at one instant, but who is there just now; the server answers nobody else meanwhile."""
     found = await store.execute("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
     kept = (_kept(now, *each) for each in found)
-    return sorted((each for each in kept if not _is_of_the_moment(each)), key=lambda each: each.key)
+    return sorted((each for each in kept if not _is_transient(each)), key=lambda each: each.key)
 
 
 def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> KeyDump:
@@ -100,48 +100,50 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _is_of_the_moment(kept: KeyDump) -> bool:
+def _is_transient(kept: KeyDump) -> bool:
     """Tell what is no state: who is there and how, and what an earlier restoring left half done."""
     return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
 
 
-async def lay(store: Store, snapshot: Iterable[KeyDump], now: int, tell: OnProgress) -> None:
+async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, tell: OnProgress) -> None:
     """Put a snapshot in the place of everything there is, at one instant.
 
     It is written beside first: where this breaks off, all is as it was.
     """
     staging = Keys(f"{store.keys.prefix}:{_STAGING}")
     await _clear(store, staging)
-    kept = [each for each in snapshot if not _is_of_the_moment(each) and not (each.expires_at or now) < now]
+    kept = [each for each in snapshot if not _is_transient(each) and not (each.expires_at or now) < now]
     for done in range(0, len(kept), _BATCH):
         tell(done)
-        await store.commit(join(_written(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH]))
-    old = [key for key in await _below(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
-    moved = (_moved(staging, store.keys, each) for each in kept if not _is_empty(each))
+        await store.commit(
+            join(_write_key(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH])
+        )
+    old = [key for key in await _keys_below(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
+    moved = (_move_key(staging, store.keys, each) for each in kept if not _is_empty(each))
     await store.commit(join((spread("UNLINK", (), old), *moved)))
     tell(len(kept))
 
 
-def _moved(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
+def _move_key(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
     key = f"{keys.prefix}:{kept.key}"
     moved = operation("RENAME", f"{staging.prefix}:{kept.key}", key)
     # Only here: what went before would be missing.
     return join((moved, operation("PEXPIREAT", key, kept.expires_at))) if kept.expires_at is not None else moved
 
 
-async def present(store: Store) -> list[str]:
+async def active_gateways(store: Store) -> list[str]:
     """Name the gateways that work on a store just now."""
     leases = Keys(f"{store.keys.prefix}:lease:instance")
-    return sorted(key.removeprefix(f"{leases.prefix}:") for key in await _below(store, leases))
+    return sorted(key.removeprefix(f"{leases.prefix}:") for key in await _keys_below(store, leases))
 
 
 async def _clear(store: Store, keys: Keys) -> None:
-    if found := await _below(store, keys):
+    if found := await _keys_below(store, keys):
         await store.commit(spread("UNLINK", (), found))
 
 
-async def _below(store: Store, keys: Keys) -> set[str]:
-    return {key async for batch in batches(store, f"{keys.prefix}:*") for key in batch}
+async def _keys_below(store: Store, keys: Keys) -> set[str]:
+    return {key async for batch in scan_keys(store, f"{keys.prefix}:*") for key in batch}
 
 
 def _is_empty(kept: KeyDump) -> bool:
@@ -149,7 +151,7 @@ def _is_empty(kept: KeyDump) -> bool:
     return not kept.value and not (isinstance(kept, StreamKey) and kept.groups) and not isinstance(kept, StringKey)
 
 
-def _written(key: str, kept: KeyDump) -> Commit:
+def _write_key(key: str, kept: KeyDump) -> Commit:
     return Commit() if _is_empty(kept) else join(_content(key, kept))
 
 

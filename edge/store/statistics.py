@@ -8,7 +8,7 @@ import msgspec
 
 from edge.store.client import Store
 from edge.store.keys import KEYS
-from edge.store.scan import batches
+from edge.store.scan import scan_keys
 
 _LENGTHS = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "string": "STRLEN", "list": "LLEN"}
 _TOLD = re.compile(
@@ -30,16 +30,16 @@ class KeyStatistics(msgspec.Struct):
     bytes: int = 0
 
 
-async def server(store: Store) -> Mapping[str, Any]:
+async def read_server_info(store: Store) -> Mapping[str, Any]:
     """Tell how the server is: versions, memory, disk, clients."""
     told: Mapping[str, Any] = await store.execute("INFO")
     return {name: value for name, value in told.items() if _TOLD.match(name)}
 
 
-async def kinds(store: Store) -> dict[str, KeyStatistics]:
+async def read_key_statistics(store: Store) -> dict[str, KeyStatistics]:
     """Count keys by their pattern, without their names."""
     found: dict[str, KeyStatistics] = {}
-    async for batch in batches(store, f"{store.keys.prefix}:*"):
+    async for batch in scan_keys(store, f"{store.keys.prefix}:*"):
         types = await store.read([("TYPE", key) for key in batch])
         lengths = await store.read(
             [(_LENGTHS.get(kind, "EXISTS"), key) for kind, key in zip(types, batch, strict=True)]

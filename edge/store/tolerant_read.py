@@ -12,7 +12,7 @@ logger = structlog.get_logger(__name__)
 _Read = TypeVar("_Read")
 
 
-async def readable(store: Store, keys: Sequence[str], read: Callable[[Mapping[str, str]], _Read]) -> list[_Read]:
+async def load_readable(store: Store, keys: Sequence[str], read: Callable[[Mapping[str, str]], _Read]) -> list[_Read]:
     """Read what stands at some keys; what is there no longer is left out, what cannot be read is logged as well."""
     found = await store.read([("HGETALL", key) for key in keys])
     documents = []

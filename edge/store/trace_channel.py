@@ -16,7 +16,7 @@ async def listeners(store: Store, names: Sequence[str]) -> dict[str, int]:
     return dict(zip(names, found[1::2], strict=True))
 
 
-def written(passed: TraceRecord) -> bytes:
+def encode_record(passed: TraceRecord) -> bytes:
     """Write what passed as it is now; of what is no JSON, what it is."""
     try:
         return msgspec.json.encode(passed, enc_hook=str)
@@ -24,19 +24,19 @@ def written(passed: TraceRecord) -> bytes:
         return msgspec.json.encode(msgspec.structs.replace(passed, data={"unwritable": str(error)}))
 
 
-async def tell(store: Store, name: str, passed: bytes) -> bool:
-    """Tell who listens what passed, as `written`; False when nobody does any more."""
+async def publish(store: Store, name: str, passed: bytes) -> bool:
+    """Tell who listens what passed, as `encode_record`; False when nobody does any more."""
     return bool(await store.execute("PUBLISH", channel(store, name), passed))
 
 
 @asynccontextmanager
-async def listening(store: Store, name: str) -> AsyncIterator[AsyncIterator[TraceRecord]]:
+async def subscribe(store: Store, name: str) -> AsyncIterator[AsyncIterator[TraceRecord]]:
     """Listen to what passes at a piece of equipment, for the length of the block; what is given raises Unavailable."""
-    async with store.listening(channel(store, name)) as messages:
-        yield (_read(each) async for each in messages)
+    async with store.subscribe(channel(store, name)) as messages:
+        yield (_decode_record(each) async for each in messages)
 
 
-def _read(message: str) -> TraceRecord:
+def _decode_record(message: str) -> TraceRecord:
     try:
         return msgspec.json.decode(message, type=TraceRecord)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -31,21 +31,21 @@ UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(dict.fromkey
 """The first leads from version 1 to 2, the next from 2 to 3, and so on. None is ever taken away or changed."""
 
 
-def current(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:
+def current_version(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:
     """Give the version that we write."""
     return len(upgrades[document]) + 1
 
 
-def up_to_date(
+def upgrade_fields(
     document: Document, fields: Fields, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES
 ) -> Fields:
     """Give the fields of a document as we write them, of whatever version it was read.
 
     Raises TooNew for a version that only a newer release of this software knows.
     """
-    found, ours = int(fields.get(FIELD, 1)), current(document, upgrades)
+    found, ours = int(fields.get(FIELD, 1)), current_version(document, upgrades)
     if found > ours:
-        raise newer(document, found, ours)
+        raise too_new_error(document, found, ours)
     for upgrade in upgrades[document][found - 1 :]:
         fields = upgrade(fields)
     return {**fields, FIELD: str(ours)} if found < ours else fields
@@ -53,10 +53,10 @@ def up_to_date(
 
 def is_outdated(document: Document, fields: Fields) -> bool:
     """Tell whether a document, as it was read, has to be written whole when it changes."""
-    return int(fields.get(FIELD, 1)) < current(document)
+    return int(fields.get(FIELD, 1)) < current_version(document)
 
 
-def newer(document: str, found: int, ours: int) -> DocumentTooNew:
+def too_new_error(document: str, found: int, ours: int) -> DocumentTooNew:
     """Make the error of a version that we do not know."""
     message = f"the store holds a {document} of version {found}; this release knows versions up to {ours}"
     return DocumentTooNew(

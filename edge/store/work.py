@@ -44,10 +44,10 @@ class UnreadableEntry:
 
 def add(keys: Keys, scope: str, kind: WorkKind, job_id: str) -> Commit:
     """Append an entry."""
-    return enter(keys, scope, {"job_id": job_id, "action": kind.value, "scope": scope})
+    return add_fields(keys, scope, {"job_id": job_id, "action": kind.value, "scope": scope})
 
 
-def enter(keys: Keys, scope: str, said: Mapping[str, str]) -> Commit:
+def add_fields(keys: Keys, scope: str, said: Mapping[str, str]) -> Commit:
     """Append an entry that says this."""
     return operation("XADD", keys.sfc_work(scope), "*", *fields(said))
 
@@ -68,7 +68,7 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
             await store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
 
 
-async def unfinished(store: Store, scopes: Sequence[str]) -> list[Work | UnreadableEntry]:
+async def read_pending(store: Store, scopes: Sequence[str]) -> list[Work | UnreadableEntry]:
     """Give the work that was taken under our name and never acknowledged: what we were at when we died."""
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
     reply = await store.execute(
@@ -77,7 +77,7 @@ async def unfinished(store: Store, scopes: Sequence[str]) -> list[Work | Unreada
     return _read_reply(store.keys, scopes, reply)
 
 
-async def count_try(store: Store, work: Work) -> int:
+async def count_attempt(store: Store, work: Work) -> int:
     """Note that work we have taken is tried once more; give how often it was tried by now, by whomever."""
     key = store.keys.sfc_work(work.scope)
     _, pending = await store.read(
@@ -89,7 +89,7 @@ async def count_try(store: Store, work: Work) -> int:
     return int(pending[0][3]) - 1 if pending else 1
 
 
-async def claim(store: Store, former: str, scopes: Sequence[str]) -> int:
+async def claim_from(store: Store, former: str, scopes: Sequence[str]) -> int:
     """Take over the work that another instance, which lives no more, took and never acknowledged; give how much."""
     claimed = 0
     for scope in scopes:
@@ -101,13 +101,13 @@ async def claim(store: Store, former: str, scopes: Sequence[str]) -> int:
     return claimed
 
 
-async def is_any_with(store: Store, consumer: str, scopes: Sequence[str]) -> bool:
+async def has_pending(store: Store, consumer: str, scopes: Sequence[str]) -> bool:
     """Tell whether an instance has taken work and not acknowledged it."""
     asked = [(_PENDING_ENTRIES, store.keys.sfc_work(scope), GROUP, "-", "+", 1, consumer) for scope in scopes]
     return any(await store.read(asked))
 
 
-async def take(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | UnreadableEntry]]:
+async def follow(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | UnreadableEntry]]:
     """Take new work of the scopes, batch by batch, for ever.
 
     Raises Unavailable when the store is gone: take again.

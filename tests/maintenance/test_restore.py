@@ -16,7 +16,7 @@ from edge.maintenance.restore import restore
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.store.snapshot import take
+from edge.store.snapshot import dump
 from tests.maintenance.gateways import furnish
 from tests.store.servers import own_server
 
@@ -76,7 +76,7 @@ def add(settings: Path, text: str) -> None:
 
 
 async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> None:
-    files, kept = files_of(settings.parent), await take(store, NOW)
+    files, kept = files_of(settings.parent), await dump(store, NOW)
     await store.execute("DEL", store.keys.joborder("J1"))
     await store.execute("SET", store.keys.counter("later"), "1")
     add(settings, "\n[gateway]\nname = 'other'\n")
@@ -88,7 +88,7 @@ async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> N
     assert sorted(aside) == ["conf.d/later.toml.before-restore", "edge.toml.before-restore"]
     assert {name: content for name, content in files_of(settings.parent).items() if name not in aside} == files
     assert (settings.parent / "pki" / "own.pem").stat().st_mode & 0o777 == 0o600
-    assert await take(store, NOW) == kept
+    assert await dump(store, NOW) == kept
     assert f"restored: {settings}" in told
     assert any(line.startswith("store: ") for line in told)
 

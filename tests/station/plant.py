@@ -137,7 +137,7 @@ class Plant:
         """Take all work there is, and give it."""
         stream = self.store.keys.sfc_work(SCOPE)
         await self.store.execute("XREADGROUP", "GROUP", GROUP, self.store.consumer, "STREAMS", stream, ">")
-        return await work.unfinished(self.store, (SCOPE,))
+        return await work.read_pending(self.store, (SCOPE,))
 
     async def order(self, method: Cause, order: JobOrder, *, scope: str = SCOPE, event_id: str = "") -> CallAnswer:
         """Call Store, StoreAndStart or Update."""
@@ -220,7 +220,7 @@ async def until_true(condition: Callable[[], object]) -> None:
 async def next_work(plant: Plant) -> Work:
     """Take one entry off the work stream, as the worker of a process that dies then."""
     await work.create_groups(plant.store, (SCOPE,))
-    async for taken in work.take(plant.store, (SCOPE,)):
+    async for taken in work.follow(plant.store, (SCOPE,)):
         (entry,) = taken
         assert isinstance(entry, Work)
         return entry

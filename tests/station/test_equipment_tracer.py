@@ -15,7 +15,7 @@ from tests.store.servers import own_server
 
 async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench", "camera"))
-    async with trace_channel.listening(store, "wrench") as told, beside(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as told, beside(tracer.run(), "overhearing"):
         tracer.of("wrench")(TraceKind.HAPPENING, "before anybody was noticed")
         await tracer.look()
         tracer.of("camera")(TraceKind.HAPPENING, "elsewhere")
@@ -28,7 +28,7 @@ async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(sto
 async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     tracer.of("wrench")(TraceKind.LOST, "pulled out")
-    async with trace_channel.listening(store, "wrench") as told, beside(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as told, beside(tracer.run(), "overhearing"):
         await tracer.look()
         assert (await anext(told)).data["state"] == "away: pulled out"
         tracer.of("wrench")(TraceKind.CONNECTED, [])
@@ -39,16 +39,16 @@ async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
 
 async def test_another_who_records_is_greeted_too(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    async with trace_channel.listening(store, "wrench") as one, beside(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as one, beside(tracer.run(), "overhearing"):
         await tracer.look()
-        async with trace_channel.listening(store, "wrench") as two:
+        async with trace_channel.subscribe(store, "wrench") as two:
             await tracer.look()
             assert (await anext(one)).data == (await anext(two)).data
 
 
 async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    async with trace_channel.listening(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as told:
         await tracer.look()
         for number in range(300):
             tracer.of("wrench")(TraceKind.HAPPENING, number)
@@ -61,7 +61,7 @@ async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: S
 
 async def test_of_what_is_large_less_waits(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    async with trace_channel.listening(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as told:
         await tracer.look()
         for _ in range(20):
             tracer.of("wrench")(TraceKind.HAPPENING, "x" * (1 << 20))
@@ -74,13 +74,13 @@ async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         tracer = EquipmentTracer(store, ("wrench",))
         async with beside(tracer.run(), "overhearing"):
-            async with trace_channel.listening(store, "wrench"):
+            async with trace_channel.subscribe(store, "wrench"):
                 await tracer.look()
                 await server.kill()
                 tracer.of("wrench")(TraceKind.HAPPENING, "nobody is told")
                 await tracer.look()
             await server.start()
-            async with trace_channel.listening(store, "wrench") as told, asyncio.timeout(5):
+            async with trace_channel.subscribe(store, "wrench") as told, asyncio.timeout(5):
                 await tracer.look()
                 assert (await anext(told)).what is TraceKind.BEGUN
 
@@ -88,7 +88,7 @@ async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
 async def test_what_was_missed_is_counted_to_the_last(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     told: list[int] = []
-    async with trace_channel.listening(store, "wrench") as passing:
+    async with trace_channel.subscribe(store, "wrench") as passing:
         await tracer.look()
         async with beside(tracer.run(), "overhearing"), asyncio.timeout(5):
             for _ in range(3):

@@ -75,7 +75,7 @@ async def test_a_name_is_free_at_once_after_an_orderly_end(redis: RedisSettings)
 async def test_the_name_of_a_process_of_this_host_that_was_killed_is_taken_at_once(
     redis: RedisSettings, store: Store
 ) -> None:
-    await leases.hold(store, "other", await dead_token())
+    await leases.acquire(store, "other", await dead_token())
     async with asyncio.timeout(0.5), another(redis) as instance:
         assert instance.lease_held.is_open
 
@@ -83,7 +83,7 @@ async def test_the_name_of_a_process_of_this_host_that_was_killed_is_taken_at_on
 async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
     redis: RedisSettings, store: Store
 ) -> None:
-    await leases.hold(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
+    await leases.acquire(store, "other", f"elsewhere pid:[1] 1 {process_token()[-36:]}")
     async with asyncio.timeout(WITHIN_S), another(redis) as instance:
         assert instance.lease_held.is_open
 
@@ -91,7 +91,7 @@ async def test_the_name_of_a_process_elsewhere_that_was_killed_is_waited_for(
 async def test_a_lease_is_kept_for_longer_than_it_lasts(redis: RedisSettings, store: Store) -> None:
     async with another(redis) as instance:
         await asyncio.sleep(leases.LIFETIME_MS / 1000 + 1)
-        assert not await leases.hold(store, "other", instance.token)
+        assert not await leases.acquire(store, "other", instance.token)
         assert instance.lease_held.is_open
 
 
@@ -108,7 +108,7 @@ async def test_another_publishes_as_soon_as_the_one_that_did_is_gone(redis: Redi
 async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: RedisSettings, store: Store) -> None:
     """The other is a store only: its lease is not renewed any more, as after a kill on another host."""
     async with open_instance(store, (SCOPE,)) as instance, open_store(redis, "other") as other:
-        await leases.cede(store, (SCOPE,))
+        await leases.release_publisher(store, (SCOPE,))
         await leases.register(other, (SCOPE,), "other")
         await other.execute("SET", store.keys.lease_publisher(SCOPE), "other")
         # It began just now: whom it does not know it gives the time to come back.
@@ -124,7 +124,7 @@ async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: 
 async def keep(store: Store) -> None:
     """Keep the lease of a store's consumer."""
     while True:
-        await leases.hold(store, store.consumer, "other")
+        await leases.acquire(store, store.consumer, "other")
         await leases.renew(store, store.consumer, "other")
         await asyncio.sleep(0.5)
 
@@ -151,7 +151,7 @@ async def test_a_lease_that_ran_out_while_nobody_wanted_it_is_held_again(redis: 
         await store.execute("DEL", store.keys.lease_instance("other"), store.keys.instances(SCOPE))
 
         async def is_back() -> bool:
-            return await leases.hold(store, "other", "me") == instance.token
+            return await leases.acquire(store, "other", "me") == instance.token
 
         async def is_registered() -> bool:
             return bool(await store.execute("SISMEMBER", store.keys.instances(SCOPE), "other"))

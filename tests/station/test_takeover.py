@@ -52,7 +52,7 @@ async def replica(
 async def dying(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> AsyncIterator[Plant]:
     """An instance that holds its lease and then is heard of no more."""
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="dying") as opened:
-        await leases.hold(opened.store, "dying", "elsewhere pid:[1] 1 x")
+        await leases.acquire(opened.store, "dying", "elsewhere pid:[1] 1 x")
         await leases.register(opened.store, (SCOPE,), "dying")
         await opened.teach("linear", LINEAR)
         yield opened
@@ -104,7 +104,7 @@ async def test_work_of_another_scope_is_left_to_those_who_serve_it(
 
 async def taken_in(plant: Plant, scope: str) -> work.Work:
     await work.create_groups(plant.store, (scope,))
-    async for (entry,) in work.take(plant.store, (scope,)):
+    async for (entry,) in work.follow(plant.store, (scope,)):
         assert isinstance(entry, work.Work)
         return entry
     raise AssertionError
@@ -159,7 +159,7 @@ async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
         await frozen.store.execute("SET", key, "another", "PX", 60_000)
         await until_true(lambda: not own.lease_held.is_open)
         async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
-            await leases.hold(other.store, "other", "other")
+            await leases.acquire(other.store, "other", "other")
             await other.runs.take_over("J1", "frozen", work.acknowledge(other.store.keys, SCOPE, ()))
             await until_true(lambda: tool.told() == ["a"])
         away.reachable = True

@@ -27,12 +27,12 @@ async def told(store: Store, count: int, positions: Mapping[str, str]) -> list[C
 async def note(store: Store, job_ids: Iterable[str], scope: str = SCOPE) -> None:
     for job_id in job_ids:
         status = JobStatus(JobState.ENDED, SubState.COMPLETED)
-        await store.commit(changes.note(store.keys, scope, job_id, Cause.COMPLETE, status, NOW))
+        await store.commit(changes.append_change(store.keys, scope, job_id, Cause.COMPLETE, status, NOW))
 
 
 async def test_a_change_is_read_as_it_was_noted(store: Store) -> None:
     await note(store, ["J ü"])
-    await store.commit(changes.note(store.keys, SCOPE, "J2", Cause.RUN, JobStatus(JobState.RUNNING), NOW))
+    await store.commit(changes.append_change(store.keys, SCOPE, "J2", Cause.RUN, JobStatus(JobState.RUNNING), NOW))
     first, second = await told(store, 2, {SCOPE: "0-0"})
     status = JobStatus(JobState.ENDED, SubState.COMPLETED)
     assert first == Change(first.position, SCOPE, "J ü", Cause.COMPLETE, status, NOW)
@@ -72,10 +72,10 @@ async def test_what_was_told_is_known_apart_from_what_was_published(store: Store
     await note(store, ["J1", "J2"])
     one, two = await told(store, 2, {SCOPE: "0-0"})
     await changes.save_cursor(store, one, Commit())
-    assert await changes.told(store, SCOPE) == one.position
-    await store.commit(changes.note_told(store.keys, SCOPE, one.position))
+    assert await changes.event_cursor(store, SCOPE) == one.position
+    await store.commit(changes.save_event_cursor(store.keys, SCOPE, one.position))
     await changes.save_cursor(store, two, Commit())
-    assert await changes.told(store, SCOPE) == one.position
+    assert await changes.event_cursor(store, SCOPE) == one.position
     assert await changes.cursors(store, [SCOPE]) == {SCOPE: two.position}
 
 
@@ -88,7 +88,7 @@ async def test_the_latest_position_is_that_of_the_newest_change(store: Store) ->
 
 async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
     status = JobStatus(JobState.RUNNING)
-    commit = changes.note(store.keys, SCOPE, "J1", Cause.RUN, status, NOW)
+    commit = changes.append_change(store.keys, SCOPE, "J1", Cause.RUN, status, NOW)
     commands = [(each.command, *each.arguments) for each in commit.operations] * 6000
     await store.read(commands)
     for stream in (store.keys.joborder_changes(SCOPE), store.keys.joborder_changes_global()):
@@ -97,8 +97,8 @@ async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
 
 async def test_what_consumers_on_this_host_are_told_is_bounded_too(store: Store) -> None:
     status, keys = JobStatus(JobState.ENDED, SubState.CLOSED), store.keys
-    receiver = changes.tell_receiver(keys, SCOPE, "J1", Cause.STOP, status, NOW)
-    responder = changes.tell_responder(keys, SCOPE, "J1", "R1", ResponseChange.UPDATE, status, NOW)
+    receiver = changes.notify_receiver(keys, SCOPE, "J1", Cause.STOP, status, NOW)
+    responder = changes.notify_responder(keys, SCOPE, "J1", "R1", ResponseChange.UPDATE, status, NOW)
     for commit, stream in ((receiver, keys.event_receiver_list()), (responder, keys.event_responder_list())):
         await store.read([(each.command, *each.arguments) for each in commit.operations] * 6000)
         assert await store.execute("XLEN", stream) < changes.STREAM_LENGTH + 200
@@ -116,7 +116,7 @@ async def test_what_consumers_on_this_host_are_told_is_bounded_too(store: Store)
 
 async def test_storing_and_removing_a_job_are_no_events(store: Store) -> None:
     for cause in (Cause.STORE, Cause.CLEAR):
-        commit = changes.tell_receiver(store.keys, SCOPE, "J1", cause, JobStatus(JobState.ENDED), NOW)
+        commit = changes.notify_receiver(store.keys, SCOPE, "J1", cause, JobStatus(JobState.ENDED), NOW)
         assert commit.operations == ()
 
 
@@ -127,7 +127,7 @@ async def test_a_change_that_nobody_can_read_is_passed_over_and_those_behind_it_
     await note(store, ["J3"])
     assert [change.job_order_id for change in await told(store, 2, {SCOPE: "0-0"})] == ["J1", "J3"]
     newest = (await changes.latest(store, [SCOPE]))[SCOPE]
-    between = [change.job_order_id async for change in changes.between(store, SCOPE, "0-0", newest)]
+    between = [change.job_order_id async for change in changes.read_between(store, SCOPE, "0-0", newest)]
     assert between == ["J1", "J3"]
 
 
@@ -136,11 +136,11 @@ async def test_a_change_that_nobody_can_read_is_passed_over_and_those_behind_it_
 )
 def test_what_redis_takes_for_no_position_is_none_here_either(text: str) -> None:
     with pytest.raises(ValueError, match="is no position"):
-        changes.order_of(text)
+        changes.position_key(text)
 
 
 def test_the_greatest_position_that_redis_knows_is_one() -> None:
-    assert changes.order_of(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
+    assert changes.position_key(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
 
 
 async def test_what_somebody_else_wrote_for_a_cursor_or_a_number_is_begun_anew(store: Store) -> None:

@@ -13,7 +13,7 @@ async def test_a_letter_is_read_as_it_was_written_and_dropped(store: Store) -> N
     found = await dead_letters.load_all(store)
     assert list(found.values()) == [LETTER, LETTER]
     first, second = found
-    await store.commit(dead_letters.drop(store.keys, first))
+    await store.commit(dead_letters.delete(store.keys, first))
     assert list(await dead_letters.load_all(store)) == [second]
 
 

@@ -8,9 +8,9 @@ from edge.store.commit import Committed, Stale
 
 
 async def test_the_answer_to_an_event_is_remembered_for_its_time(store: Store) -> None:
-    assert await dedupe.answer_given(store, "mes", "1") is None
+    assert await dedupe.load_answer(store, "mes", "1") is None
     assert await store.commit(dedupe.mark(store.keys, "mes", "1", '{"status": 1}', 60_000)) == Committed()
-    assert await dedupe.answer_given(store, "mes", "1") == '{"status": 1}'
+    assert await dedupe.load_answer(store, "mes", "1") == '{"status": 1}'
     (key,) = await store.execute("KEYS", f"{store.keys.prefix}:cededupe:*")
     assert 0 < await store.execute("PTTL", key) <= 60_000
 
@@ -18,19 +18,19 @@ async def test_the_answer_to_an_event_is_remembered_for_its_time(store: Store) -
 async def test_an_event_is_marked_once(store: Store) -> None:
     await store.commit(dedupe.mark(store.keys, "mes", "1", "first", 60_000))
     assert isinstance(await store.commit(dedupe.mark(store.keys, "mes", "1", "second", 60_000)), Stale)
-    assert await dedupe.answer_given(store, "mes", "1") == "first"
+    assert await dedupe.load_answer(store, "mes", "1") == "first"
 
 
 @pytest.mark.parametrize(("source", "event_id"), [("mes", "2"), ("me", "s1"), ("mes1", ""), ("MES", "1"), ("", "mes1")])
 async def test_another_source_or_id_is_another_event(store: Store, source: str, event_id: str) -> None:
     await store.commit(dedupe.mark(store.keys, "mes", "1", "given", 60_000))
-    assert await dedupe.answer_given(store, source, event_id) is None
+    assert await dedupe.load_answer(store, source, event_id) is None
 
 
 async def test_a_source_and_id_may_hold_any_text(store: Store) -> None:
     source, event_id = "urn:größe/ü x", "a:b/{c}*\n" + "x" * 5000
     await store.commit(dedupe.mark(store.keys, source, event_id, "given", 60_000))
-    assert await dedupe.answer_given(store, source, event_id) == "given"
+    assert await dedupe.load_answer(store, source, event_id) == "given"
 
 
 async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
@@ -40,5 +40,5 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "first", 10_000)), Committed)
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000)), Stale)
     assert isinstance(await store.commit(new), Stale)
-    assert await dedupe.answer_in_transaction(store, "s", "t") == "first"
-    assert await dedupe.answer_in_transaction(store, "st", "") is None
+    assert await dedupe.load_transaction_answer(store, "s", "t") == "first"
+    assert await dedupe.load_transaction_answer(store, "st", "") is None

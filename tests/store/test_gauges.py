@@ -23,7 +23,7 @@ async def plant(store: Store) -> Plant:
 
 
 async def test_an_empty_store_has_nothing_but_its_size(store: Store) -> None:
-    found = await gauges.look(store, SCOPES)
+    found = await gauges.read_gauges(store, SCOPES)
     assert found.memory.used > 0
     assert (found.dead_letters, found.refused) == (0, 0)
     nothing = gauges.ScopeGauges(open_jobs={}, ended_jobs=0, work=0, work_since=None, untold_since=None)
@@ -38,7 +38,7 @@ async def test_jobs_are_counted_by_their_state(plant: Plant, monkeypatch: pytest
         await plant.order(Cause.STORE, order(f"J{number}"))
     await plant.order(Cause.STORE_AND_START, order("J9"))
     await plant.ask(Cause.ABORT, "J9")
-    found = (await gauges.look(plant.store, SCOPES)).scopes[SCOPE]
+    found = (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE]
     assert found.open_jobs == {JobState.RUNNING: 1, JobState.NOT_ALLOWED_TO_START: 3}
     assert found.ended_jobs == 1
 
@@ -46,7 +46,7 @@ async def test_jobs_are_counted_by_their_state(plant: Plant, monkeypatch: pytest
 async def test_work_that_waits_tells_since_when(store: Store) -> None:
     for _ in range(2):
         await store.commit(work.add(store.keys, SCOPE, WorkKind.SEND, "J1"))
-    found = (await gauges.look(store, SCOPES)).scopes
+    found = (await gauges.read_gauges(store, SCOPES)).scopes
     first = (await store.execute("XRANGE", store.keys.sfc_work(SCOPE), "-", "+", "COUNT", 1))[0][0]
     assert (found[SCOPE].work, found[SCOPE].work_since) == (2, int(first.partition("-")[0]))
     assert found["station-2"].work == 0
@@ -54,13 +54,13 @@ async def test_work_that_waits_tells_since_when(store: Store) -> None:
 
 async def test_a_change_that_the_mes_has_not_been_told_tells_since_when(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
-    assert (await gauges.look(plant.store, SCOPES)).scopes[SCOPE].untold_since is None
+    assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].untold_since is None
     cursor = (await changes.latest(plant.store, (SCOPE,)))[SCOPE]
     await plant.store.execute("HSET", plant.store.keys.publisher_cursors(), SCOPE, cursor)
-    assert (await gauges.look(plant.store, SCOPES)).scopes[SCOPE].untold_since is None
+    assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].untold_since is None
     await plant.order(Cause.STORE, order("J2"))
     latest = (await changes.latest(plant.store, (SCOPE,)))[SCOPE]
-    found = (await gauges.look(plant.store, SCOPES)).scopes[SCOPE].untold_since
+    found = (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].untold_since
     assert found is not None
     assert int(cursor.partition("-")[0]) <= found <= int(latest.partition("-")[0])
 
@@ -69,5 +69,5 @@ async def test_what_was_given_up_or_refused_is_counted(store: Store) -> None:
     letter = Letter(LetterKind.START, SCOPE, "J1", "its start met a defect", 1000)
     await store.commit(dead_letters.add(store.keys, letter, 60_000))
     await store.commit(record_refusal(store.keys, RefusedMessage("topic", "", "", "unreadable", "no JSON", b"{")))
-    found = await gauges.look(store, SCOPES)
+    found = await gauges.read_gauges(store, SCOPES)
     assert (found.dead_letters, found.refused) == (1, 1)

@@ -24,7 +24,7 @@ async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings
     async with open_store(redis, "other") as other:
         for each in (store, other):
             await leases.register(each, ("station-1",), each.consumer)
-        await leases.hold(other, "other", "token")
+        await leases.acquire(other, "other", "token")
         told = await health_reports.load_all(store, ("station-1",))
     assert told == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
 

@@ -12,7 +12,7 @@ SCOPES = ("s1", "s2")
 
 
 async def is_gone(store: Store, name: str) -> bool:
-    return name in (await leases.look(store, SCOPES, "me")).gone
+    return name in (await leases.read_membership(store, SCOPES, "me")).gone
 
 
 async def expire(store: Store, name: str) -> None:
@@ -20,44 +20,44 @@ async def expire(store: Store, name: str) -> None:
 
 
 async def test_a_lease_is_held_by_one_and_runs_out(store: Store) -> None:
-    assert await leases.hold(store, "edge", "me") is None
-    assert await leases.hold(store, "edge", "you") == "me"
+    assert await leases.acquire(store, "edge", "me") is None
+    assert await leases.acquire(store, "edge", "you") == "me"
     assert 0 < await store.execute("PTTL", store.keys.lease_instance("edge")) <= leases.LIFETIME_MS
     assert not await leases.renew(store, "edge", "you")
     await leases.release(store, "edge", "you")
     assert await leases.renew(store, "edge", "me")
     await leases.release(store, "edge", "me")
     assert not await leases.renew(store, "edge", "me")
-    assert await leases.hold(store, "edge", "you") is None
+    assert await leases.acquire(store, "edge", "you") is None
 
 
 async def test_to_hold_again_what_one_holds_is_no_conflict(store: Store) -> None:
     """As when the reply of the first time was lost."""
     for _ in range(2):
-        assert await leases.hold(store, "edge", "me") is None
+        assert await leases.acquire(store, "edge", "me") is None
 
 
 async def test_the_lease_of_the_dead_is_taken_by_one_of_those_who_find_it(store: Store) -> None:
-    await leases.hold(store, "edge", "dead")
-    assert await leases.succeed(store, "edge", "me", "dead")
-    assert not await leases.succeed(store, "edge", "you", "dead")
+    await leases.acquire(store, "edge", "dead")
+    assert await leases.take_over(store, "edge", "me", "dead")
+    assert not await leases.take_over(store, "edge", "you", "dead")
 
 
 async def test_who_is_on_the_register_without_a_lease_is_gone(store: Store) -> None:
-    await leases.hold(store, "edge", "me")
+    await leases.acquire(store, "edge", "me")
     await leases.register(store, SCOPES, "edge")
-    await leases.hold(store, "other", "you")
+    await leases.acquire(store, "other", "you")
     await leases.register(store, SCOPES[:1], "other")
-    seen = await leases.look(store, SCOPES, "me")
+    seen = await leases.read_membership(store, SCOPES, "me")
     assert (seen.mine, seen.gone) == (True, frozenset())
     assert seen.members == {"s1": {"edge", "other"}, "s2": {"edge"}}
     await expire(store, "other")
     assert await is_gone(store, "other")
     await work.create_groups(store, SCOPES)
-    await leases.forget(store, SCOPES, "other")
+    await leases.unregister(store, SCOPES, "other")
     assert not await is_gone(store, "other")
     await expire(store, "edge")
-    assert not (await leases.look(store, SCOPES, "me")).mine
+    assert not (await leases.read_membership(store, SCOPES, "me")).mine
 
 
 async def test_who_cannot_be_forgotten_wholly_stays_on_every_register(store: Store) -> None:
@@ -65,23 +65,23 @@ async def test_who_cannot_be_forgotten_wholly_stays_on_every_register(store: Sto
     await work.create_groups(store, SCOPES)
     await store.execute("XGROUP DESTROY", store.keys.sfc_work("s2"), keys.GROUP)
     with pytest.raises(Unavailable):
-        await leases.forget(store, SCOPES, "other")
-    assert (await leases.look(store, SCOPES, "me")).members == {"s1": {"other"}, "s2": {"other"}}
+        await leases.unregister(store, SCOPES, "other")
+    assert (await leases.read_membership(store, SCOPES, "me")).members == {"s1": {"other"}, "s2": {"other"}}
 
 
 @pytest.mark.parametrize("orderly", [True, False])
 async def test_one_publishes_at_a_time_and_another_when_that_one_is_gone(
     redis: RedisSettings, store: Store, *, orderly: bool
 ) -> None:
-    await leases.hold(store, "edge", "me")
-    assert await leases.publish(store, "s1")
+    await leases.acquire(store, "edge", "me")
+    assert await leases.become_publisher(store, "s1")
     async with open_store(redis, "other") as other:
-        await leases.hold(other, "other", "you")
-        assert not await leases.publish(other, "s1")
-        assert await leases.publish(other, "s2")
+        await leases.acquire(other, "other", "you")
+        assert not await leases.become_publisher(other, "s1")
+        assert await leases.become_publisher(other, "s2")
         if orderly:
-            await leases.cede(store, SCOPES)
+            await leases.release_publisher(store, SCOPES)
         else:
             await expire(store, "edge")
-        assert await leases.publish(other, "s1")
-        assert (await leases.look(other, SCOPES, "you")).publishers == {"s1": "other", "s2": "other"}
+        assert await leases.become_publisher(other, "s1")
+        assert (await leases.read_membership(other, SCOPES, "you")).publishers == {"s1": "other", "s2": "other"}

@@ -148,12 +148,12 @@ async def test_what_is_to_be_sent_stands_beside_the_run_until_it_is_sent(store: 
     loaded = await runs.load(store, "J1")
     assert loaded
     assert loaded.outbox == (FIRST, SECOND)
-    assert await store.commit(runs.sent(store.keys, loaded, (SECOND,), store.consumer)) == Committed()
+    assert await store.commit(runs.remove_sent(store.keys, loaded, (SECOND,), store.consumer)) == Committed()
     assert await runs.load_outbox(store, "J1", store.consumer) == (SECOND,)
     assert await runs.jobs_with_outbox(store, store.consumer) == ["J1"]
     loaded = await runs.load(store, "J1")
     assert loaded
-    assert await store.commit(runs.sent(store.keys, loaded, (), store.consumer)) == Committed()
+    assert await store.commit(runs.remove_sent(store.keys, loaded, (), store.consumer)) == Committed()
     assert await runs.jobs_with_outbox(store, store.consumer) == []
 
 
@@ -163,7 +163,7 @@ async def test_what_was_sent_is_not_taken_off_an_outbox_that_a_decision_wrote_an
     before = await runs.load(store, "J1")
     assert before
     await store.commit(runs.update(store.keys, before, moved(before, before.run, (SECOND,)), store.consumer))
-    assert await store.commit(runs.sent(store.keys, before, (), store.consumer)) == Stale(
+    assert await store.commit(runs.remove_sent(store.keys, before, (), store.consumer)) == Stale(
         store.keys.sfc_execution("J1")
     )
     assert await runs.load_outbox(store, "J1", store.consumer) == (SECOND,)
@@ -199,5 +199,5 @@ async def test_each_move_of_a_run_shows_in_its_revision_until_it_is_active_no_mo
 async def test_a_run_that_is_renewed_makes_every_copy_of_it_old(store: Store) -> None:
     stored = started(net())
     await store.commit(runs.create(store.keys, stored, store.consumer))
-    assert await store.commit(runs.renew(store.keys, stored)) == Committed()
-    assert await store.commit(runs.renew(store.keys, stored)) == Stale(store.keys.sfc_execution("J1"))
+    assert await store.commit(runs.bump_revision(store.keys, stored)) == Committed()
+    assert await store.commit(runs.bump_revision(store.keys, stored)) == Stale(store.keys.sfc_execution("J1"))

@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.opening import open_store
-from edge.store.snapshot import KeyDump, StringKey, lay, take
+from edge.store.snapshot import KeyDump, StringKey, dump, restore_dump
 from tests.store.servers import own_server
 
 NOW = 1_790_000_000_000
@@ -65,15 +65,15 @@ def lasting(snapshot: list[KeyDump]) -> list[KeyDump]:
 
 async def test_what_is_laid_is_what_was_taken(store: Store, another: Store) -> None:
     await store.commit(everything(store))
-    taken = await take(store, NOW)
-    await lay(another, taken, 0, nothing)
-    assert lasting(await take(another, NOW)) == lasting(taken)
+    taken = await dump(store, NOW)
+    await restore_dump(another, taken, 0, nothing)
+    assert lasting(await dump(another, NOW)) == lasting(taken)
     assert {each.key for each in taken} >= {"joborder:J1", "sfc:work:s", "sfc:work:t", "cededupe:x", "active-scopes"}
 
 
 async def test_work_that_was_taken_is_with_whom_it_was_and_the_rest_is_new(store: Store, another: Store) -> None:
     await store.commit(everything(store))
-    await lay(another, await take(store, NOW), 0, nothing)
+    await restore_dump(another, await dump(store, NOW), 0, nothing)
     stream = of(another, "sfc:work:s")
     pending = await another.execute("XPENDING", stream, "sfc-engine")
     assert (pending["min"], pending["consumers"]) == ("1-1", [{"name": "edge", "pending": 1}])
@@ -84,26 +84,26 @@ async def test_work_that_was_taken_is_with_whom_it_was_and_the_rest_is_new(store
 
 async def test_who_is_there_just_now_is_no_state(store: Store) -> None:
     await store.commit(everything(store))
-    assert not {"lease:instance:edge", "health:edge"} & {each.key for each in await take(store, NOW)}
+    assert not {"lease:instance:edge", "health:edge"} & {each.key for each in await dump(store, NOW)}
 
 
 async def test_what_has_expired_meanwhile_is_left_out(another: Store) -> None:
     old = [StringKey(key="cededupe:old", expires_at=NOW - 1, value=""), StringKey(key="cededupe:new", value="")]
-    await lay(another, old, NOW, nothing)
-    assert [each.key for each in await take(another, NOW)] == ["cededupe:new"]
+    await restore_dump(another, old, NOW, nothing)
+    assert [each.key for each in await dump(another, NOW)] == ["cededupe:new"]
 
 
 async def test_it_takes_the_place_of_everything_there_was(store: Store, another: Store) -> None:
     await another.commit(everything(another))
     await store.execute("SET", of(store, "counter:c"), "1")
-    await lay(another, await take(store, NOW), NOW, nothing)
-    assert {each.key for each in await take(another, NOW)} <= {"counter:c", "form"}
+    await restore_dump(another, await dump(store, NOW), NOW, nothing)
+    assert {each.key for each in await dump(another, NOW)} <= {"counter:c", "form"}
     assert await another.execute("GET", of(another, "counter:c")) == "1"
 
 
 async def test_where_it_breaks_off_all_is_as_it_was(another: Store) -> None:
     await another.commit(everything(another))
-    before = lasting(await take(another, NOW))
+    before = lasting(await dump(another, NOW))
     many = [StringKey(key=f"counter:{number}", value="1") for number in range(500)]
 
     def break_off(done: int) -> None:
@@ -111,10 +111,10 @@ async def test_where_it_breaks_off_all_is_as_it_was(another: Store) -> None:
             raise Unavailable("the plug was pulled")
 
     with pytest.raises(Unavailable):
-        await lay(another, many, NOW, break_off)
-    assert lasting(await take(another, NOW)) == before
-    await lay(another, many[:1], NOW, nothing)
-    assert [each.key for each in await take(another, NOW)] == ["counter:0"]
+        await restore_dump(another, many, NOW, break_off)
+    assert lasting(await dump(another, NOW)) == before
+    await restore_dump(another, many[:1], NOW, nothing)
+    assert [each.key for each in await dump(another, NOW)] == ["counter:0"]
 
 
 async def test_a_large_hash_and_many_keys_are_no_trouble(store: Store, another: Store) -> None:
@@ -122,9 +122,9 @@ async def test_a_large_hash_and_many_keys_are_no_trouble(store: Store, another: 
     for start in range(0, 9000, 1000):
         pairs = [text for number in range(start, start + 1000) for text in (f"f{number}", "x" * 50)]
         await store.execute("HSET", key, *pairs)
-    taken = await take(store, NOW)
+    taken = await dump(store, NOW)
     told: list[int] = []
-    await lay(another, taken, NOW, told.append)
+    await restore_dump(another, taken, NOW, told.append)
     assert await another.execute("HLEN", of(another, "joborder:big")) == 9000
     assert told[-1] == len(taken)
 
@@ -132,10 +132,10 @@ async def test_a_large_hash_and_many_keys_are_no_trouble(store: Store, another: 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")
 async def test_a_snapshot_of_valkey_9_restores_to_redis_7(store: Store, tmp_path: Path) -> None:
     await store.commit(everything(store))
-    taken = await take(store, NOW)
+    taken = await dump(store, NOW)
     async with (
         own_server(tmp_path, program=shutil.which("redis-server") or "") as server,
         open_store(RedisSettings(url=server.url), None) as redis_7,
     ):
-        await lay(redis_7, taken, 0, nothing)
-        assert lasting(await take(redis_7, NOW)) == lasting(taken)
+        await restore_dump(redis_7, taken, 0, nothing)
+        assert lasting(await dump(redis_7, NOW)) == lasting(taken)

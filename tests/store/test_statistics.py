@@ -30,7 +30,7 @@ async def test_keys_are_counted_without_their_names(store: Store) -> None:
     for job in ("CANARY-1", "CANARY-2"):
         await store.execute("HSET", store.keys.joborder(job), "rev", "1", "order", "canary")
     await store.execute("XADD", store.keys.sfc_work("s"), "*", "job_id", "CANARY-1")
-    kinds = await statistics.kinds(store)
+    kinds = await statistics.read_key_statistics(store)
     assert (kinds["joborder:{id}"].keys, kinds["joborder:{id}"].entries) == (2, 4)
     assert kinds["sfc:work:{scope}"].entries == 1
     assert kinds["joborder:{id}"].bytes > 0
@@ -38,6 +38,6 @@ async def test_keys_are_counted_without_their_names(store: Store) -> None:
 
 
 async def test_the_server_tells_how_it_is(store: Store) -> None:
-    told = await statistics.server(store)
+    told = await statistics.read_server_info(store)
     assert {"redis_version", "used_memory", "maxmemory_policy", "aof_enabled"} <= told.keys()
     assert "executable" not in json.dumps(dict(told), default=str)

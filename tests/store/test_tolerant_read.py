@@ -4,7 +4,7 @@ from structlog.testing import capture_logs
 
 from edge.store import version
 from edge.store.client import Store
-from edge.store.tolerant_read import readable
+from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 
@@ -12,12 +12,12 @@ async def test_a_document_that_is_gone_or_that_nobody_can_read_hides_no_other(st
     for key, number in (("p:1", 1), ("p:2", 99), ("p:4", 1)):
         await store.execute("HSET", key, version.FIELD, number, "name", key)
     with capture_logs() as logs:
-        found = await readable(
-            store, ["p:4", "p:3", "p:2", "p:1"], lambda fields: version.up_to_date(Document.RUN, fields)["name"]
+        found = await load_readable(
+            store, ["p:4", "p:3", "p:2", "p:1"], lambda fields: version.upgrade_fields(Document.RUN, fields)["name"]
         )
     assert found == ["p:4", "p:1"]
     assert [(each["event"], each["key"]) for each in logs] == [("document cannot be read", "p:2")]
 
 
 async def test_of_no_keys_there_are_no_documents(store: Store) -> None:
-    assert await readable(store, [], dict) == []
+    assert await load_readable(store, [], dict) == []

@@ -18,26 +18,26 @@ def happened(data: object) -> TraceRecord:
 
 
 async def test_who_listens_is_counted_and_told(store: Store) -> None:
-    assert not await trace_channel.tell(store, "wrench", trace_channel.written(happened("before")))
-    async with trace_channel.listening(store, "wrench") as told:
+    assert not await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened("before")))
+    async with trace_channel.subscribe(store, "wrench") as told:
         assert await trace_channel.listeners(store, ["wrench", "camera"]) == {"wrench": 1, "camera": 0}
-        assert await trace_channel.tell(store, "wrench", trace_channel.written(happened({"pressed": True})))
+        assert await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened({"pressed": True})))
         assert await anext(told) == happened({"pressed": True})
 
 
 async def test_what_is_no_json_is_told_as_what_it_is(store: Store) -> None:
     nested: list[object] = []
     nested.append(nested)
-    async with trace_channel.listening(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as told:
         for odd in ({"path": Path("/dev/null")}, nested):
-            await trace_channel.tell(store, "wrench", trace_channel.written(happened(odd)))
+            await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened(odd)))
         assert (await anext(told)).data == {"path": "/dev/null"}
         assert "unwritable" in (await anext(told)).data
 
 
 async def test_what_another_version_tells_is_named_as_such(store: Store) -> None:
-    async with trace_channel.listening(store, "wrench") as told:
-        await trace_channel.tell(store, "wrench", b'{"at":1,"gateway":"edge","what":"sung","data":null}')
+    async with trace_channel.subscribe(store, "wrench") as told:
+        await trace_channel.publish(store, "wrench", b'{"at":1,"gateway":"edge","what":"sung","data":null}')
         with pytest.raises(Unavailable, match="a gateway of another version") as refused:
             await anext(told)
     assert refused.value.advice == "Use the `edge` of that gateway."
@@ -47,7 +47,7 @@ async def test_a_server_that_goes_is_told_to_who_listens(tmp_path: Path) -> None
     async with (
         own_server(tmp_path) as server,
         open_store(RedisSettings(url=server.url), None) as store,
-        trace_channel.listening(store, "wrench") as told,
+        trace_channel.subscribe(store, "wrench") as told,
     ):
         await server.kill()
         with pytest.raises(Unavailable, match="Redis does not answer"):

@@ -113,10 +113,10 @@ TWO: Mapping[Document, tuple[Upgrade, ...]] = dict.fromkeys(Document, (renamed, 
 )
 def test_each_upgrade_leads_to_the_next_version(fields: dict[str, str], expected: dict[str, str]) -> None:
     before = dict(fields)
-    assert version.up_to_date(Document.RUN, fields, TWO) == expected
+    assert version.upgrade_fields(Document.RUN, fields, TWO) == expected
     assert fields == before
 
 
 def test_there_is_a_fixture_of_every_version_there_has_been() -> None:
-    newest = max(version.current(document) for document in Document)
+    newest = max(version.current_version(document) for document in Document)
     assert {each.name for each in DOCUMENTS.iterdir()} == {f"version-{number}.json" for number in range(1, newest + 1)}

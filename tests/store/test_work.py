@@ -22,7 +22,7 @@ async def other(redis: RedisSettings) -> AsyncIterator[Store]:
 
 
 async def first_batch(store: Store) -> list[Work | UnreadableEntry]:
-    async for batch in work.take(store, SCOPES):
+    async for batch in work.follow(store, SCOPES):
         return batch
     raise AssertionError
 
@@ -48,7 +48,7 @@ async def test_work_that_cannot_be_read_is_given_as_such(store: Store) -> None:
     assert isinstance(readable, Work)
     assert [each.fields.get("job_id") for each in unreadable if isinstance(each, UnreadableEntry)] == ["J9", "J9", None]
     await store.execute("XTRIM", key, "MAXLEN", 0)
-    left = await work.unfinished(store, SCOPES)
+    left = await work.read_pending(store, SCOPES)
     assert {each.reason for each in left if isinstance(each, UnreadableEntry)} == {
         "somebody has removed it from the stream"
     }
@@ -61,10 +61,10 @@ async def test_work_of_another_is_claimed_with_all_it_took_and_nothing_else(stor
     taken = [*await first_batch(other), *await first_batch(other)]
     assert len(taken) == 120
     await store.commit(work.add(store.keys, SCOPES[0], WorkKind.START_RECIPE, "new"))
-    assert await work.claim(store, other.consumer, SCOPES[:1]) == 60
-    assert job_ids(await work.unfinished(store, SCOPES)) == [f"J{number}" for number in range(0, 120, 2)]
-    assert await work.claim(store, other.consumer, SCOPES) == 60
-    assert await work.unfinished(other, SCOPES) == []
+    assert await work.claim_from(store, other.consumer, SCOPES[:1]) == 60
+    assert job_ids(await work.read_pending(store, SCOPES)) == [f"J{number}" for number in range(0, 120, 2)]
+    assert await work.claim_from(store, other.consumer, SCOPES) == 60
+    assert await work.read_pending(other, SCOPES) == []
     assert job_ids(await first_batch(store)) == ["new"]
 
 
@@ -73,11 +73,11 @@ async def test_tries_are_counted_whoever_makes_them(store: Store, other: Store) 
     await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
     (taken,) = await first_batch(store)
     assert isinstance(taken, Work)
-    assert [await work.count_try(store, taken) for _ in range(2)] == [1, 2]
-    await work.claim(other, store.consumer, SCOPES)
-    assert await work.count_try(other, taken) == 3
+    assert [await work.count_attempt(store, taken) for _ in range(2)] == [1, 2]
+    await work.claim_from(other, store.consumer, SCOPES)
+    assert await work.count_attempt(other, taken) == 3
     await store.commit(work.acknowledge(store.keys, "station-1", [taken.entry_id]))
-    assert await work.count_try(store, taken) == 1
+    assert await work.count_attempt(store, taken) == 1
 
 
 async def test_groups_are_made_where_they_are_missing_and_nowhere_else(store: Store) -> None:
@@ -99,7 +99,7 @@ async def test_work_of_every_scope_is_taken_and_by_one_only(store: Store, other:
     assert sorted((each.scope, each.job_id) for each in taken if isinstance(each, Work)) == [
         (scope, f"J{number}") for scope in SCOPES for number in range(3)
     ]
-    assert await work.unfinished(other, SCOPES) == []
+    assert await work.read_pending(other, SCOPES) == []
 
 
 async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, other: Store) -> None:
@@ -107,11 +107,11 @@ async def test_unfinished_is_what_was_taken_and_not_acknowledged(store: Store, o
     for number in range(3):
         await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, f"J{number}"))
     await first_batch(store)
-    left = await work.unfinished(store, SCOPES)
+    left = await work.read_pending(store, SCOPES)
     assert job_ids(left) == ["J0", "J1", "J2"]
     await store.commit(work.acknowledge(store.keys, "station-1", [left[1].entry_id]))
-    assert job_ids(await work.unfinished(store, SCOPES)) == ["J0", "J2"]
-    assert await work.unfinished(other, SCOPES) == []
+    assert job_ids(await work.read_pending(store, SCOPES)) == ["J0", "J2"]
+    assert await work.read_pending(other, SCOPES) == []
     assert await store.execute("XLEN", store.keys.sfc_work("station-1")) == 2
 
 
@@ -124,7 +124,7 @@ async def test_ten_thousand_entries_are_acknowledged_in_one_commit(store: Store)
     await store.execute("XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", key, ">")
     await store.commit(work.acknowledge(store.keys, "station-1", ids))
     assert await store.execute("XLEN", key) == 0
-    assert await work.unfinished(store, SCOPES) == []
+    assert await work.read_pending(store, SCOPES) == []
 
 
 def test_nothing_to_acknowledge_is_no_command(store: Store) -> None:

@@ -110,7 +110,7 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
             for letter in letters:
                 await _find(at.store, letter)
             chosen = letters or tuple(await stored.load_all(at.store))
-            await at.store.commit(join(stored.drop(at.store.keys, letter) for letter in chosen))
+            await at.store.commit(join(stored.delete(at.store.keys, letter) for letter in chosen))
             return len(chosen)
 
     print_text(f"dropped: {asyncio.run(do())}")

@@ -30,7 +30,7 @@ async def told(store: Store) -> None:
     """The word of a gateway that is at work."""
     report = EquipmentReport(at=AT, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
     await leases.register(store, ("station-1",), "edge")
-    await leases.hold(store, "edge", "token")
+    await leases.acquire(store, "edge", "token")
     await store.commit(health_reports.save(store.keys, "edge", report))
 
 
