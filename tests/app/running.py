@@ -22,7 +22,7 @@ STOPPED_WITHIN = 15.0
 
 
 def settings_of(redis: RedisSettings, mqtt: MqttSettings, prefix: str, opcua: OpcuaSettings) -> Settings:
-    """Give the settings of a gateway that shares broker and store with other tests."""
+    """Return the settings of a gateway that shares broker and store with other tests."""
     mqtt = MqttSettings(url=mqtt.url, client_id=f"{prefix}-edge")
     return Settings(
         redis=redis,
@@ -40,7 +40,7 @@ NO_OPCUA = OpcuaSettings(endpoint="")
 
 
 def opcua_in(directory: Path) -> OpcuaSettings:
-    """Give the settings of an OPC UA server on any free port, that lets every client of this host in to look."""
+    """Return the settings of an OPC UA server on any free port, that lets every client of this host in to look."""
     return OpcuaSettings(
         endpoint="opc.tcp://127.0.0.1:0",
         security="none",
@@ -78,7 +78,7 @@ class Gateway:
         return found[0]
 
     def records(self) -> list[dict[str, Any]]:
-        """Give what it has logged in JSON."""
+        """Return what it has logged in JSON."""
         return [json.loads(line) for line in self.log if line.startswith("{")]
 
     def send(self, number: signal.Signals) -> None:

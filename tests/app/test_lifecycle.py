@@ -16,7 +16,7 @@ from tests.conftest import WaitUntil
 
 
 def least(redis: RedisSettings) -> Settings:
-    """Give the settings of a gateway that has a store and nothing else."""
+    """Return the settings of a gateway that has a store and nothing else."""
     return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)
 
 

@@ -52,7 +52,7 @@ async def looked_at(sources: MetricSources, wait_until: WaitUntil) -> AsyncItera
 
 
 async def told(sources: MetricSources) -> dict[str, float]:
-    """Give every sample, by its name and labels as they are written."""
+    """Return every sample, by its name and labels as they are written."""
     found = await page(sources)
     assert found.media_type == "text/plain; version=0.0.4; charset=utf-8"
     samples = {}

@@ -54,7 +54,7 @@ async def test_opcua_clients_can_call_nothing_any_more_when_commands_are_no_long
 
 
 async def is_refused(port: int) -> bool:
-    """Tell whether nobody listens on a port of this host."""
+    """Return whether nobody listens on a port of this host."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:

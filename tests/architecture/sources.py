@@ -11,31 +11,31 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def project_files() -> tuple[Path, ...]:
-    """Names every file of the project, relative to its root: what git tracks or would."""
+    """Return every file of the project, relative to its root: what git tracks or would."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return tuple(sorted(path for name in listed.split("\0") if name and (ROOT / (path := Path(name))).is_file()))
 
 
 def modules(folder: str = "edge") -> list[Path]:
-    """Names the Python files below a top-level folder."""
+    """Return the Python files below a top-level folder."""
     return [path for path in project_files() if path.suffix == ".py" and path.parts[0] == folder]
 
 
 @cache
 def text(path: Path) -> str:
-    """Reads a file of the project; what is no text reads as empty."""
+    """Read a file of the project; what is no text reads as empty."""
     return (ROOT / path).read_bytes().decode(errors="ignore")
 
 
 @cache
 def syntax(path: Path) -> ast.Module:
-    """Parses a Python file of the project."""
+    """Parse a Python file of the project."""
     return ast.parse(text(path))
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yields every function of a file, methods and inner functions too."""
+    """Yield every function of a file, methods and inner functions too."""
     for node in ast.walk(syntax(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node

@@ -23,7 +23,7 @@ NO_MIRROR = {"ansible", "architecture", "bench", "chaos", "integration", "system
 
 
 def has_logic(path: Path) -> bool:
-    """Tells whether a module holds a function with a body: the `...` of a protocol is none."""
+    """Return whether a module holds a function with a body: the `...` of a protocol is none."""
     return any(
         not isinstance(statement, ast.Pass)
         and not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
@@ -33,7 +33,7 @@ def has_logic(path: Path) -> bool:
 
 
 def mirrors_of(path: Path) -> list[Path]:
-    """Names the tests at a module's side: `test_<name>.py`, and `test_<name>_<aspect>.py` for one aspect."""
+    """Return the tests at a module's side: `test_<name>.py`, and `test_<name>_<aspect>.py` for one aspect."""
     folder = Path("tests", *path.parts[1:-1])
     names = (f"test_{path.stem}", f"test_{path.stem}_")
     return [

@@ -29,12 +29,12 @@ SPEAKERS = {
 
 
 def contracts() -> list[dict[str, Any]]:
-    """Reads the contracts of import-linter."""
+    """Read the contracts of import-linter."""
     return list(tomllib.loads(text(Path("pyproject.toml")))["tool"]["importlinter"]["contracts"])
 
 
 def layers() -> list[str]:
-    """Names the rooms as the contract of import-linter has them, from the top down."""
+    """Return the rooms as the contract of import-linter has them, from the top down."""
     (layered,) = (contract for contract in contracts() if contract["type"] == "layers")
     return [room.strip() for line in layered["layers"] for room in line.split("|")]
 
@@ -151,7 +151,7 @@ def test_scripts_are_executable() -> None:
 
 
 def _commands(path: Path) -> list[str]:
-    """Takes the commands out of a page: its code blocks and its `code`; of a script, its lines."""
+    """Take the commands out of a page: its code blocks and its `code`; of a script, its lines."""
     if path.suffix != ".md":
         return text(path).splitlines()
     fenced = re.findall(r"^```\w*\n(.*?)^```", text(path), re.MULTILINE | re.DOTALL)

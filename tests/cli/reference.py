@@ -22,7 +22,7 @@ def commands(context: click.Context) -> Iterator[click.Context]:
 
 
 def heading(context: click.Context) -> str:
-    """Give the heading of a command: one level lower for one of a group."""
+    """Return the heading of a command: one level lower for one of a group."""
     return f"{'#' * (2 + context.command_path.count(' ') - 1)} {context.command_path}"
 
 

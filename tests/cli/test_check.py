@@ -15,7 +15,7 @@ LEAVING = {"source": "Init", "target": "End", "condition": "always"}
 
 
 def check(*arguments: str | Path) -> Result:
-    """Calls `edge check`."""
+    """Call `edge check`."""
     return CliRunner().invoke(main, ["check", *map(str, arguments)])
 
 

@@ -54,7 +54,7 @@ class Traces:
         return found
 
     def assert_nothing_is_left(self) -> None:
-        """Look for processes and files."""
+        """Check for processes and files."""
         assert self.processes() == []
         assert list(self.directory.iterdir()) == []
 

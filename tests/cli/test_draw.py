@@ -42,7 +42,7 @@ RECIPE: dict[str, Any] = {
 
 
 def draw(*arguments: str | Path) -> Result:
-    """Calls `edge draw`."""
+    """Call `edge draw`."""
     return CliRunner().invoke(main, ["draw", *map(str, arguments)])
 
 

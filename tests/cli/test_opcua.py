@@ -41,7 +41,7 @@ def trust_list(directory: Path) -> TrustList:
 
 
 def opcua(file: Path, *arguments: str, text: str | None = None) -> Result:
-    """Calls `edge opcua`."""
+    """Call `edge opcua`."""
     return CliRunner().invoke(main, ["opcua", *arguments, "--settings", str(file)], input=text)
 
 

@@ -12,7 +12,7 @@ from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
-    """Writes a settings file and gives its path."""
+    """Write a settings file and gives its path."""
     file = directory / name
     file.parent.mkdir(exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -20,7 +20,7 @@ def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
 
 
 def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Gives what the settings are refused for."""
+    """Return what the settings are refused for."""
     with pytest.raises(SettingsError) as refused:
         load_settings(path, environ, EQUIPMENT_SETTINGS)
     return refused.value.problems

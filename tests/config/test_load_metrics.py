@@ -9,7 +9,7 @@ from edge.errors import SettingsError
 
 
 def listening(directory: Path, address: str) -> str:
-    """Give where these settings have the gateway listen for monitoring."""
+    """Return where these settings have the gateway listen for monitoring."""
     file = directory / "edge.toml"
     file.write_text(f'[metrics]\nlisten = "{address}"\n')
     return load_settings(file, {}, {}).metrics.listen

@@ -23,12 +23,12 @@ TABLES: dict[str, type[msgspec.Struct]] = SECTIONS | {
 
 
 def expected_kinds(section: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Gives the kinds that the keys of a piece of equipment are for."""
+    """Return the kinds that the keys of a piece of equipment are for."""
     return get_args(get_type_hints(section)["kind"])
 
 
 def rows(section: type[msgspec.Struct]) -> list[str]:
-    """Gives a section's rows of the table in the reference page."""
+    """Return a section's rows of the table in the reference page."""
     hints = get_type_hints(section, include_extras=True)
     return [
         f"| `{field.name}` | {value.meaning(hints[field.name])} | {value.expected(hints[field.name])} "

@@ -31,7 +31,7 @@ class Terminal:
         self._ours = ours
 
     def read(self) -> str:
-        """Give all that was drawn so far, without colours and movements."""
+        """Return all that was drawn so far, without colours and movements."""
         # Reading from a terminal whose other side is closed is an error on Linux.
         try:
             while piece := os.read(self._ours, 65536):

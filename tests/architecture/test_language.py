@@ -1,0 +1,85 @@
+"""Code and pages are written in plain technical English; the checker finds what is not."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import language
+from tests.architecture.language import CLEAN, clean_files, clean_paths, violations
+from tests.architecture.sources import ROOT, modules, syntax
+
+
+def test_clean_paths_have_no_violations() -> None:
+    assert [each for path in clean_files() for each in violations(path)] == []
+
+
+def test_clean_paths_exist() -> None:
+    assert [path for path in clean_paths() if not (ROOT / path).exists()] == []
+
+
+def test_class_names_are_unique_in_the_product() -> None:
+    defined: dict[str, list[str]] = defaultdict(list)
+    for path in modules():
+        for node in ast.walk(syntax(path)):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(str(path))
+    twice = {name: paths for name, paths in defined.items() if len(paths) > 1}
+    assert {name: paths for name, paths in twice.items() if _is_clean(paths)} == {}
+
+
+def _is_clean(paths: list[str]) -> bool:
+    clean = [str(path) for path in clean_files()]
+    return all(path in clean for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('def f():\n    """Give a name."""\n', "opens with 'Give'"),
+        ('def f():\n    """Returns a name."""\n', "no verb of the field"),
+        ('def f():\n    """A name."""\n', "no verb of the field"),
+        ('class A:\n    """Who listens."""\n', "opens with 'Who'"),
+        ('"""A module."""\n# mend this\n', "write instead: fix"),
+        ('"""A module."""\nx = f("nobody listens")\n', "write instead: name the thing"),
+        ("told = 1\n", "the name 'told'"),
+        ("def test_" + "x" * 70 + "(): ...\n", "at most 70"),
+    ],
+)
+def test_checker_finds_a_violation(source: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(source)
+    monkeypatch.chdir(tmp_path)
+    assert expected in "\n".join(violations(file))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'class A:\n    @property\n    def f(self):\n        """The name."""\n',
+        'def f():\n    """Return the name."""\n',
+        '"""A drawing that is laid out."""\n',
+        "# calls `tell`\n",
+    ],
+)
+def test_checker_accepts_plain_language(source: str, tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(source)
+    assert list(violations(file)) == []
+
+
+def test_checker_ignores_code_on_pages(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Call `tell`.\n\n```\nnobody\n```\n\nThis is told.\n")
+    assert list(violations(page)) == [f"{page}:7: 'told': write instead: log, report, publish, return or notify"]
+
+
+def test_checker_as_a_program_reports_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    assert language.main([str(Path(__file__))]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_list_of_clean_paths_is_sorted() -> None:
+    assert clean_paths() == sorted(clean_paths())
+    assert CLEAN.is_file()
