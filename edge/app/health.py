@@ -8,7 +8,7 @@ import structlog
 
 from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
-from edge.links.mqtt import Session
+from edge.links.mqtt import MqttSession
 from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import Finding, Level
 from edge.station.active_runs import ActiveRuns
@@ -37,7 +37,7 @@ class Health:
         watch: EquipmentWatch,
         certificates: Callable[[], Iterable[Finding]] = tuple,
     ) -> None:
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
         self.memory = MemoryUsage(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
@@ -78,7 +78,7 @@ class Health:
         return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *_clock()))
 
     def _problems(self) -> Iterator[str]:
-        if silent := self._store.heartbeat.silent():
+        if silent := self._store.heartbeat.stalled():
             yield f"no progress: {', '.join(silent)}"
         if away := [name for name, session in self.sessions.items() if not session.connected]:
             yield f"broker away: {', '.join(away)}"

@@ -135,7 +135,7 @@ def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield _gauge("broker_connected", "Whether a session has its broker: 1 or 0.", ("session",), sessions)
     if sources.sessions is not None:
         yield _gauge("opcua_sessions", "Sessions of OPC UA clients.", (), [((), sources.sessions())])
-    hanging = len(sources.store.heartbeat.silent())
+    hanging = len(sources.store.heartbeat.stalled())
     yield _gauge("tasks_hanging", "Critical tasks that make no progress.", (), [((), hanging)])
 
 

@@ -14,8 +14,8 @@ from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, 
 from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
 from edge.links import http_page
-from edge.links.background import beside
-from edge.links.mqtt import Session, open_session
+from edge.links.background_task import background_task
+from edge.links.mqtt import MqttSession, open_session
 from edge.links.mqtt_connection import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
@@ -108,9 +108,9 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
         measured = await _open_metrics(stack, core, server)
         serving = _summary(settings, server, sidecars, measured)
-        await enter(beside(feed_watchdog(notify, core.store.heartbeat.silent), "watchdog"))
-        await enter(beside(core.watch.run(), "equipment watch"))
-        await enter(beside(core.health.publish_status(notify, serving), "health"))
+        await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
+        await enter(background_task(core.watch.run(), "equipment watch"))
+        await enter(background_task(core.health.publish_status(notify, serving), "health"))
         yield serving
 
 
@@ -180,11 +180,11 @@ async def _open_background_work(stack: contextlib.AsyncExitStack, core: _Gateway
     )
     for name, work in works:
         await stack.enter_async_context(
-            beside(core.instance.lease_held.run_while_open(work, name), f"{name} while present")
+            background_task(core.instance.lease_held.run_while_open(work, name), f"{name} while present")
         )
     # What runs already is shown from the first.
     await core.active_runs.look()
-    await stack.enter_async_context(beside(core.active_runs.follow(), "active runs"))
+    await stack.enter_async_context(background_task(core.active_runs.follow(), "active runs"))
 
 
 async def _open_opcua(
@@ -217,7 +217,7 @@ async def _open_opcua(
 
     station_settings.listeners.append(refresh)
     core.watch.listeners.append(show_gateway)
-    await stack.enter_async_context(beside(show_jobs(store, server, scopes), "OPC UA lists"))
+    await stack.enter_async_context(background_task(show_jobs(store, server, scopes), "OPC UA lists"))
     show_charts(core.active_runs, server.charts, core.clock)
     return server
 
@@ -233,7 +233,7 @@ async def _open_metrics(stack: contextlib.AsyncExitStack, core: _GatewayCore, se
     sessions = None if server is None else lambda: server.sessions
     name = core.settings.gateway.name
     sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions)
-    opened = http_page.serving(core.settings.metrics.listen, PATH, functools.partial(page, sources))
+    opened = http_page.serve_page(core.settings.metrics.listen, PATH, functools.partial(page, sources))
     return await stack.enter_async_context(opened)
 
 
@@ -246,15 +246,15 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _GatewayCore,
         publisher = Publisher(core.store, session, core.source, topics[scope], lifetime_s, now_ms)
         core.runs.listeners.append(publisher.watch)
         core.health.refusals.append(publisher.refused)
-        await enter(beside(publisher.run_progress(), f"publish progress of {scope}"))
+        await enter(background_task(publisher.run_progress(), f"publish progress of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
-        await enter(beside(while_ours, f"publisher of {scope} while it is ours"))
+        await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
     await Inbox(session, calls).open(topics)
 
 
 async def _open_session(
     stack: contextlib.AsyncExitStack, core: _GatewayCore, name: str, mqtt: MqttSettings, largest_packet: int
-) -> Session:
+) -> MqttSession:
     """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
     base = core.settings.mqtt.client_id or core.settings.gateway.name
     client_id = f"{base}-{name}" if name else base

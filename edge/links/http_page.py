@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from edge.errors import Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 
 _HEAD_BYTES = 8192
 _WITHIN_S = 10.0
@@ -35,7 +35,7 @@ _Visit = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def serving(listen: str, path: str, render: Render) -> AsyncIterator[str]:
+async def serve_page(listen: str, path: str, render: Render) -> AsyncIterator[str]:
     """Answer GET and HEAD of `path` at `listen`, `host:port`, until the end of the block; gives the URL.
 
     Eight visitors at a time are served; each has ten seconds. Raises Unavailable when nobody can listen there now.
@@ -62,7 +62,7 @@ async def serving(listen: str, path: str, render: Render) -> AsyncIterator[str]:
             while True:
                 tasks.create_task(receive(*await visits.get()), name=f"http visitor of {path}")
 
-    async with beside(serve(), f"http server of {path}"):
+    async with background_task(serve(), f"http server of {path}"):
         try:
             server = await asyncio.start_server(
                 accept, address.hostname, address.port, limit=_HEAD_BYTES, backlog=_BACKLOG
@@ -96,20 +96,20 @@ async def _answer(head: bytes, path: str, render: Render) -> bytes:
     match head.partition(b"\r\n")[0].split():
         case [b"GET" | b"HEAD" as method, target, version] if version.startswith(b"HTTP/1."):
             if target.partition(b"?")[0] != path.encode():
-                return _response(HTTPStatus.NOT_FOUND, _told(f"the page is {path}"))
+                return _response(HTTPStatus.NOT_FOUND, _text_page(f"the page is {path}"))
             try:
                 page = await render()
             except Exception:  # noqa: BLE001 - a page that cannot be made must not end what the gateway is for
                 _log.exception("http page could not be made", path=path)
-                return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _told("look at the log"))
+                return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _text_page("look at the log"))
             return _response(HTTPStatus.OK, page, body=method == b"GET")
         case [_, _, version] if version.startswith(b"HTTP/1."):
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED, _told("only GET and HEAD"), "Allow: GET, HEAD\r\n")
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED, _text_page("only GET and HEAD"), "Allow: GET, HEAD\r\n")
         case _:
-            return _response(HTTPStatus.BAD_REQUEST, _told("this is no request of HTTP/1"))
+            return _response(HTTPStatus.BAD_REQUEST, _text_page("this is no request of HTTP/1"))
 
 
-def _told(text: str) -> Page:
+def _text_page(text: str) -> Page:
     return Page("text/plain; charset=utf-8", f"{text}\n".encode())
 
 

@@ -13,7 +13,7 @@ import structlog
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.faults import FaultPoint, fault_point
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.backoff import Backoff, delay
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_connection import (
@@ -21,15 +21,24 @@ from edge.links.mqtt_connection import (
     RECEIVE_MAXIMUM,
     Broker,
     Connection,
-    Incoming,
     PublishRefused,
+    ReceivedMessage,
     broker_of,
     connect,
 )
-from edge.links.mqtt_reading import Questions
+from edge.links.topic_probe import TopicProbe
 from edge.model.cloudevent import CloudEvent
 
-__all__ = ["Handler", "Message", "PoisonHandler", "PublishRefused", "Session", "open_session", "to_event", "to_message"]
+__all__ = [
+    "Handler",
+    "Message",
+    "MqttSession",
+    "PoisonHandler",
+    "PublishRefused",
+    "open_session",
+    "to_event",
+    "to_message",
+]
 
 Handler = Callable[[Message], Awaitable[None]]
 PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
@@ -54,7 +63,7 @@ async def open_session(
     on_change: Callable[[bool], None] | None = None,
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
-) -> AsyncIterator["Session"]:
+) -> AsyncIterator["MqttSession"]:
     """Open a session; from then on it reconnects by itself.
 
     No other process may use `client_id` at the same time. Times are in seconds. The broker keeps the session, with what
@@ -65,8 +74,8 @@ async def open_session(
     SettingsError when the settings cannot work.
     """
     broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
-    session = Session(broker, unclaimed_after, on_change)
-    async with beside(session.run(), f"mqtt {client_id}"):
+    session = MqttSession(broker, unclaimed_after, on_change)
+    async with background_task(session.run(), f"mqtt {client_id}"):
         await session.wait_connected(connect_timeout)
         yield session
 
@@ -92,7 +101,7 @@ class _Subscription:
     refusal: str | None = None
 
 
-class Session:
+class MqttSession:
     """A persistent session that acknowledges by hand.
 
     Messages of one subscription are handled one by one in order, different subscriptions side by side. A
@@ -103,11 +112,11 @@ class Session:
     def __init__(self, broker: Broker, unclaimed_after: float, on_change: Callable[[bool], None] | None) -> None:
         self._broker = broker
         self._unclaimed_after = unclaimed_after
-        self.watchers: list[Callable[[bool], None]] = [on_change] if on_change else []
+        self.listeners: list[Callable[[bool], None]] = [on_change] if on_change else []
         """Told each time the connection comes (True) or goes (False)."""
-        self.connections = 0
+        self.connection_count = 0
         """How many connections there were: another number is another connection."""
-        self._questions = Questions()
+        self._questions = TopicProbe()
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
         self._last_failure: Unavailable | None = None
@@ -151,9 +160,9 @@ class Session:
         """Publish a message and return once the broker has it; raises as Connection.publish does."""
         await self._live().publish(message, qos)
 
-    def demand(self, connection: int) -> None:
-        """Raise Unavailable unless the connection of this number, by `connections`, is there."""
-        if self._connection is None or self.connections != connection:
+    def require_connection(self, connection: int) -> None:
+        """Raise Unavailable unless the connection of this number, by `connection_count`, is there."""
+        if self._connection is None or self.connection_count != connection:
             raise self._not_connected()
 
     def _live(self) -> Connection:
@@ -213,20 +222,20 @@ class Session:
                 "Check that the MQTT broker is reachable, and its access rules for this client.",
             )
 
-    async def retained(self, topic: str, seconds: float = 2.0) -> Message | None:
+    async def read_retained(self, topic: str, seconds: float = 2.0) -> Message | None:
         """Ask the broker what it retains on a topic; None when that does not come in time.
 
         Nobody may subscribe to the topic in this session meanwhile. Raises Unavailable when the broker is gone,
-        ReadRefused when it refuses the subscription. One that grants it may pass us over all the same: see `hear`.
+        ReadRefused when it refuses the subscription. One that grants it may pass us over though: see `check_readable`.
         """
-        return await self._questions.retained(self._live(), topic, seconds)
+        return await self._questions.read_retained(self._live(), topic, seconds)
 
-    async def hear(self, topic: str, seconds: float = 5.0) -> None:
+    async def check_readable(self, topic: str, seconds: float = 5.0) -> None:
         """Make sure that what is published to a topic comes to us: an empty message that is not retained.
 
-        Raises as `retained`, and ReadRefused when nothing comes in time.
+        Raises as `read_retained`, and ReadRefused when nothing comes in time.
         """
-        await self._questions.hear(self._live(), topic, seconds)
+        await self._questions.check_readable(self._live(), topic, seconds)
 
     async def wait_connected(self, seconds: float) -> None:
         """Wait until the broker is there. Raises Unavailable with the last reason when it is not in time."""
@@ -258,7 +267,7 @@ class Session:
 
     async def _use(self, connection: Connection) -> None:
         self._connection = connection
-        self.connections += 1
+        self.connection_count += 1
         try:
             for subscription in tuple(self._subscriptions):
                 await _activate(connection, subscription)
@@ -285,10 +294,10 @@ class Session:
         self._last_failure = error
 
     def _tell_change(self) -> None:
-        for watch in self.watchers:
+        for watch in self.listeners:
             watch(self.connected)
 
-    def _take(self, connection: Connection, incoming: Incoming) -> None:
+    def _take(self, connection: Connection, incoming: ReceivedMessage) -> None:
         delivery = _Delivery(incoming.message, incoming.packet_id, connection)
         if incoming.packet_id:
             known = self._unacknowledged.get(incoming.packet_id)

@@ -129,7 +129,7 @@ def _tls_context(settings: MqttSettings) -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class ReceivedMessage:
     """A message with what its acknowledgement needs; `packet_id` is 0 for QoS 0, which takes none."""
 
     message: Message
@@ -236,11 +236,11 @@ class Connection:
         except aiomqtt.MqttError as error:
             raise self._unavailable(f"did not confirm {what}: {error}") from None
 
-    async def messages(self) -> AsyncIterator[Incoming]:
+    async def messages(self) -> AsyncIterator[ReceivedMessage]:
         """Give what arrives until the connection is lost; then raise Unavailable with the reason."""
         try:
             async for message in self._client.messages:
-                yield Incoming(_message(message), message.mid if message.qos else 0)
+                yield ReceivedMessage(_message(message), message.mid if message.qos else 0)
         except aiomqtt.MqttError as error:
             raise self._unavailable(f"is gone: {error.__cause__ or error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_frame import MESSAGE_BYTES, Frames, Notification, Request, Response, encode
@@ -54,7 +54,7 @@ async def open_client(
         return await connect(url, ca_file=ca_file, cert_file=cert_file, key_file=key_file)
 
     client = Client(dial, on_event, heartbeat)
-    async with beside(client.run(), f"rpc client {url}"):
+    async with background_task(client.run(), f"rpc client {url}"):
         yield client
 
 
@@ -140,7 +140,7 @@ class Client:
         self._connected.set_result(writer)
         _log.info("rpc connected")
         try:
-            async with beside(self._beat(writer), "rpc heartbeat"):
+            async with background_task(self._beat(writer), "rpc heartbeat"):
                 await self._read(reader)
         finally:
             self._connected = asyncio.get_running_loop().create_future()

@@ -50,7 +50,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Faulty:
+class InvalidRequest:
     """A request of which no more than its id is sound."""
 
     id: int
@@ -89,11 +89,11 @@ class Frames:
         self._scanner.feed(data)
         self._buffer += data
 
-    def __iter__(self) -> Iterator[Request | Response | Notification | Faulty]:
+    def __iter__(self) -> Iterator[Request | Response | Notification | InvalidRequest]:
         """Give the messages that are complete. Raises Refused(`malformed`): what follows cannot be read."""
-        return map(read, self.cut())
+        return map(read, self.split_frames())
 
-    def cut(self) -> Iterator[bytes]:
+    def split_frames(self) -> Iterator[bytes]:
         """Give the bytes of each message that is complete; raises as above."""
         while self._find_end():
             size = self._scanner.tell() - self._taken
@@ -118,7 +118,7 @@ class Frames:
             raise Refused("malformed", f"a message of more than {self._most_bytes} bytes")
 
 
-def read(frame: bytes) -> Request | Response | Notification | Faulty:
+def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
     """Read the bytes of one message. Raises Refused(`malformed`)."""
     try:
         parts = msgspec.msgpack.decode(frame)
@@ -127,7 +127,7 @@ def read(frame: bytes) -> Request | Response | Notification | Faulty:
     match parts:
         case [0, int(id), method, params] if 0 <= id <= _LARGEST_ID:
             if fault := _fault_of(method, params):
-                return Faulty(id, fault)
+                return InvalidRequest(id, fault)
             return Request(id, method, params)
         case [1, int(id), error, result] if not any(_nests_deeper(each, MAX_NESTING) for each in (error, result)):
             return Response(id, error, result)

@@ -11,9 +11,9 @@ import structlog
 
 from edge.config import RpcSettings
 from edge.errors import Refused, Unavailable
-from edge.links.background import beside
-from edge.links.rpc_frame import MESSAGE_BYTES, Faulty, Frames, Notification, Request, Response, encode, read
-from edge.links.rpc_socket import READ_BYTES, listening
+from edge.links.background_task import background_task
+from edge.links.rpc_frame import MESSAGE_BYTES, Frames, InvalidRequest, Notification, Request, Response, encode, read
+from edge.links.rpc_socket import READ_BYTES, listen
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
 """Takes the parameters of a call and gives its result; raises Refused, or Unavailable when it may be called again."""
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RpcLimits:
     """What one client may take of us; beyond it, it has to wait or to go. Times are in seconds."""
 
     message_bytes: int = MESSAGE_BYTES
@@ -42,28 +42,28 @@ class Limits:
 
 @asynccontextmanager
 async def open_server(
-    settings: RpcSettings, methods: Mapping[str, Method], limits: Limits | None = None
-) -> AsyncIterator["Server"]:
+    settings: RpcSettings, methods: Mapping[str, Method], limits: RpcLimits | None = None
+) -> AsyncIterator["RpcServer"]:
     """Take calls at `settings.listen` until the end of the block; calls still in hand then are cancelled.
 
-    Raises as `listening` does.
+    Raises as `listen` does.
     """
-    server = Server(methods, limits or Limits())
-    async with beside(server.run(), "rpc server"), listening(settings, server.accept) as server.url:
+    server = RpcServer(methods, limits or RpcLimits())
+    async with background_task(server.run(), "rpc server"), listen(settings, server.accept) as server.url:
         yield server
 
 
-class Server:
+class RpcServer:
     """Knows who is connected."""
 
-    def __init__(self, methods: Mapping[str, Method], limits: Limits) -> None:
+    def __init__(self, methods: Mapping[str, Method], limits: RpcLimits) -> None:
         self.url = ""
         self._methods = methods
         self._limits = limits
         self._numbers = count(1)
         self._clients: set[_Client] = set()
         self._accepted: asyncio.Queue[_Client] = asyncio.Queue()
-        self._room = _Room(limits.in_hand_bytes)
+        self._room = _ByteBudget(limits.in_hand_bytes)
 
     @property
     def clients(self) -> int:
@@ -115,8 +115,8 @@ class _Client:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         methods: Mapping[str, Method],
-        limits: Limits,
-        room: "_Room",
+        limits: RpcLimits,
+        room: "_ByteBudget",
     ) -> None:
         self.name = name
         self._reader = reader
@@ -156,7 +156,7 @@ class _Client:
         try:
             while data := await self._receive():
                 frames.feed(data)
-                for frame in frames.cut():
+                for frame in frames.split_frames():
                     await self._free.acquire()
                     await self._begin(frame, calls)
         except Refused as refusal:
@@ -181,7 +181,7 @@ class _Client:
             raise
         calls.create_task(self._act(message, len(frame)), name=f"rpc call of {self.name}")
 
-    async def _act(self, message: Request | Notification | Faulty, size: int) -> None:
+    async def _act(self, message: Request | Notification | InvalidRequest, size: int) -> None:
         try:
             try:
                 answer = await self._do(message)
@@ -194,7 +194,7 @@ class _Client:
         finally:
             self._free.release()
 
-    async def _do(self, message: Request | Notification | Faulty) -> bytes | None:
+    async def _do(self, message: Request | Notification | InvalidRequest) -> bytes | None:
         """Do what is asked, and give the answer if one is wanted."""
         match message:
             case Request(id, method, params):
@@ -202,7 +202,7 @@ class _Client:
             case Notification(method, params):
                 await self._answer(0, method, params)
                 return None
-            case Faulty(id, fault):
+            case InvalidRequest(id, fault):
                 return encode(Response(id, f"invalid_params: {fault}", None))
 
     async def _answer(self, id: int, method: str, params: Sequence[Any]) -> bytes:
@@ -253,14 +253,14 @@ class _Client:
                 await self._writer.wait_closed()
 
 
-def _call_in(frame: bytes) -> Request | Notification | Faulty:
+def _call_in(frame: bytes) -> Request | Notification | InvalidRequest:
     message = read(frame)
     if isinstance(message, Response):
         raise Refused("malformed", "a response came, but nobody asked")
     return message
 
 
-class _Room:
+class _ByteBudget:
     """Bytes that may be taken at a time, in the order of asking; more than there are, when none is taken."""
 
     def __init__(self, most: int) -> None:

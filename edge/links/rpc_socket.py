@@ -23,7 +23,7 @@ _OWNER_AND_GROUP = 0o117
 
 
 @asynccontextmanager
-async def listening(settings: RpcSettings, accept: Accept) -> AsyncIterator[str]:
+async def listen(settings: RpcSettings, accept: Accept) -> AsyncIterator[str]:
     """Have `accept` take each client that connects; gives the URL at which it does so.
 
     Raises Unavailable when nobody can listen there now, SettingsError when a certificate cannot be loaded.

@@ -18,7 +18,7 @@ from msgspec import Struct
 from edge import __version__
 from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, Settings, broker_settings
 from edge.errors import Refused, SettingsError, Unavailable, unwrap_group
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session
 from edge.maintenance.redaction import Redact, redact_data, redact_settings, redactor
 from edge.model.cloudevent import JSON, decode_data
@@ -173,7 +173,7 @@ async def _record_broker(
     async with opening as session:
         await session.subscribe(f"{topic}/+", take)
         with unwrap_group():
-            async with beside(_wait_for(ended), f"record {name}"):
+            async with background_task(_wait_for(ended), f"record {name}"):
                 yield f"{topic}/+ at {urlsplit(broker.url).netloc.rpartition('@')[2]}"
 
 
@@ -203,7 +203,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
 
     async with open_store(settings.redis, consumer=None) as store, subscribe(store, name) as told:
         with unwrap_group():
-            async with beside(take_all(told), f"record {name}"):
+            async with background_task(take_all(told), f"record {name}"):
                 try:
                     async with asyncio.timeout(BEGIN_SECONDS):
                         await is_begun.wait()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from edge.links.mqtt import Message, Session, to_event
+from edge.links.mqtt import Message, MqttSession, to_event
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.topics import Topics
 
@@ -11,7 +11,7 @@ from edge.northbound.topics import Topics
 class Inbox:
     """The MES's way in. A message is acknowledged once its effect is in the store and its answer is out."""
 
-    def __init__(self, session: Session, calls: CallHandler) -> None:
+    def __init__(self, session: MqttSession, calls: CallHandler) -> None:
         self._session = session
         self._calls = calls
 

@@ -12,7 +12,7 @@ import structlog
 
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock
-from edge.links.mqtt import Session, to_message
+from edge.links.mqtt import MqttSession, to_message
 from edge.links.mqtt_connection import ReadRefused
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import load_changed_job, progress_event, status_event
@@ -54,7 +54,7 @@ class Publisher:
     def __init__(
         self,
         store: Store,
-        session: Session,
+        session: MqttSession,
         source: str,
         topics: Topics,
         lifetime_s: int,
@@ -82,7 +82,7 @@ class Publisher:
         self._index_due = False
         self._topics_due = False
         self._checked = 0
-        session.watchers.append(self._wake)
+        session.listeners.append(self._wake)
 
     def refused(self) -> list[str]:
         """Give the topics that the broker refuses now, those of jobs without the job."""
@@ -198,7 +198,7 @@ class Publisher:
         held, told = False, after
         async for change in changes.read_between(self._store, self._scope, after, last):
             if found := await load_changed_job(self._store, change):
-                self._session.demand(connection)
+                self._session.require_connection(connection)
                 if not await self._tell(change, *found):
                     held = True
                     break
@@ -212,7 +212,7 @@ class Publisher:
 
         The caller is `alone`. Raises Unavailable when the broker or the store is gone.
         """
-        connection = self._session.connections
+        connection = self._session.connection_count
         if connection == self._checked:
             return
         last = await self._cursor()
@@ -237,7 +237,7 @@ class Publisher:
         is, in case it lost that, would flood a MES that has it.
         """
         try:
-            message = await self._writer.retained(self._topics.state_index)
+            message = await self._writer.read_retained(self._topics.state_index)
         except ReadRefused:
             return 0, await changes.event_cursor(self._store, self._scope)
         return read_index(message) if message else NO_INDEX
@@ -297,7 +297,7 @@ class Publisher:
         try:
             seq = await changes.next_index(self._store, self._scope)
             # It would hide what a broker has lost that was not looked at.
-            self._session.demand(self._checked)
+            self._session.require_connection(self._checked)
             return await self._retained.publish_index(states.index(seq, self._clock()), self._told)
         except Unavailable:
             self._index_due = True

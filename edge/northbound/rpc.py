@@ -10,9 +10,9 @@ import structlog
 
 from edge.config import RpcSettings
 from edge.errors import Refused, Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
-from edge.links.rpc_server import Method, Server, open_server
+from edge.links.rpc_server import Method, RpcServer, open_server
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.events import load_changed_job, progress_event, status_event
 from edge.station.runs import Progress, Runs
@@ -35,7 +35,7 @@ async def open_rpc(
     async with open_server(settings, methods) as server:
         notifier = _EventNotifier(server, store, source)
         runs.listeners.append(notifier.watch)
-        async with beside(notifier.follow(scopes), "rpc events"):
+        async with background_task(notifier.follow(scopes), "rpc events"):
             yield server.url
 
 
@@ -66,7 +66,7 @@ async def _heartbeat(_: Sequence[Any]) -> None:
 class _EventNotifier:
     """Tells those who are connected; what happened before is in the store, where they may ask for it."""
 
-    def __init__(self, server: Server, store: Store, source: str) -> None:
+    def __init__(self, server: RpcServer, store: Store, source: str) -> None:
         self._server = server
         self._store = store
         self._source = source

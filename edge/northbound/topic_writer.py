@@ -6,7 +6,7 @@ from collections.abc import Collection
 import structlog
 
 from edge.errors import Refused
-from edge.links.mqtt import Message, PublishRefused, Session
+from edge.links.mqtt import Message, MqttSession, PublishRefused
 from edge.links.mqtt_connection import ReadRefused
 from edge.northbound.topics import Topics
 
@@ -25,7 +25,7 @@ class TopicWriter:
     forbid is `refused` until a message of that kind gets through: who sent it, or asked for it, tries again.
     """
 
-    def __init__(self, session: Session, topics: Topics) -> None:
+    def __init__(self, session: MqttSession, topics: Topics) -> None:
         self._session = session
         self._topics = topics
         self._refused: set[str] = set()
@@ -53,15 +53,15 @@ class TopicWriter:
         self._allow(kind)
         return True
 
-    async def retained(self, topic: str) -> Message | None:
+    async def read_retained(self, topic: str) -> Message | None:
         """Give what the broker retains on a topic; None when that is nothing.
 
         Raises ReadRefused when access rules keep it from us, Unavailable when the broker is gone.
         """
         try:
-            message = await self._session.retained(topic, _READ_TIMEOUT_S)
+            message = await self._session.read_retained(topic, _READ_TIMEOUT_S)
             if message is None:
-                await self._session.hear(topic, _ECHO_TIMEOUT_S)
+                await self._session.check_readable(topic, _ECHO_TIMEOUT_S)
         except ReadRefused as refused:
             self._refuse(_read_access(topic), refused)
             raise
@@ -73,7 +73,7 @@ class TopicWriter:
         if _read_access(topic) not in self._refused:
             return False
         with contextlib.suppress(ReadRefused):
-            return await self._session.retained(topic, _READ_TIMEOUT_S) is not None
+            return await self._session.read_retained(topic, _READ_TIMEOUT_S) is not None
         return False
 
     def _refuse(self, what: str, refusal: PublishRefused | ReadRefused) -> None:

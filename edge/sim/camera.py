@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.links.background import beside
-from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.sim.presence import announce_presence
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def open_camera(
-    session: Session,
+    session: MqttSession,
     name: str,
     scope: str,
     *,
@@ -45,14 +45,14 @@ async def open_camera(
     """
     camera = SimulatedCamera(session, f"{topic_prefix}/{name}", scope, interval, patience)
     await session.subscribe(f"{camera.topic}/tasks", camera.take)
-    async with announce_presence(session, camera.topic), beside(camera.run(results), f"camera {name}"):
+    async with announce_presence(session, camera.topic), background_task(camera.run(results), f"camera {name}"):
         yield camera
 
 
 class SimulatedCamera:
     """What the camera has seen: `tasks`, the answers by which its results were taken, in order."""
 
-    def __init__(self, session: Session, topic: str, scope: str, interval: float, patience: float) -> None:
+    def __init__(self, session: MqttSession, topic: str, scope: str, interval: float, patience: float) -> None:
         self.topic = topic
         self.tasks: deque[CloudEvent] = deque(maxlen=MEMORY)
         self._session = session

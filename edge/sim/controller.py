@@ -11,8 +11,8 @@ import msgspec
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.links.background import beside
-from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.sim.presence import announce_presence
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def open_controller(
-    session: Session,
+    session: MqttSession,
     name: str,
     *,
     topic_prefix: str = TOPIC_PREFIX,
@@ -39,7 +39,7 @@ async def open_controller(
     Commands whose type is in `failing` are answered with an error.
     """
     controller = SimulatedController(session, f"{topic_prefix}/{name}", delay, failing)
-    async with beside(controller.run(), f"controller {name}"):
+    async with background_task(controller.run(), f"controller {name}"):
         await session.subscribe(f"{controller.topic}/commands", controller.take)
         async with announce_presence(session, controller.topic):
             yield controller
@@ -48,7 +48,7 @@ async def open_controller(
 class SimulatedController:
     """What the controller has seen: `commands` it took, `duplicates` it dropped, `stopped` ones, each in order."""
 
-    def __init__(self, session: Session, topic: str, delay: float, failing: Collection[str]) -> None:
+    def __init__(self, session: MqttSession, topic: str, delay: float, failing: Collection[str]) -> None:
         self.topic = topic
         self.commands: deque[CloudEvent] = deque(maxlen=MEMORY)
         self.duplicates: deque[CloudEvent] = deque(maxlen=MEMORY)

@@ -11,7 +11,7 @@ from typing import Any
 
 from asyncua import Node, ua
 
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.sim.ijt_result import INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
 from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
@@ -70,7 +70,7 @@ async def open_ijt(
     async with open_device(name, NODESETS, port) as device:
         controller = JoiningController(device, delay)
         await controller.begin(name)
-        async with beside(controller.run(), f"joining controller {name}"):
+        async with background_task(controller.run(), f"joining controller {name}"):
             yield controller
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from edge.config import RedisSettings
 from edge.instant import Clock, now_ms
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -135,9 +135,9 @@ class LiveSimulation:
         timers = Timers(store, runs, self.speed)
         worker = Worker(store, (_SCOPE,), runs, Starter(store, runs, dispatch))
         async with (
-            beside(Sender(runs, dispatch).run(), "sender"),
-            beside(worker.run(), "worker"),
-            beside(timers.run(), "timers"),
+            background_task(Sender(runs, dispatch).run(), "sender"),
+            background_task(worker.run(), "worker"),
+            background_task(timers.run(), "timers"),
         ):
             yield _Engine(runs, answers, JobService(store, runs, _MOST_JOBS, _DEDUPE_MS))
 

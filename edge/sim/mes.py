@@ -11,7 +11,7 @@ import structlog
 
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
-from edge.links.mqtt import Message, Session, open_session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
@@ -48,7 +48,7 @@ async def open_mes(
 class Mes:
     """The MES's side of the northbound topics."""
 
-    def __init__(self, session: Session, name: str, topic_prefix: str) -> None:
+    def __init__(self, session: MqttSession, name: str, topic_prefix: str) -> None:
         self.answers_topic = f"{topic_prefix}/answers/{name}"
         self._session = session
         self._source = f"/{name}"

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from edge.errors import Unavailable
-from edge.links.background import beside
-from edge.links.mqtt import Message, Session
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, MqttSession
 
 ONLINE, OFFLINE = b"online", b"offline"
 
@@ -17,7 +17,7 @@ def last_will(topic: str) -> Message:
 
 
 @asynccontextmanager
-async def announce_presence(session: Session, topic: str) -> AsyncIterator[None]:
+async def announce_presence(session: MqttSession, topic: str) -> AsyncIterator[None]:
     """Have the equipment on `topic` be online for the length of the block; it has to take commands already."""
     connected = asyncio.Event()
     connected.set()
@@ -34,12 +34,12 @@ async def announce_presence(session: Session, topic: str) -> AsyncIterator[None]
             with suppress(Unavailable):
                 await session.publish(f"{topic}/presence", ONLINE, retain=True)
 
-    session.watchers.append(watch)
+    session.listeners.append(watch)
     try:
-        async with beside(be_born(), f"presence of {topic}"):
+        async with background_task(be_born(), f"presence of {topic}"):
             yield
     finally:
-        session.watchers.remove(watch)
+        session.listeners.remove(watch)
     # Where the broker is away its own word, the last will, has to do.
     with suppress(Unavailable):
         await session.publish(f"{topic}/presence", OFFLINE, retain=True)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from edge.errors import Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 
 _STOP_SECONDS = 8.0
 _POLL_SECONDS = 0.02
@@ -75,7 +75,7 @@ async def open_process(
             process_group=0,
         )
     process = Process(name, child, log, ready.encode())
-    async with beside(process.follow(on_end), f"follow {name}"):
+    async with background_task(process.follow(on_end), f"follow {name}"):
         try:
             yield process
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 from asyncua import Node, ua
 
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.sim.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
@@ -61,7 +61,7 @@ async def open_vision(
         )
         camera = VisionCamera(device, index, system, delay, content)
         await camera.begin()
-        async with beside(camera.run(), f"vision {name}"):
+        async with background_task(camera.run(), f"vision {name}"):
             yield camera
 
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import structlog
 
 from edge.errors import EdgeError, Refused, SettingsError, Unavailable, unwrap_group
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.backoff import Backoff, delay
-from edge.links.quota import Quota
+from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.station.equipment import Command, EquipmentAnswer, StationPort
 from edge.station.retry import MOST_TRIES
@@ -69,13 +69,13 @@ async def open_connected(
     `place` says for people where it is. A SettingsError of `connect` ends the block, until it has connected once.
     """
     equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
-    async with beside(_keep_connected(equipment, connect, station), f"equipment {name}"):
+    async with background_task(_keep_connected(equipment, connect, station), f"equipment {name}"):
         yield equipment
 
 
 async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, station: StationPort) -> None:
     backoff = Backoff(*RETRY_SECONDS, stable=5.0)
-    defects = Quota(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
+    defects = RateLimit(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
     last, has_worked = "", False
     while True:
         try:
@@ -93,7 +93,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             last = reason
         except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
             defect = _root_cause(error)
-            if defects.spend():
+            if defects.try_acquire():
                 _log.error("equipment could not be worked with, trying on", equipment=equipment.name, exc_info=defect)
             station.trace(TraceKind.LOST, type(defect).__name__)
         await backoff.pause()
@@ -119,7 +119,7 @@ class ConnectedEquipment:
         self._running: tuple[Command, asyncio.Task[None]] | None = None
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
-        self._discard_logs = Quota(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
+        self._discard_logs = RateLimit(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
 
     @property
     def connected(self) -> bool:
@@ -164,7 +164,7 @@ class ConnectedEquipment:
         _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._pending))
         try:
             with unwrap_group():
-                async with beside(self._run_commands(device), f"commands of {self.name}"):
+                async with background_task(self._run_commands(device), f"commands of {self.name}"):
                     await self._handle_events(device, device_events)
         finally:
             self._device = None
@@ -192,7 +192,7 @@ class ConnectedEquipment:
             case _:
                 refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
                 told = {"exc_info": error}
-        if self._discard_logs.spend():
+        if self._discard_logs.try_acquire():
             _log.warning("what happened at the equipment is passed over", equipment=self.name, **told)
         await self._station.record_refusal(
             RefusedMessage(self._place, "", "", refusal.kind, _bounded_message(refusal), b"")

@@ -10,7 +10,7 @@ import structlog
 
 from edge.config import MqttEquipmentSettings
 from edge.errors import Refused
-from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 async def open_equipment(
     name: str,
     settings: MqttEquipmentSettings,
-    session: Session,
+    session: MqttSession,
     station: StationPort,
     scopes: Collection[str],
     source: str,
@@ -53,7 +53,7 @@ class MqttEquipment:
         self,
         name: str,
         topic: str,
-        session: Session,
+        session: MqttSession,
         station: StationPort,
         outstanding: Callable[[], Awaitable[Sequence[Command]]],
         source: str,

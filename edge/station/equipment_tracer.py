@@ -11,7 +11,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.instant import now_ms
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TraceKind, TraceRecord
 from edge.store import trace_channel
@@ -60,7 +60,7 @@ class EquipmentTracer:
             yield
             return
         await self.look()
-        async with beside(self.run(), "overhearing"):
+        async with background_task(self.run(), "overhearing"):
             yield
 
     async def run(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from edge.errors import Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.station.process import is_surely_dead, process_token
 from edge.store import leases
 from edge.store.client import Store
@@ -49,7 +49,7 @@ class Gate:
         """Have work done, by a task of that name, whenever the condition holds; for ever."""
         while True:
             await self._on.wait()
-            async with beside(work(), name):
+            async with background_task(work(), name):
                 await self._off.wait()
 
 
@@ -166,7 +166,7 @@ async def open_instance(store: Store, scopes: Sequence[str]) -> AsyncIterator[In
     instance = Instance(store, scopes)
     await instance.enter()
     try:
-        async with beside(instance.run(), "instance"):
+        async with background_task(instance.run(), "instance"):
             yield instance
     finally:
         await instance.leave()

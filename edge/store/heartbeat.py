@@ -26,7 +26,7 @@ class Heartbeat:
         if task and task.get_name() in self._last:
             self._last[task.get_name()] = task, asyncio.get_running_loop().time()
 
-    def silent(self) -> list[str]:
+    def stalled(self) -> list[str]:
         """Name the tasks that hang."""
         now = asyncio.get_running_loop().time()
         beats = [(name, *beat) for name, beat in self._last.items() if beat]

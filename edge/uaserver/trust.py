@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replace_atomically, write_atomically
-from edge.links.quota import Quota
+from edge.links.rate_limit import RateLimit
 from edge.links.x509 import CertificateFile, application_uris, certificate_fault, certificate_files, extension, is_valid
 from edge.uaserver.certificates import thumbprint
 
@@ -86,7 +86,7 @@ class RejectedList:
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
-        self._new = Quota(self.MOST_NEW, self.WITHIN_S, clock)
+        self._new = RateLimit(self.MOST_NEW, self.WITHIN_S, clock)
         self._writing = asyncio.Lock()
 
     async def keep(self, certificate: x509.Certificate) -> None:
@@ -99,7 +99,7 @@ class RejectedList:
         der = certificate.public_bytes(serialization.Encoding.DER)
         try:
             # A power cut may have left the file empty: nothing here waits for the disk.
-            if (path.exists() and path.read_bytes() == der) or not self._new.spend():
+            if (path.exists() and path.read_bytes() == der) or not self._new.try_acquire():
                 return
             make_directory(self._directory, _OPEN_DIRECTORY)
             with replace_atomically(path, _OPEN_FILE) as file:

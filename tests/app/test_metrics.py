@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
 from edge.station.active_runs import ActiveRuns
@@ -46,7 +46,7 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
 async def looked_at(sources: MetricSources, wait_until: WaitUntil) -> AsyncIterator[None]:
     """Have the equipment looked at anew."""
     sources.equipment.health = ()
-    async with beside(sources.equipment.run(), "equipment"):
+    async with background_task(sources.equipment.run(), "equipment"):
         await wait_until(lambda: sources.equipment.health)
     yield
 

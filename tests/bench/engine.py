@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from edge.config import RedisSettings
 from edge.instant import now_ms
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import NEW, Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -97,10 +97,10 @@ async def engine(store: Store, equipment: PromptEquipment) -> AsyncIterator[tupl
     worker = Worker(store, (SCOPE,), runs, Starter(store, runs, dispatch))
     timers = Timers(store, runs)
     async with (
-        beside(Sender(runs, dispatch).run(), "sender"),
-        beside(worker.run(), "worker"),
-        beside(timers.run(), "timers"),
-        beside(equipment.run(answers), "equipment"),
+        background_task(Sender(runs, dispatch).run(), "sender"),
+        background_task(worker.run(), "worker"),
+        background_task(timers.run(), "timers"),
+        background_task(equipment.run(answers), "equipment"),
     ):
         yield runs, JobService(store, runs, 65535, DAY_MS)
 

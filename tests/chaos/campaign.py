@@ -21,7 +21,7 @@ from edge.config import (
 )
 from edge.errors import Unavailable
 from edge.faults import FaultPoint
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store import jobs, runs
@@ -168,13 +168,13 @@ async def carry_out(
         seen = await enter(_plant(broker.url, chance, appendfsync))
         store_settings = RedisSettings(url=redis.url)
         life = Life(written(_settings(store_settings, broker.url), directory), chance, seen)
-        await enter(beside(life.run(), "gateway"))
+        await enter(background_task(life.run(), "gateway"))
         await life.recovered()
         await seen.mes.open()
         # Whose session the broker forgets reads the retained topics: that is tried elsewhere.
         await broker.save()
         store = await enter(open_store(store_settings, None))
-        await enter(beside(_watch_deadlines(store, seen), "deadlines"))
+        await enter(background_task(_watch_deadlines(store, seen), "deadlines"))
         async with asyncio.TaskGroup() as tasks:
             enough = asyncio.Event()
             for lane in range(JOBS_AT_A_TIME):
@@ -240,8 +240,8 @@ async def _plant(url: str, chance: random.Random, appendfsync: str) -> AsyncIter
         ]
         controller = Controller(sessions[1], f"{PREFIX}/wrench", chance)
         camera = Camera(sessions[2], f"{PREFIX}/camera", SCOPE)
-        await stack.enter_async_context(beside(controller.run(), "controller"))
-        await stack.enter_async_context(beside(camera.run(), "camera"))
+        await stack.enter_async_context(background_task(controller.run(), "controller"))
+        await stack.enter_async_context(background_task(camera.run(), "camera"))
         yield Seen(Mes(sessions[0], PREFIX, SCOPE), controller, camera, appendfsync)
 
 

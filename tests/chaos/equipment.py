@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from edge.errors import Unavailable
-from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from tests.chaos.recipes import MEASURE, SEEN, SILENT, is_good
 
@@ -22,7 +22,7 @@ def number_of(job_id: str) -> int:
     return int(job_id.removeprefix("J"))
 
 
-async def send_surely(session: Session, message: Message) -> None:
+async def send_surely(session: MqttSession, message: Message) -> None:
     """Send until the broker has it."""
     while True:
         try:
@@ -51,7 +51,7 @@ class Controller:
     While `there` is cleared it neither takes nor answers anything.
     """
 
-    def __init__(self, session: Session, topic: str, chance: random.Random, work_s: float = 0.1) -> None:
+    def __init__(self, session: MqttSession, topic: str, chance: random.Random, work_s: float = 0.1) -> None:
         self.received: list[Received] = []
         self.answered: dict[str, float] = {}
         self.repeated = 0
@@ -76,7 +76,7 @@ class Controller:
         """Say on each connection that we are there: what the broker forgot is sent again then."""
         told = 0
         while True:
-            if self._session.connected and (connection := self._session.connections) != told:
+            if self._session.connected and (connection := self._session.connection_count) != told:
                 with contextlib.suppress(Unavailable):
                     await self._session.publish(f"{self._topic}/presence", b"online", retain=True)
                     told = connection
@@ -123,7 +123,7 @@ class Camera:
     `told` counts by picture and job how often the station said whose it is.
     """
 
-    def __init__(self, session: Session, topic: str, scope: str) -> None:
+    def __init__(self, session: MqttSession, topic: str, scope: str) -> None:
         self.told: Counter[tuple[str, str]] = Counter()
         self._session = session
         self._topic = topic

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 
 from edge.errors import Unavailable
-from edge.links.mqtt import Message, Session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
@@ -19,7 +19,7 @@ ENDS = ("Ended", "Aborted")
 class Mes:
     """`answers` holds how each job was answered, `states` what the status events told of it, `ended` who has ended."""
 
-    def __init__(self, session: Session, prefix: str, scope: str) -> None:
+    def __init__(self, session: MqttSession, prefix: str, scope: str) -> None:
         self.answers: dict[str, int] = {}
         self.states: dict[str, list[str]] = defaultdict(list)
         self.ended: dict[str, asyncio.Event] = defaultdict(asyncio.Event)

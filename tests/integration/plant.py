@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from edge.config import MqttSettings
-from edge.links.mqtt import Message, Session, open_session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, OrderCall, WorkMaster
@@ -48,7 +48,7 @@ class Heard:
         self.retained: dict[str, Any] = {}
         self.emptied: list[str] = []
 
-    async def listen(self, session: Session, prefix: str) -> None:
+    async def listen(self, session: MqttSession, prefix: str) -> None:
         """Hear all that is published of the scope below a topic prefix, but for the index."""
         for below in ("events", "data", "order/+", "result/+"):
             await session.subscribe(f"{prefix}/{SCOPE}/{below}", self.take)
@@ -101,7 +101,7 @@ class Heard:
 class Wrench:
     """Equipment that answers no command before it is released; a repeated one it answers again."""
 
-    def __init__(self, session: Session, topic: str) -> None:
+    def __init__(self, session: MqttSession, topic: str) -> None:
         self.commands: list[CloudEvent] = []
         self.released = asyncio.Event()
         self._session = session
@@ -141,7 +141,7 @@ class Wrench:
 class Plant:
     """MES and equipment on one broker, below one topic prefix."""
 
-    def __init__(self, sessions: Sequence[Session], mes: Mes, heard: Heard, wrench: Wrench) -> None:
+    def __init__(self, sessions: Sequence[MqttSession], mes: Mes, heard: Heard, wrench: Wrench) -> None:
         self._sessions = sessions
         self.mes = mes
         self.heard = heard

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
-from edge.links.mqtt import Session, open_session
+from edge.links.mqtt import MqttSession, open_session
 from edge.maintenance.recording import Line, MessageRecord, RecordingHeader, recording
 from edge.sfc.signal import Phase
 from edge.southbound.mqtt import MqttEquipment, open_equipment
@@ -33,7 +33,7 @@ def by_topic(lines: Sequence[MessageRecord]) -> dict[str, list[MessageRecord]]:
 class Replay:
     """The station, in whose place commands are sent, and the equipment, in whose place the rest is said."""
 
-    def __init__(self, equipment: MqttEquipment, station: RecordingStation, device: Session, topic: str) -> None:
+    def __init__(self, equipment: MqttEquipment, station: RecordingStation, device: MqttSession, topic: str) -> None:
         self.station = station
         self._equipment = equipment
         self._device = device

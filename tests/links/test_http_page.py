@@ -11,7 +11,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.links import http_page
-from edge.links.http_page import Page, serving
+from edge.links.http_page import Page, serve_page
 
 PAGE = Page("text/plain", b"a page")
 
@@ -26,7 +26,7 @@ async def fail() -> Page:
 
 @pytest_asyncio.fixture
 async def url() -> AsyncIterator[str]:
-    async with serving("127.0.0.1:0", "/metrics", render) as url:
+    async with serve_page("127.0.0.1:0", "/metrics", render) as url:
         yield url
 
 
@@ -85,7 +85,7 @@ async def test_what_is_no_request_for_the_page_is_told(url: str, request_line: s
 
 
 async def test_a_page_that_cannot_be_made_is_told_and_the_next_is_tried() -> None:
-    async with serving("127.0.0.1:0", "/metrics", fail) as url:
+    async with serve_page("127.0.0.1:0", "/metrics", fail) as url:
         for _ in range(2):
             with structlog.testing.capture_logs() as told:
                 status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\n\r\n")
@@ -124,13 +124,13 @@ async def test_one_visitor_too_many_is_sent_away_until_another_leaves(
 
 async def test_a_port_that_is_taken_is_told(url: str) -> None:
     with pytest.raises(Unavailable, match=r"cannot listen for HTTP at 127\.0\.0\.1:"):
-        async with serving(urlsplit(url).netloc, "/metrics", render):
+        async with serve_page(urlsplit(url).netloc, "/metrics", render):
             pytest.fail("it listens")
 
 
 async def test_nobody_is_left_at_the_end() -> None:
     before = asyncio.all_tasks()
-    async with serving("[::1]:0", "/metrics", render) as url:
+    async with serve_page("[::1]:0", "/metrics", render) as url:
         assert url.startswith("http://[::1]:")
         address = urlsplit(url)
         reader, writer = await asyncio.open_connection(address.hostname, address.port)

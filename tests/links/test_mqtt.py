@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import MqttSettings
 from edge.errors import Unavailable
-from edge.links.mqtt import Message, Session, open_session
+from edge.links.mqtt import Message, MqttSession, open_session
 from edge.sim.broker import LocalBroker, open_broker
 from tests.conftest import WaitUntil
 
@@ -27,7 +27,7 @@ class Gate:
 
 
 @pytest.fixture
-async def sender(mqtt: MqttSettings, unique: str) -> AsyncIterator[Session]:
+async def sender(mqtt: MqttSettings, unique: str) -> AsyncIterator[MqttSession]:
     async with open_session(mqtt, f"{unique}-sender") as session:
         yield session
 
@@ -88,7 +88,7 @@ async def test_a_slow_subscription_does_not_hold_up_another(
 
 
 async def test_a_message_whose_handler_did_not_return_comes_again_after_a_restart(
-    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+    mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     before, after = Gate(), Gate()
     after.open.set()
@@ -105,7 +105,7 @@ async def test_a_message_whose_handler_did_not_return_comes_again_after_a_restar
 
 
 async def test_a_message_whose_handler_returned_does_not_come_again_after_a_restart(
-    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+    mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     before, after = Gate(), Gate()
     before.open.set()
@@ -124,7 +124,7 @@ async def test_a_message_whose_handler_returned_does_not_come_again_after_a_rest
 
 
 async def test_messages_of_a_kept_session_wait_for_their_subscription(
-    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+    mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     first, second = Gate(), Gate()
     first.open.set()
@@ -144,7 +144,7 @@ async def test_messages_of_a_kept_session_wait_for_their_subscription(
 
 
 async def test_what_no_subscription_claims_is_dropped_in_the_end(
-    mqtt: MqttSettings, unique: str, sender: Session, wait_until: WaitUntil
+    mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     gate = Gate()
     gate.open.set()

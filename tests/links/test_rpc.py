@@ -14,7 +14,7 @@ from edge.config import RpcSettings
 from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc import Client, open_client
-from edge.links.rpc_server import Limits, Server, open_server
+from edge.links.rpc_server import RpcLimits, RpcServer, open_server
 from edge.model.cloudevent import CloudEvent
 from tests.conftest import WaitUntil
 from tests.links.rpc_certificates import Authority
@@ -68,7 +68,7 @@ def listen(tmp_path: Path) -> RpcSettings:
 
 
 @asynccontextmanager
-async def both(gateway: Gateway, settings: RpcSettings, **files: Any) -> AsyncIterator[tuple[Server, Client]]:
+async def both(gateway: Gateway, settings: RpcSettings, **files: Any) -> AsyncIterator[tuple[RpcServer, Client]]:
     async with open_server(settings, gateway.methods) as server, open_client(server.url, **files) as client:
         yield server, client
 
@@ -157,7 +157,7 @@ async def test_a_call_that_meets_an_interruption_may_be_made_again(
         async with open_server(listen, gateway.methods):
             await client.publish(CALL)
             calls = [asyncio.create_task(client.call("hang")) for _ in range(20)]
-            await wait_until(lambda: gateway.hanging == Limits().calls)
+            await wait_until(lambda: gateway.hanging == RpcLimits().calls)
         for call in calls:
             with pytest.raises(Unavailable, match="the connection is lost"):
                 await call
@@ -167,7 +167,7 @@ async def test_heartbeats_keep_a_silent_client_connected(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
     async with (
-        open_server(listen, gateway.methods, Limits(silent=0.3)) as server,
+        open_server(listen, gateway.methods, RpcLimits(silent=0.3)) as server,
         open_client(server.url, heartbeat=0.02) as client,
     ):
         await wait_until(lambda: gateway.beats > 25)
@@ -180,7 +180,7 @@ async def test_a_gateway_that_closes_the_connection_says_why(
 ) -> None:
     with capture_logs() as log:
         async with (
-            open_server(listen, gateway.methods, Limits(silent=0.05)) as server,
+            open_server(listen, gateway.methods, RpcLimits(silent=0.05)) as server,
             open_client(server.url, heartbeat=60) as client,
         ):
             await client.publish(CALL)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.errors import Refused
-from edge.links.rpc_frame import MAX_NESTING, Faulty, Frames, Notification, Request, Response, encode
+from edge.links.rpc_frame import MAX_NESTING, Frames, InvalidRequest, Notification, Request, Response, encode
 from edge.model.isa95 import MethodAnswer, ReturnStatus
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -77,7 +77,7 @@ def test_a_message_is_the_list_that_the_specification_says(message: Any, packed:
     ],
 )
 def test_a_request_with_a_fault_keeps_its_id_for_the_answer(parts: list[Any], fault: str) -> None:
-    assert read(msgpack.packb(parts)) == [Faulty(5, fault)]
+    assert read(msgpack.packb(parts)) == [InvalidRequest(5, fault)]
 
 
 def test_parameters_may_be_nested_as_deep_as_the_limit() -> None:

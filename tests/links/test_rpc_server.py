@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from edge.config import RpcSettings
 from edge.errors import Refused, Unavailable
 from edge.links.rpc_frame import Frames, Notification, Request, Response, encode
-from edge.links.rpc_server import Limits, Server, open_server
+from edge.links.rpc_server import RpcLimits, RpcServer, open_server
 from edge.links.rpc_socket import connect
 from tests.conftest import WaitUntil
 
@@ -93,7 +93,7 @@ class Line:
 
 
 @asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[Line]:
+async def connected(server: RpcServer) -> AsyncIterator[Line]:
     reader, writer = await connect(server.url)
     try:
         yield Line(reader, writer)
@@ -109,8 +109,8 @@ def plant() -> Plant:
 
 
 @asynccontextmanager
-async def serving(plant: Plant, **limits: Any) -> AsyncIterator[Server]:
-    async with open_server(LOOPBACK, plant.methods, Limits(**limits)) as server:
+async def serving(plant: Plant, **limits: Any) -> AsyncIterator[RpcServer]:
+    async with open_server(LOOPBACK, plant.methods, RpcLimits(**limits)) as server:
         yield server
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from edge.config import RpcSettings
 from edge.errors import SettingsError, Unavailable
-from edge.links.rpc_socket import connect, listening
+from edge.links.rpc_socket import connect, listen
 from tests.conftest import WaitUntil
 from tests.links.rpc_certificates import Authority
 
@@ -35,7 +35,7 @@ async def greeting(url: str, said: bytes = b"", **files: str) -> bytes:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 async def test_tcp_is_served_at_the_address_that_is_told(host: str) -> None:
-    async with listening(RpcSettings(listen=f"tcp://{host}:0"), greet) as url:
+    async with listen(RpcSettings(listen=f"tcp://{host}:0"), greet) as url:
         assert url.startswith(f"tcp://{host}:")
         assert await greeting(url) == b"hello"
 
@@ -43,7 +43,7 @@ async def test_tcp_is_served_at_the_address_that_is_told(host: str) -> None:
 async def test_tls_is_spoken_with_who_has_a_certificate_of_our_authority(tmp_path: Path) -> None:
     authority, other = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
     own = dataclasses.asdict(authority.issue("gateway"))
-    async with listening(RpcSettings(listen="tls://127.0.0.1:0", **own), greet) as url:
+    async with listen(RpcSettings(listen="tls://127.0.0.1:0", **own), greet) as url:
         client = dataclasses.asdict(authority.issue("client"))
         assert await greeting(url, **client) == b"hello"
         stranger = dataclasses.asdict(other.issue("stranger")) | {"ca_file": str(authority.file)}
@@ -62,18 +62,18 @@ async def test_certificates_that_cannot_be_loaded_are_named(tmp_path: Path) -> N
         listen="tls://127.0.0.1:0", cert_file=own.cert_file, key_file=own.ca_file, ca_file=own.ca_file
     )
     with pytest.raises(SettingsError, match=r"gateway\.pem"):
-        async with listening(settings, greet):
+        async with listen(settings, greet):
             pass
 
 
 async def test_a_unix_socket_is_for_owner_and_group_and_goes_with_the_server(tmp_path: Path) -> None:
     path = tmp_path / "rpc.sock"
-    async with listening(RpcSettings(listen=f"unix://{path}"), greet) as url:
+    async with listen(RpcSettings(listen=f"unix://{path}"), greet) as url:
         assert url == f"unix://{path}"
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
         assert await greeting(url) == b"hello"
         with pytest.raises(Unavailable, match="another program serves"):
-            async with listening(RpcSettings(listen=f"unix://{path}"), greet):
+            async with listen(RpcSettings(listen=f"unix://{path}"), greet):
                 pass
         assert await greeting(url) == b"hello"
     assert not path.exists()
@@ -91,7 +91,7 @@ async def test_a_socket_that_nobody_serves_any_more_is_replaced(tmp_path: Path, 
     await wait_until(path.exists)
     dead.kill()
     await dead.wait()
-    async with listening(RpcSettings(listen=f"unix://{path}"), greet) as url:
+    async with listen(RpcSettings(listen=f"unix://{path}"), greet) as url:
         assert await greeting(url) == b"hello"
 
 
@@ -99,15 +99,15 @@ async def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "rpc.sock"
     path.write_text("precious")
     with pytest.raises(Unavailable, match="cannot listen"):
-        async with listening(RpcSettings(listen=f"unix://{path}"), greet):
+        async with listen(RpcSettings(listen=f"unix://{path}"), greet):
             pass
     assert path.read_text() == "precious"
 
 
 async def test_an_address_that_is_taken_is_told() -> None:
-    async with listening(RpcSettings(listen="tcp://127.0.0.1:0"), greet) as url:
+    async with listen(RpcSettings(listen="tcp://127.0.0.1:0"), greet) as url:
         with pytest.raises(Unavailable, match="cannot listen for MessagePack-RPC at tcp"):
-            async with listening(RpcSettings(listen=url), greet):
+            async with listen(RpcSettings(listen=url), greet):
                 pass
     with pytest.raises(Unavailable, match="no connection to tcp"):
         await connect(url)

@@ -11,7 +11,7 @@ import pytest
 
 from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
 from edge.errors import EdgeError, SettingsError, Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.maintenance.recording import ExchangeRecord, Line, MessageRecord, recording
@@ -147,7 +147,10 @@ async def test_what_a_gateway_tells_of_equipment_is_recorded_without_what_others
     file, told, gateway = tmp_path / "drill.jsonl", list[Line](), EquipmentTracer(store, ("drill",))
     asked = TracedCall("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
     identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
-    async with beside(gateway.run(), "gateway"), recording("drill", drill, {"sesame"}, file, told.append) as source:
+    async with (
+        background_task(gateway.run(), "gateway"),
+        recording("drill", drill, {"sesame"}, file, told.append) as source,
+    ):
         assert source == "what edge tells of drill"
         gateway.of("drill")(TraceKind.ASKED, asked)
         gateway.of("drill")(TraceKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
@@ -175,7 +178,7 @@ async def test_another_who_records_adds_no_line(
 ) -> None:
     gateway, told = EquipmentTracer(store, ("drill",)), list[Line]()
     async with (
-        beside(gateway.run(), "gateway"),
+        background_task(gateway.run(), "gateway"),
         recording("drill", drill, set(), tmp_path / "one.jsonl", told.append),
         recording("drill", drill, set(), tmp_path / "two.jsonl", print),
     ):
@@ -207,7 +210,7 @@ async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway
     assert not (tmp_path / "store").exists()
     async with (
         open_store(settings.redis, "edge") as store,
-        beside(EquipmentTracer(store, ("drill",)).run(), "gateway"),
+        background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"),
         recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
     ):
         assert source == "what edge tells of drill"
@@ -224,7 +227,7 @@ async def test_what_was_recorded_before_the_store_went_is_kept(drill: Settings, 
                 await server.kill()
                 await asyncio.Event().wait()
 
-        async with beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):
+        async with background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"):
             with pytest.raises(Unavailable, match="Redis does not answer"):
                 await lose_the_store()
     assert [line.get("what") for line in lines_of(file)] == [None, "begun"]
@@ -259,7 +262,10 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
             await session.publish(f"{unique}/wrench/presence", b"online")
             await asyncio.Event().wait()
 
-    async with open_session(mqtt, unique) as session, beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):
+    async with (
+        open_session(mqtt, unique) as session,
+        background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"),
+    ):
         with pytest.raises(Unavailable, match="the recording ends: No space left on device") as refused:
             await record()
     assert "Make room" in refused.value.advice
@@ -293,7 +299,7 @@ async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
             await store.execute("PUBLISH", trace_channel.channel(store, "drill"), told)
             await asyncio.Event().wait()
 
-    async with beside(EquipmentTracer(store, ("drill",)).run(), "gateway"):
+    async with background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"):
         with pytest.raises(Unavailable, match=r"cannot read|nested without end"):
             await record()
 
@@ -303,7 +309,7 @@ async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
     store: Store, drill: Settings, tmp_path: Path
 ) -> None:
     gateway = EquipmentTracer(store, ("drill",))
-    async with beside(gateway.run(), "gateway"):
+    async with background_task(gateway.run(), "gateway"):
         for number in range(3):
             async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:
                 assert source == "what edge tells of drill"

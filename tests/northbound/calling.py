@@ -11,8 +11,8 @@ import msgspec
 
 from edge.config import MqttSettings
 from edge.instant import now_ms
-from edge.links.background import beside
-from edge.links.mqtt import Message, Session, open_session
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -44,7 +44,7 @@ WORK_MASTER = WorkMaster(id="WM-1", data=WAITING, dataschema=RECIPE_DATASCHEMA)
 class Caller:
     """Asks the inbox, and tells answers apart by the correlation data of their calls."""
 
-    def __init__(self, session: Session, prefix: str) -> None:
+    def __init__(self, session: MqttSession, prefix: str) -> None:
         self.session = session
         self.topics = Topics(prefix, SCOPE)
         self.answers_topic = f"{prefix}/answers"
@@ -128,7 +128,7 @@ class Station:
         """Have jobs that are allowed to start start."""
         dispatch = Dispatch(self.runs, {})
         worker = Worker(self.store, (SCOPE,), self.runs, Starter(self.store, self.runs, dispatch))
-        return beside(worker.run(), "worker")
+        return background_task(worker.run(), "worker")
 
 
 async def opened_station(store: Store) -> Station:

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
 from edge.instant import now_ms
-from edge.links.background import beside
-from edge.links.mqtt import Message, Session, open_session, to_event
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
@@ -63,7 +63,7 @@ class Listener:
 class Bench:
     """A station that publishes where a listener hears it."""
 
-    def __init__(self, station: Station, session: Session, topics: Topics, heard: Listener) -> None:
+    def __init__(self, station: Station, session: MqttSession, topics: Topics, heard: Listener) -> None:
         self.station = station
         self.jobs = JobService(station.store, station.runs, 1000, 60_000)
         self.session = session
@@ -98,7 +98,7 @@ class Bench:
     @asynccontextmanager
     async def publishing(self) -> AsyncIterator[Publisher]:
         publisher = self.publisher()
-        async with beside(publisher.run(), "publisher"), beside(publisher.run_progress(), "progress"):
+        async with background_task(publisher.run(), "publisher"), background_task(publisher.run_progress(), "progress"):
             yield publisher
 
     async def call(self, method: Cause, arguments: OrderCall | IdCall) -> None:
@@ -263,7 +263,7 @@ async def test_one_that_publishes_again_after_another_did_tells_nothing_twice_an
 ) -> None:
     first, second = bench.publisher(), bench.publisher()
     for number, publisher in enumerate((first, second, first)):
-        async with beside(publisher.run(), "publisher"):
+        async with background_task(publisher.run(), "publisher"):
             await bench.store_and_abort(f"J{number}")
             await bench.all_told()
     assert [bench.heard.states(f"J{number}") for number in range(3)] == [[["Aborted"]]] * 3
@@ -283,8 +283,8 @@ async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_go
         beats.beat()
         await asyncio.Event().wait()
 
-    async with bench.publishing(), beside(hang(), publish_task_name("station-2")):
-        await wait_until(lambda: publish_task_name("station-2") in beats.silent())
+    async with bench.publishing(), background_task(hang(), publish_task_name("station-2")):
+        await wait_until(lambda: publish_task_name("station-2") in beats.stalled())
 
 
 async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_being_told(
@@ -310,7 +310,7 @@ async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
     await bench.store_and_abort("J2")
     publisher = bench.publisher()
-    async with beside(publisher.run(), "publisher"):
+    async with background_task(publisher.run(), "publisher"):
         await bench.all_told()
     assert bench.topics.result("J2") in bench.heard.retained
     assert bench.heard.states("J2") == [["Aborted"]]
@@ -361,7 +361,7 @@ async def test_a_broker_that_forgets_all_while_its_topics_are_published_again_ge
                 own_broker.forget()
                 bench.heard.retained.clear()
                 await own_broker.start()
-                await wait_until(lambda: bench.session.connections == 2 and bench.session.connected)
+                await wait_until(lambda: bench.session.connection_count == 2 and bench.session.connected)
                 await bench.call(Cause.STORE, order("new"))
             await bench.all_told()
             await wait_until(lambda: set(topics) <= bench.heard.retained.keys())

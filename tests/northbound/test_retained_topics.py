@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
@@ -333,8 +333,8 @@ async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_
         await bench.session.publish(topic, retain=True)
     await wait_until(lambda: bench.heard.retained.keys() == set())
     keeper = bench.publisher()
-    async with beside(keeper.keep_retained(), "retained"):
-        bench.session.watchers[-1](True)
+    async with background_task(keeper.keep_retained(), "retained"):
+        bench.session.listeners[-1](True)
         await wait_until(lambda: bench.topics.order("J1") in bench.heard.retained)
         await keeper.load()
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
@@ -359,7 +359,7 @@ async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_take
         async with keeper.alone():
             tasks.create_task(publish(), name="publish changes")
             await asyncio.sleep(0.4)
-            assert store.heartbeat.silent() == []
+            assert store.heartbeat.stalled() == []
             assert not had_its_turn.is_set()
         await had_its_turn.wait()
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
 from edge.links import mqtt_connection
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.northbound import topic_writer
 from edge.sim.broker import open_broker
 from edge.store.client import Store
@@ -80,11 +80,11 @@ async def test_events_that_were_refused_to_another_are_told_by_who_publishes_aga
         bench.retry_refused_s = 3600
         ours, other = bench.publisher(), bench.publisher()
         for number, publisher in enumerate((ours, other)):
-            async with beside(publisher.run(), "publisher"):
+            async with background_task(publisher.run(), "publisher"):
                 await bench.store_and_abort(f"J{number}")
                 await bench.all_published()
         allow()
-        async with beside(ours.run(), "publisher"):
+        async with background_task(ours.run(), "publisher"):
             await wait_until(lambda: bench.heard.states("J1"))
 
 
@@ -111,7 +111,7 @@ async def test_events_that_were_refused_are_not_lost_with_a_broker_that_falls_si
         broker.thaw()
         await bench.store_and_abort("J3")
         await wait_until(lambda: bench.heard.states("J3"))
-        assert bench.session.connections == 1
+        assert bench.session.connection_count == 1
     assert list(dict.fromkeys(told_jobs(bench))) == ["J1", "J2", "J3"]
 
 

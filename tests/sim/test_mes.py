@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
-from edge.links.mqtt import Message, Session, open_session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus
 from edge.sim.mes import Mes, MethodReply, correlation_of, open_mes
@@ -17,7 +17,7 @@ from tests.conftest import WaitUntil
 class PlayedStation:
     """Answers every call in the same words, and keeps what it was asked."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MqttSession) -> None:
         self.session = session
         self.received: list[Message] = []
         self.said: dict[str, object] | None = {"data": {"ReturnStatus": 1}}

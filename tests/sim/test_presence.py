@@ -33,7 +33,7 @@ async def test_who_comes_and_goes_says_so_once(mqtt: MqttSettings, unique: str, 
         await wait_until(lambda: len(bystander.heard) == 2)
     assert bystander.heard == [b"online", b"offline"]
     async with open_session(mqtt, f"{unique}-later") as later:
-        left = await later.retained(f"{unique}/presence")
+        left = await later.read_retained(f"{unique}/presence")
     assert left is not None
     assert (left.payload, left.retain) == (b"offline", True)
 

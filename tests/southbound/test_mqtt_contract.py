@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
-from edge.links.mqtt import Message, Session, open_session, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.southbound.mqtt import open_equipment
 from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener, RecordingStation
@@ -27,7 +27,7 @@ class MqttDevice:
         self._seen: set[tuple[str, str]] = set()
         self._said: CloudEvent | None = None
         self._unsent: list[CloudEvent] = []
-        self._session: Session | None = None
+        self._session: MqttSession | None = None
         self._line = AsyncExitStack()
 
     async def connect(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.errors import Refused, Unavailable
-from edge.links.mqtt import Message, Session, open_session
+from edge.links.mqtt import Message, MqttSession, open_session
 from edge.sfc.signal import Phase
 from edge.sim.broker import open_broker
 from edge.southbound.mqtt import MqttEquipment, open_equipment
@@ -44,7 +44,7 @@ class Bench:
 
     equipment: MqttEquipment
     station: RecordingStation
-    device: Session
+    device: MqttSession
     topic: str
     received: list[Message] = field(default_factory=list)
 

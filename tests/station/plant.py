@@ -9,7 +9,7 @@ from typing import Any
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, WorkMaster
 from edge.model.job_state import Cause, JobState, SubState
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -118,7 +118,7 @@ class Plant:
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator["Plant"]:
         """Have it work; what waits for time is served with `timers` apart."""
-        async with beside(self.sender.run(), "sender"), beside(self.worker.run(), "worker"):
+        async with background_task(self.sender.run(), "sender"), background_task(self.worker.run(), "worker"):
             yield self
 
     async def drive(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station import active_runs
 from edge.station.active_runs import ActiveRuns
@@ -179,7 +179,7 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
             await other.teach("linear", LINEAR)
             follower = ActiveRuns(plant.runs, (SCOPE,))
             with capture_logs() as logs:
-                async with beside(follower.follow(), "active runs"):
+                async with background_task(follower.follow(), "active runs"):
                     await server.kill()
                     await wait_until(lambda: logs)
                     await server.start()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.clock import SteadyClock, follow_wall_clock
 from tests.station.plant import (
@@ -66,8 +66,8 @@ async def test_a_deadline_comes_after_its_time_however_the_wall_clock_was_set_me
     async with (
         instance(redis, {TIGHTEN: tool}, clock) as plant,
         plant.at_work(),
-        beside(plant.timers.run(), "timers"),
-        beside(follow_wall_clock(clock, plant.store, 0.01), "clock"),
+        background_task(plant.timers.run(), "timers"),
+        background_task(follow_wall_clock(clock, plant.store, 0.01), "clock"),
     ):
         await plant.teach("supervised", linear(action("a", "one", timeout_seconds=5)))
         await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
@@ -100,7 +100,7 @@ async def test_a_small_step_is_followed_at_once(redis: RedisSettings, tool: Fake
     async with (
         instance(redis, {TIGHTEN: tool}, clock) as plant,
         plant.at_work(),
-        beside(follow_wall_clock(clock, plant.store, 0.01), "clock"),
+        background_task(follow_wall_clock(clock, plant.store, 0.01), "clock"),
     ):
         await plant.teach("linear", LINEAR)
         await plant.order(Cause.STORE_AND_START, order("J1"))

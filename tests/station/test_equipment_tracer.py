@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.equipment_trace import TraceKind
 from edge.station.equipment_tracer import EquipmentTracer
 from edge.store import trace_channel
@@ -15,7 +15,7 @@ from tests.store.servers import own_server
 
 async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench", "camera"))
-    async with trace_channel.subscribe(store, "wrench") as told, beside(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as told, background_task(tracer.run(), "overhearing"):
         tracer.of("wrench")(TraceKind.HAPPENING, "before anybody was noticed")
         await tracer.look()
         tracer.of("camera")(TraceKind.HAPPENING, "elsewhere")
@@ -28,7 +28,7 @@ async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(sto
 async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     tracer.of("wrench")(TraceKind.LOST, "pulled out")
-    async with trace_channel.subscribe(store, "wrench") as told, beside(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as told, background_task(tracer.run(), "overhearing"):
         await tracer.look()
         assert (await anext(told)).data["state"] == "away: pulled out"
         tracer.of("wrench")(TraceKind.CONNECTED, [])
@@ -39,7 +39,7 @@ async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
 
 async def test_another_who_records_is_greeted_too(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    async with trace_channel.subscribe(store, "wrench") as one, beside(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as one, background_task(tracer.run(), "overhearing"):
         await tracer.look()
         async with trace_channel.subscribe(store, "wrench") as two:
             await tracer.look()
@@ -52,7 +52,7 @@ async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: S
         await tracer.look()
         for number in range(300):
             tracer.of("wrench")(TraceKind.HAPPENING, number)
-        async with beside(tracer.run(), "overhearing"):
+        async with background_task(tracer.run(), "overhearing"):
             whats = [await anext(told) for _ in range(201)]
     assert whats[0].what is TraceKind.BEGUN
     assert [each.data for each in whats[1:200]] == list(range(199))
@@ -65,7 +65,7 @@ async def test_of_what_is_large_less_waits(store: Store) -> None:
         await tracer.look()
         for _ in range(20):
             tracer.of("wrench")(TraceKind.HAPPENING, "x" * (1 << 20))
-        async with beside(tracer.run(), "overhearing"):
+        async with background_task(tracer.run(), "overhearing"):
             whats = [(await anext(told)).what for _ in range(10)]
     assert whats == [TraceKind.BEGUN, *[TraceKind.HAPPENING] * 8, TraceKind.MISSED]
 
@@ -73,7 +73,7 @@ async def test_of_what_is_large_less_waits(store: Store) -> None:
 async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         tracer = EquipmentTracer(store, ("wrench",))
-        async with beside(tracer.run(), "overhearing"):
+        async with background_task(tracer.run(), "overhearing"):
             async with trace_channel.subscribe(store, "wrench"):
                 await tracer.look()
                 await server.kill()
@@ -90,7 +90,7 @@ async def test_what_was_missed_is_counted_to_the_last(store: Store) -> None:
     told: list[int] = []
     async with trace_channel.subscribe(store, "wrench") as passing:
         await tracer.look()
-        async with beside(tracer.run(), "overhearing"), asyncio.timeout(5):
+        async with background_task(tracer.run(), "overhearing"), asyncio.timeout(5):
             for _ in range(3):
                 for number in range(500):
                     tracer.of("wrench")(TraceKind.HAPPENING, number)

@@ -10,7 +10,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
 from edge.station import active_runs, equipment_watch
@@ -60,7 +60,7 @@ async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Equipment
     await follower.look()
     watch = EquipmentWatch(plant.store, follower, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN, PHOTO), plant.answers.stats))
-    async with beside(follower.follow(), "active runs"), beside(watch.run(), "equipment"):
+    async with background_task(follower.follow(), "active runs"), background_task(watch.run(), "equipment"):
         yield watch
 
 
@@ -185,7 +185,7 @@ async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
         looked.set()
 
     watch.listeners.append(note)
-    async with beside(watch.run(), "equipment"):
+    async with background_task(watch.run(), "equipment"):
         await asyncio.wait_for(looked.wait(), 5)
     assert not await store.execute("EXISTS", store.keys.health("edge"))
 

@@ -9,7 +9,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.station.instance import Gate, Instance, open_instance
 from edge.station.process import process_token
 from edge.store import leases
@@ -46,7 +46,7 @@ async def test_work_goes_on_while_its_switch_is_on_only() -> None:
             log.append("ended")
 
     switch = Gate()
-    async with beside(switch.run_while_open(work, "work"), "while on"):
+    async with background_task(switch.run_while_open(work, "work"), "while on"):
         await asyncio.sleep(0)
         assert log == []
         for _ in range(2):
@@ -112,7 +112,7 @@ async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: 
         await leases.register(other, (SCOPE,), "other")
         await other.execute("SET", store.keys.lease_publisher(SCOPE), "other")
         # It began just now: whom it does not know it gives the time to come back.
-        async with beside(keep(other), "the lease of the other"):
+        async with background_task(keep(other), "the lease of the other"):
             await until_true(lambda: not instance.publisher_gates[SCOPE].is_open)
             await asyncio.sleep(leases.LIFETIME_MS / 1000)
             assert instance.gone.empty()

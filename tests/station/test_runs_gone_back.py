@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Answer, Phase
 from edge.station.decision import Decision
@@ -94,7 +94,7 @@ async def test_the_deadlines_of_other_jobs_are_kept_though_the_store_forgot_of_o
     async def no_timer_is_overdue() -> bool:
         return not await runs.due(working.store, working.runs.clock(), 10)
 
-    async with beside(working.timers.run(), "timers"):
+    async with background_task(working.timers.run(), "timers"):
         await until(no_timer_is_overdue)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.station.start import Starter
@@ -256,7 +256,7 @@ async def test_a_defect_at_the_start_of_one_job_fails_it_and_lets_the_others_sta
 
 async def test_a_job_starts_at_its_start_time_and_not_before(plant: Plant, clock: Clock) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=instant(NOW + 5000)))
-    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+    async with plant.at_work(), background_task(plant.timers.run(), "timers"):
         await plant.order(Cause.STORE_AND_START, order("J2"))
         await plant.until_state("J2", JobState.RUNNING)
         assert (await plant.job("J1")).status.state is JobState.ALLOWED_TO_START
@@ -285,7 +285,7 @@ async def test_a_start_time_that_no_longer_holds_starts_nothing(plant: Plant, cl
     else:
         await plant.ask(put_off, "J1")
     clock.now += 6000
-    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+    async with plant.at_work(), background_task(plant.timers.run(), "timers"):
         await plant.order(Cause.STORE_AND_START, order("J2"))
         await plant.until_state("J2", JobState.RUNNING)
         due = None if put_off is not Cause.UPDATE else NOW + 9000
@@ -311,7 +311,7 @@ async def test_jobs_that_are_due_together_start_by_priority(plant: Plant, clock:
             Cause.STORE_AND_START, order(f"P{number}", start_time=instant(NOW + 1000 + number), priority=number)
         )
     clock.now += 5000
-    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+    async with plant.at_work(), background_task(plant.timers.run(), "timers"):
         await plant.until_state("P1", JobState.RUNNING)
     assert await started(plant) == ["P3", "P2", "P1"]
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.equipment import Command
 from edge.station.instance import Instance, open_instance
@@ -44,7 +44,7 @@ async def replica(
         own.lease_regained.append(plant.runs.invalidate_all)
         take_over = TakeOver(plant.store, (SCOPE,), own, plant.runs, plant.worker, late_s)
         for task in (plant.sender, plant.worker, take_over):
-            await enter(beside(own.lease_held.run_while_open(task.run, "task"), "task while present"))
+            await enter(background_task(own.lease_held.run_while_open(task.run, "task"), "task while present"))
         yield plant, own
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.instant import now_ms
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
@@ -41,7 +41,7 @@ async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
 ) -> None:
     assert await running.timer("J1") == NOW + 5000
     clock.now += 5000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         job = await running.until_state("J1", JobState.ABORTED)
         await until_true(lambda: tool.told(Phase.STOP) == ["a"])
     assert job.error == "action 'a' of step 'one' timed out after 5 s"
@@ -52,7 +52,7 @@ async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
 async def test_a_deadline_that_has_not_come_changes_nothing(running: Plant, clock: Clock) -> None:
     clock.now += 4999
     before = await runs.load(running.store, "J1")
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await running.order(Cause.STORE_AND_START, order("J2"))
         await running.until_state("J2", JobState.RUNNING)
     after = await runs.load(running.store, "J1")
@@ -64,7 +64,7 @@ async def test_a_deadline_that_has_not_come_changes_nothing(running: Plant, cloc
 async def test_an_answer_in_time_takes_the_deadline_away(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
     await running.answer(tool.commands[0])
     clock.now += 5000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         # The timer of the deadline is left to come, once; then nothing is due any more.
         await until(lambda: _timer_is(running, "J1", None))
         await running.answer(tool.commands[-1])
@@ -78,8 +78,8 @@ async def test_two_instances_at_the_same_deadline_have_one_effect(
     clock.now += 6000
     async with (
         instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
-        beside(running.timers.run(), "timers"),
-        beside(other.timers.run(), "timers of the other"),
+        background_task(running.timers.run(), "timers"),
+        background_task(other.timers.run(), "timers of the other"),
     ):
         await running.until_state("J1", JobState.ABORTED)
         await until_true(lambda: tool.told(Phase.STOP) == ["a"])
@@ -98,7 +98,7 @@ async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         assert await back.timer("J1") == NOW + 5000
         clock.now += 2000
-        async with beside(back.timers.run(), "timers"):
+        async with background_task(back.timers.run(), "timers"):
             await back.until_state("J1", JobState.ABORTED)
 
 
@@ -110,7 +110,7 @@ async def test_a_deadline_that_passed_while_nobody_was_there_fires_at_the_start(
         await plant.order(Cause.STORE_AND_START, order("J1", "scan"))
         await plant.until_state("J1", JobState.RUNNING)
     clock.now += 3_600_000
-    async with instance(redis, {TIGHTEN: tool}, clock) as back, beside(back.timers.run(), "timers"):
+    async with instance(redis, {TIGHTEN: tool}, clock) as back, background_task(back.timers.run(), "timers"):
         await back.until_state("J1", JobState.ABORTED)
 
 
@@ -118,7 +118,7 @@ async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Cloc
     clock.now += 2000
     await running.ask(Cause.PAUSE, "J1")
     clock.now += 60_000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await until(lambda: _timer_is(running, "J1", None))
     assert (await running.job("J1")).status.state is JobState.INTERRUPTED
     await running.ask(Cause.RESUME, "J1")
@@ -132,7 +132,7 @@ async def test_a_deadline_is_kept_that_another_instance_took_off_while_the_job_w
     clock.now += 60_000
     async with (
         instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other,
-        beside(other.timers.run(), "timers of the other"),
+        background_task(other.timers.run(), "timers of the other"),
     ):
         await until(lambda: _timer_is(running, "J1", None))
     await running.ask(Cause.RESUME, "J1")
@@ -153,7 +153,7 @@ async def test_a_condition_on_time_clears_when_its_time_has_come(
         await plant.order(Cause.STORE_AND_START, order("J1", "timed"))
         await plant.until_state("J1", JobState.RUNNING)
         clock.now += 2001
-        async with beside(plant.timers.run(), "timers"):
+        async with background_task(plant.timers.run(), "timers"):
             await plant.until_state("J1", JobState.ENDED)
 
 
@@ -162,7 +162,7 @@ async def test_a_real_deadline_wakes_the_sleeper_in_time(redis: RedisSettings, t
     async with (
         instance(redis, {TIGHTEN: tool}, now_ms) as plant,
         plant.at_work(),
-        beside(plant.timers.run(), "timers"),
+        background_task(plant.timers.run(), "timers"),
     ):
         await plant.teach("supervised", supervised)
         began = now_ms()
@@ -191,7 +191,7 @@ async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
         async with (
             instance(slow, {TIGHTEN: tool}, now_ms) as far,
             far.at_work(),
-            beside(far.timers.run(), "timers"),
+            background_task(far.timers.run(), "timers"),
         ):
             await looked.wait()
             await far.order(Cause.STORE_AND_START, order("J1", "supervised"))
@@ -217,11 +217,11 @@ async def test_ended_jobs_are_removed_with_every_key_when_their_time_is_over(
         await plant.order(Cause.STORE, order("J4"))
         await plant.ask(Cause.ABORT, "J4")
     clock.now += KEEP_ENDED_MS - 1
-    async with beside(plant.timers.run(), "timers"):
+    async with background_task(plant.timers.run(), "timers"):
         await plant.store.execute("PING")
     assert await jobs.list_ids(plant.store, SCOPE) != []
     clock.now += 1
-    async with beside(plant.timers.run(), "timers"):
+    async with background_task(plant.timers.run(), "timers"):
         await until(lambda: _none_left(plant))
     keys = plant.store.keys
     permanent = {
@@ -259,7 +259,7 @@ async def test_a_timer_that_is_older_than_its_run_is_set_right_and_does_not_spin
     keys = running.store.keys
     await running.store.commit(operation("ZADD", keys.sfc_timers(), NOW - 1000, "J1"))
     before = await runs.load(running.store, "J1")
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await until(lambda: _timer_is(running, "J1", NOW + 5000))
     after = await runs.load(running.store, "J1")
     assert before
@@ -273,14 +273,14 @@ async def _timer_is(plant: Plant, job_id: str, due: int | None) -> bool:
 
 async def test_a_timer_of_a_job_that_is_gone_is_dropped(plant: Plant) -> None:
     await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW - 1000, "nobody"))
-    async with beside(plant.timers.run(), "timers"):
+    async with background_task(plant.timers.run(), "timers"):
         await until(lambda: _timer_is(plant, "nobody", None))
 
 
 async def test_a_timer_of_a_job_that_has_not_started_is_dropped(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW - 1000, "J1"))
-    async with beside(plant.timers.run(), "timers"):
+    async with background_task(plant.timers.run(), "timers"):
         await until(lambda: _timer_is(plant, "J1", None))
     assert (await plant.job("J1")).status.state is JobState.NOT_ALLOWED_TO_START
 
@@ -294,7 +294,7 @@ async def test_a_job_that_ended_at_the_instant_of_its_deadline_is_kept_for_its_t
         await plant.starter.start(await next_work(plant))
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.commit(operation("ZADD", plant.store.keys.sfc_timers(), NOW, "J1"))
-    async with beside(plant.timers.run(), "timers"):
+    async with background_task(plant.timers.run(), "timers"):
         await until(lambda: _timer_is(plant, "J1", NOW + KEEP_ENDED_MS))
     assert (await plant.job("J1")).status.state is JobState.ABORTED
 
@@ -305,7 +305,7 @@ async def test_a_defect_in_one_job_keeps_no_other_from_its_deadline(running: Pla
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
     running.runs.invalidate("J1")
     clock.now += 5000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await running.until_state("J2", JobState.ABORTED)
         await until(lambda: _timer_is_after(running, "J1", clock.now))
 
@@ -328,7 +328,7 @@ async def test_two_hundred_deadlines_at_one_instant_all_fire(plant: Plant, tool:
         )
         await until_true(lambda: len(seen) == 200)
         clock.now += 5000
-        async with beside(plant.timers.run(), "timers"):
+        async with background_task(plant.timers.run(), "timers"):
             await until(lambda: _none_open(plant))
 
 

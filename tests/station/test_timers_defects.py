@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.retry import MOST_TRIES
 from edge.store import dead_letters, version
@@ -29,7 +29,7 @@ async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
         await plant.order(Cause.STORE_AND_START, order(job_id, start_time=at))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
     clock.now += 60_000
-    async with plant.at_work(), beside(plant.timers.run(), "timers"):
+    async with plant.at_work(), background_task(plant.timers.run(), "timers"):
         await plant.until_state("J2", JobState.ENDED)
 
 
@@ -52,7 +52,7 @@ async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_i
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
     running.runs.invalidate("J1")
     clock.now += 5000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await served_in_vain(running, clock, "J1")
         job = await running.until_state("J1", JobState.ABORTED)
     (letter,) = (await dead_letters.load_all(running.store)).values()
@@ -65,7 +65,7 @@ async def test_a_deadline_of_a_job_that_nobody_can_read_is_set_aside(running: Pl
     await running.store.execute("HSET", running.store.keys.joborder("J1"), "order", "{")
     running.runs.invalidate("J1")
     clock.now += 5000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await served_in_vain(running, clock, "J1")
         await until(lambda: has_no_timer(running, "J1"))
     (letter,) = (await dead_letters.load_all(running.store)).values()
@@ -84,7 +84,7 @@ async def test_a_deadline_of_a_job_that_only_a_newer_release_can_read_is_left_to
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), version.FIELD, 99)
     running.runs.invalidate("J1")
     clock.now += 5000
-    async with beside(running.timers.run(), "timers"):
+    async with background_task(running.timers.run(), "timers"):
         await running.until_state("J2", JobState.ABORTED)
         await served_in_vain(running, clock, "J1")
     assert (await running.job("J1")).status.state is JobState.RUNNING

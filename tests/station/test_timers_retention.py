@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause
 from edge.store import changes, jobs
 from edge.store.client import Store
@@ -121,7 +121,7 @@ async def test_jobs_that_expired_leave_no_key_without_a_lifetime_and_no_memory(
         own_server(Path(tmp_path_factory.mktemp("s")), "--appendfsync", "everysec") as server,
         instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock, max_job_orders=JOBS) as plant,
         plant.at_work(),
-        beside(plant.timers.run(), "timers"),
+        background_task(plant.timers.run(), "timers"),
     ):
         await plant.teach("linear", linear(action("a", "one")))
         await run_and_expire(plant, tool, clock, "first", JOBS // 2)

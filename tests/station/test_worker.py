@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState, SubState
 from edge.sfc.signal import Phase
 from edge.station import worker
@@ -231,7 +231,7 @@ async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant,
 
 async def test_the_worker_ends_when_it_is_cancelled_however_often(plant: Plant) -> None:
     for _ in range(50):
-        async with asyncio.timeout(5), beside(plant.worker.run(), "worker"):
+        async with asyncio.timeout(5), background_task(plant.worker.run(), "worker"):
             await plant.store.execute("PING")
 
 
@@ -267,7 +267,7 @@ async def test_a_worker_with_its_hands_full_is_not_taken_for_one_that_hangs(
     plant.store.heartbeat.expect(["worker"])
     await plant.order(Cause.STORE_AND_START, order("J1"))
     starter = StuckStarter(plant.store, plant.runs, plant.dispatch)
-    async with beside(Worker(plant.store, (SCOPE,), plant.runs, starter).run(), "worker"):
+    async with background_task(Worker(plant.store, (SCOPE,), plant.runs, starter).run(), "worker"):
         await until_true(lambda: starter.stuck)
         await asyncio.sleep(0.4)
-        assert plant.store.heartbeat.silent() == []
+        assert plant.store.heartbeat.stalled() == []

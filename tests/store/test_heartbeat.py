@@ -30,7 +30,7 @@ async def beat_once_then(beats: Heartbeat, seconds: float, name: str = "timers")
 
 async def test_a_task_that_beats_no_more_is_silent(beats: Heartbeat) -> None:
     task = await beat_once_then(beats, 60)
-    assert beats.silent() == ["timers"]
+    assert beats.stalled() == ["timers"]
     task.cancel()
 
 
@@ -42,25 +42,25 @@ async def test_a_task_that_goes_on_is_not(beats: Heartbeat) -> None:
 
     task = asyncio.create_task(work(), name="timers")
     await asyncio.sleep(0.1)
-    assert beats.silent() == []
+    assert beats.stalled() == []
     task.cancel()
 
 
 async def test_a_task_that_has_ended_is_not(beats: Heartbeat) -> None:
     await (await beat_once_then(beats, 0))
-    assert beats.silent() == []
+    assert beats.stalled() == []
 
 
 async def test_a_task_that_began_anew_counts_as_the_new_one(beats: Heartbeat) -> None:
     await (await beat_once_then(beats, 0))
     task = await beat_once_then(beats, 60)
-    assert beats.silent() == ["timers"]
+    assert beats.stalled() == ["timers"]
     task.cancel()
 
 
 async def test_others_may_be_silent(beats: Heartbeat) -> None:
     task = await beat_once_then(beats, 60, name="dispatch of J1")
-    assert beats.silent() == []
+    assert beats.stalled() == []
     task.cancel()
 
 
@@ -74,5 +74,5 @@ async def test_a_task_that_asks_the_store_beats(store: Store, monkeypatch: pytes
 
     task = asyncio.create_task(work(), name="timers")
     await asyncio.sleep(0.2)
-    assert store.heartbeat.silent() == ["timers"]
+    assert store.heartbeat.stalled() == ["timers"]
     task.cancel()

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station import active_runs
 from edge.station.active_runs import ActiveRuns
@@ -51,7 +51,7 @@ async def showing(plant: Plant, screen: Screen) -> AsyncIterator[ActiveRuns]:
     active = ActiveRuns(plant.runs, (SCOPE,))
     await active.look()
     show_charts(active, cast("Charts", screen), plant.runs.clock)
-    async with beside(active.follow(), "active runs"):
+    async with background_task(active.follow(), "active runs"):
         yield active
 
 

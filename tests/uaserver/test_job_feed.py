@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, OrderCall, WorkMaster
 from edge.model.job_state import Cause
 from edge.station.jobs import JobCall, JobService
@@ -81,7 +81,7 @@ class Desk:
 
 
 def showing(store: Store, screen: Screen) -> AbstractAsyncContextManager[None]:
-    return beside(show_jobs(store, cast(UaServer, screen), (SCOPE,)), "feed")
+    return background_task(show_jobs(store, cast(UaServer, screen), (SCOPE,)), "feed")
 
 
 async def test_it_shows_what_is_there_and_follows_what_happens(store: Store, wait_until: WaitUntil) -> None:

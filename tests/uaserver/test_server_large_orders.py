@@ -11,7 +11,7 @@ from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.config import RedisSettings
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.acceptance import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -84,7 +84,7 @@ Told = Callable[[JobOrder], Awaitable[list[JobOrder]]]
 @pytest_asyncio.fixture(loop_scope="module")
 async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, space: Space) -> AsyncIterator[Told]:
     """Store an order over MQTT, and give it as a subscriber of the list and a reader of it get it."""
-    async with open_store(redis, "edge") as store, beside(show_jobs(store, jobs, (SCOPE,)), "feed"):
+    async with open_store(redis, "edge") as store, background_task(show_jobs(store, jobs, (SCOPE,)), "feed"):
 
         async def through(order: JobOrder) -> list[JobOrder]:
             heard = Listener()

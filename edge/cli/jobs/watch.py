@@ -17,7 +17,7 @@ from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access, open_console, print_json
 from edge.errors import Unavailable
 from edge.instant import now_ms
-from edge.links.background import beside
+from edge.links.background_task import background_task
 from edge.model.job_state import JobState, has_ended
 from edge.store import changes, jobs
 from edge.store.changes import Change
@@ -123,7 +123,7 @@ async def _changes(store: Store, scopes: Sequence[str]) -> AsyncIterator[Found]:
         except Unavailable as error:
             found.put_nowait(error)
 
-    async with beside(follow(), "changes of jobs"):
+    async with background_task(follow(), "changes of jobs"):
         yield found
 
 

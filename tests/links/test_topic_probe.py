@@ -17,14 +17,14 @@ from tests.northbound.access_rules import allowing, refusing_subscriptions
 
 async def test_what_a_broker_retains_can_be_asked_for_again_and_again(mqtt: MqttSettings, unique: str) -> None:
     async with open_session(mqtt, unique) as session:
-        assert await session.retained(f"{unique}/r", 0.05) is None
+        assert await session.read_retained(f"{unique}/r", 0.05) is None
         for payload in (b"1", b"2"):
             await session.publish(f"{unique}/r", payload, retain=True)
-            message = await session.retained(f"{unique}/r")
+            message = await session.read_retained(f"{unique}/r")
             assert message
             assert message.payload == payload
         await session.publish(f"{unique}/r", retain=True)
-        assert await session.retained(f"{unique}/r", 0.05) is None
+        assert await session.read_retained(f"{unique}/r", 0.05) is None
 
 
 async def test_what_a_broker_retains_comes_also_to_a_session_that_died_when_it_had_asked(
@@ -37,18 +37,18 @@ async def test_what_a_broker_retains_comes_also_to_a_session_that_died_when_it_h
         await heard.get()
         await died.publish(f"{unique}/other")
     async with open_session(mqtt, unique) as session:
-        assert await session.retained(f"{unique}/r")
+        assert await session.read_retained(f"{unique}/r")
 
 
 async def test_without_a_connection_nothing_can_be_asked_for(unique: str, wait_until: WaitUntil) -> None:
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
-        assert session.connections == 1
+        assert session.connection_count == 1
         await broker.stop()
         await wait_until(lambda: not session.connected)
         with pytest.raises(Unavailable, match="not connected"):
-            await session.retained(f"{unique}/r")
+            await session.read_retained(f"{unique}/r")
         await broker.start()
-        await wait_until(lambda: session.connections == 2)
+        await wait_until(lambda: session.connection_count == 2)
 
 
 async def test_what_a_broker_does_not_let_us_read_is_told_apart_from_what_is_not_there(
@@ -60,9 +60,9 @@ async def test_what_a_broker_does_not_let_us_read_is_told_apart_from_what_is_not
     ):
         await session.publish(f"{unique}/kept", b"1", retain=True)
         with pytest.raises(ReadRefused, match=r"does not let us read .*/kept'.*: Not authorized") as refused:
-            await session.retained(f"{unique}/kept")
+            await session.read_retained(f"{unique}/kept")
         assert "access rules" in refused.value.advice
-        assert await session.retained(f"{unique}/other", 0.05) is None
+        assert await session.read_retained(f"{unique}/other", 0.05) is None
 
 
 async def test_a_broker_that_grants_a_subscription_and_passes_us_over_is_found_out(tmp_path: Path, unique: str) -> None:
@@ -72,12 +72,12 @@ async def test_a_broker_that_grants_a_subscription_and_passes_us_over_is_found_o
     ):
         for topic in (f"{unique}/kept", f"{unique}/told"):
             await session.publish(topic, b"1", retain=True)
-        assert await session.retained(f"{unique}/kept", 0.05) is None
+        assert await session.read_retained(f"{unique}/kept", 0.05) is None
         for topic in ("kept", "fixed"):
             with pytest.raises(ReadRefused, match="does not come to us"):
-                await session.hear(f"{unique}/{topic}", 0.1)
-        await session.hear(f"{unique}/told")
-        message = await session.retained(f"{unique}/told")
+                await session.check_readable(f"{unique}/{topic}", 0.1)
+        await session.check_readable(f"{unique}/told")
+        message = await session.read_retained(f"{unique}/told")
         assert message
         assert message.payload == b"1"
 
@@ -88,7 +88,7 @@ async def test_a_question_that_is_broken_off_leaves_no_subscription_behind(mqtt:
         await session.subscribe(f"{unique}/end", heard.put)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await session.retained(f"{unique}/r", 60.0)
+                await session.read_retained(f"{unique}/r", 60.0)
         with capture_logs() as logs:
             await session.publish(f"{unique}/r", b"1")
             await session.publish(f"{unique}/end")

@@ -9,7 +9,7 @@ from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection, PublishRefused
 
 
-class Questions:
+class TopicProbe:
     """What a session has asked; it hands every message that comes to `take` first.
 
     Nobody may subscribe to a topic while it is asked for. Each question raises Unavailable when the broker is gone,
@@ -26,12 +26,12 @@ class Questions:
             asked.set_result(message)
         return asked is not None
 
-    async def retained(self, connection: Connection, topic: str, seconds: float) -> Message | None:
+    async def read_retained(self, connection: Connection, topic: str, seconds: float) -> Message | None:
         """Ask what the broker retains on a topic; None when that does not come in time."""
         async with self._asking(connection, topic) as asked:
             return await _first(asked, seconds)
 
-    async def hear(self, connection: Connection, topic: str, seconds: float) -> None:
+    async def check_readable(self, connection: Connection, topic: str, seconds: float) -> None:
         """Make sure that what is published to a topic comes to us, by an empty message that is not retained.
 
         A broker may grant the subscription and pass us over all the same, as mosquitto does: ReadRefused too.

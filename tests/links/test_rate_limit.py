@@ -1,12 +1,12 @@
 """What strangers give cause for is done a few times, and again when some time has passed."""
 
-from edge.links.quota import Quota
+from edge.links.rate_limit import RateLimit
 
 
 def test_so_often_it_is_done_and_no_more_until_the_first_is_long_ago() -> None:
     now = [0.0]
-    quota = Quota(2, 60.0, lambda: now[0])
+    quota = RateLimit(2, 60.0, lambda: now[0])
     spent = []
     for now[0] in (0.0, 30.0, 59.0, 60.0, 61.0, 90.0, 91.0):
-        spent.append(quota.spend())
+        spent.append(quota.try_acquire())
     assert spent == [True, True, False, True, False, True, False]

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Quota:
+class RateLimit:
     """At most so often in any so many seconds; `clock` gives seconds that only grow."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -13,7 +13,7 @@ class Quota:
         self._clock = clock
         self._spent: deque[float] = deque(maxlen=most)
 
-    def spend(self) -> bool:
+    def try_acquire(self) -> bool:
         """Tell whether it may be done once more just now; if so, that counts."""
         now = self._clock()
         if len(self._spent) == self._spent.maxlen and now - self._spent[0] < self._seconds:

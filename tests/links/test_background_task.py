@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from edge.links.background import beside
+from edge.links.background_task import background_task
 
 
 async def test_the_work_ends_with_the_block() -> None:
@@ -14,7 +14,7 @@ async def test_the_work_ends_with_the_block() -> None:
         finally:
             ended.append(True)
 
-    async with beside(work(), "work"):
+    async with background_task(work(), "work"):
         await asyncio.sleep(0)
         assert not ended
     assert ended
@@ -22,7 +22,7 @@ async def test_the_work_ends_with_the_block() -> None:
 
 async def test_what_the_block_raises_comes_out_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError):
-        async with beside(asyncio.sleep(60), "work"):
+        async with background_task(asyncio.sleep(60), "work"):
             raise ZeroDivisionError
 
 
@@ -31,14 +31,14 @@ async def test_work_that_fails_ends_the_block() -> None:
         raise KeyError
 
     with pytest.raises(ExceptionGroup) as failure:
-        async with beside(work(), "work"):
+        async with background_task(work(), "work"):
             await asyncio.sleep(60)
     assert failure.group_contains(KeyError)
 
 
 async def test_cancelling_the_block_cancels_the_work() -> None:
     async def block() -> None:
-        async with beside(asyncio.sleep(60), "work"):
+        async with background_task(asyncio.sleep(60), "work"):
             await asyncio.sleep(60)
 
     task = asyncio.create_task(block())

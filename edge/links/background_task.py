@@ -7,7 +7,7 @@ from typing import Any
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+async def background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
     """Run `work` in a task of that name; cancel it at the end of the block.
 
     What the block raises comes out as it is. When `work` fails, the block is cancelled and the failure comes
