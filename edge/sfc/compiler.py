@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.recipe import UNREADABLE, Action, Interaction, Recipe, parse_recipe
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
 from edge.sfc.command_id import quote
 from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition
-from edge.sfc.grammar import ConditionSyntaxError
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError
@@ -98,7 +98,7 @@ def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[in
     for number, transition in enumerate(recipe.transitions):
         try:
             compile_condition(transition.condition, names)
-        except ConditionSyntaxError as error:
+        except ExpressionSyntaxError as error:
             found[number] = (
                 f"transitions[{number}] ({transition.source} → {transition.target}): "
                 f"condition {transition.condition[:80]!r}: {error}"

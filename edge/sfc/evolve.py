@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from edge.expression.value import EvaluationError
 from edge.sfc.action import UNSUCCESSFUL, on_activated, on_deactivated, origin_of, start_action
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
-from edge.sfc.value import ConditionFaultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +95,7 @@ def _is_true(draft: Draft, transition: NetTransition) -> bool:
         try:
             if condition.evaluate(draft) is not True:
                 return False
-        except ConditionFaultError as error:
+        except EvaluationError as error:
             raise _EvaluationError(f"{transition.place}: condition {condition.text!r}: {error}") from None
     return True
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from edge.expression.value import UNKNOWN
 from edge.sfc.condition import wake_instants
 from edge.sfc.run import ActionState
-from edge.sfc.value import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

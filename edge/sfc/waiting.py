@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from edge.sfc.condition import Unmet
+from edge.expression.compiler import Unmet
+from edge.expression.value import EvaluationError
 from edge.sfc.run import ActionState
-from edge.sfc.value import ConditionFaultError
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _transition(transition: NetTransition, view: RunView) -> TransitionWaits:
     for condition in transition.conditions:
         try:
             met = condition.evaluate(view) is True
-        except ConditionFaultError as error:
+        except EvaluationError as error:
             unmet.append(Unmet(condition.text, str(error)))
             continue
         if not met:

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.expression.compiler import Unmet
+from edge.expression.syntax import ExpressionSyntaxError
+from edge.expression.value import UNKNOWN, EvaluationError
 from edge.sfc.condition import (
     REGISTERED,
     Condition,
     Names,
     RunAccess,
-    Unmet,
     compile_condition,
     condition,
     wake_instants,
 )
-from edge.sfc.grammar import ConditionSyntaxError
-from edge.sfc.value import UNKNOWN, ConditionFaultError
 
 STEPS = frozenset({"A", "B"})
 ACTIONS = {"a": ("a@A",), "b": ("b@A", "b@B")}
@@ -109,15 +109,15 @@ def test_what_is_constant_is_known_without_a_view(text: str, constant: object) -
     ],
 )
 def test_what_can_never_work_is_refused_at_load(text: str, reason: str) -> None:
-    with pytest.raises(ConditionSyntaxError) as error:
+    with pytest.raises(ExpressionSyntaxError) as error:
         made(text)
     assert reason in str(error.value)
 
 
 def test_a_value_that_does_not_fit_is_a_fault_that_names_the_part() -> None:
-    with pytest.raises(ConditionFaultError, match="'torque > 80' compares a string with a number"):
+    with pytest.raises(EvaluationError, match="'torque > 80' compares a string with a number"):
         value("always and torque > 80", torque="85")
-    with pytest.raises(ConditionFaultError, match="'torque' is 85"):
+    with pytest.raises(EvaluationError, match="'torque' is 85"):
         value("torque", torque=85)
 
 
@@ -187,7 +187,7 @@ def test_a_registered_condition_that_raises_is_a_fault_that_names_it() -> None:
     def broken(_: RunAccess) -> object:
         raise KeyError("torque")
 
-    with pytest.raises(ConditionFaultError, match="the Python condition 'ok' failed"):
+    with pytest.raises(EvaluationError, match="the Python condition 'ok' failed"):
         made("ok", {"ok": broken}).evaluate(Values())
 
 
@@ -205,9 +205,29 @@ def test_the_decorator_registers_by_name() -> None:
 def test_no_text_does_anything_but_compile_and_evaluate_or_be_refused(text: str) -> None:
     try:
         found = made(text)
-    except ConditionSyntaxError:
+    except ExpressionSyntaxError:
         return
     try:
         assert found.evaluate(Values(a=1, b=True, A_T=1.0)) in {True, False, UNKNOWN}
-    except ConditionFaultError:
+    except EvaluationError:
         return
+
+
+@pytest.mark.parametrize(
+    "text", ["steps.A.T + 1 > 5", "-steps.A.T < 0", "max(steps.A.T, 2) > 5", "if(ok, steps.A.T, 1) > 2"]
+)
+def test_calculation_with_the_time_of_a_step_is_refused(text: str) -> None:
+    with pytest.raises(ExpressionSyntaxError, match="cannot be part of a calculation"):
+        made(text)
+
+
+def test_time_of_a_step_compares_with_a_calculated_bound() -> None:
+    view = Values(limit=3, A_X=True, A_T=3.0)
+    assert wake_instants(made("steps.A.T > 2 * limit + 1"), view) == [7000, 7001]
+    assert value("steps.A.T > 2 * limit + 1", A_T=7.5, limit=3) is True
+
+
+def test_calculation_in_a_condition_waits_for_its_values() -> None:
+    assert value("abs(torque - target) <= 0.5", torque=85.2, target=85) is True
+    assert value("abs(torque - target) <= 0.5", torque=85.2) is UNKNOWN
+    assert value("coalesce(torque, 0) > 5") is False

@@ -1,8 +1,8 @@
 """What is seen of a run with its net."""
 
+from edge.expression.value import UNKNOWN
 from edge.sfc.run import new_run
 from edge.sfc.signal import Answer, Event, Pause, Resume, Tick
-from edge.sfc.value import UNKNOWN
 from edge.sfc.view import RunView, next_deadline, results
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, chain, net_of, recipe, transition, wait

@@ -1,6 +1,6 @@
 """Why is it waiting: a person is told the terms that lack and the commands that are out."""
 
-from edge.sfc.condition import Unmet
+from edge.expression.compiler import Unmet
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Abort, Pause
 from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, explain_waiting

@@ -1,0 +1,76 @@
+"""The syntax tree: its names, the kinds of its values and the kinds that it needs."""
+
+import pytest
+
+from edge.expression.grammar import parse
+from edge.expression.syntax import (
+    ExpressionSyntaxError,
+    Kind,
+    Name,
+    children,
+    kind_of,
+    names_of,
+    needed_kinds,
+    nodes_of,
+)
+
+
+def names(text: str) -> list[str]:
+    return [".".join(map(str, name.path)) for name in names_of(parse(text))]
+
+
+def test_names_come_from_left_to_right() -> None:
+    assert names("not a.b and (c + -d > abs(e) or if(f, g, h[1]))") == ["a.b", "c", "d", "e", "f", "g", "h.1"]
+
+
+@pytest.mark.parametrize("text", ["a", "1", "-a", "not a", "a or b or c", "a < b", "a + b - c", "min(a, b, c)"])
+def test_nodes_are_the_node_and_all_below_its_children(text: str) -> None:
+    node = parse(text)
+    below = [part for child in children(node) for part in nodes_of(child)]
+    assert list(nodes_of(node)) == [node, *below]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("1", Kind.NUMBER),
+        ("2s", Kind.NUMBER),
+        ("'a'", Kind.STRING),
+        ("true", Kind.TRUTH),
+        ("a", None),
+        ("-a", Kind.NUMBER),
+        ("a + b", Kind.NUMBER),
+        ("a < b", Kind.TRUTH),
+        ("not a", Kind.TRUTH),
+        ("min(a, b)", Kind.NUMBER),
+        ("if(a, 1, b)", Kind.NUMBER),
+        ("if(a, 1, 'x')", None),
+        ("coalesce(a, 'x')", Kind.STRING),
+        ("coalesce(a, b)", None),
+    ],
+)
+def test_kind_of_an_expression(text: str, kind: Kind | None) -> None:
+    assert kind_of(parse(text)) is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("a", {"a": Kind.TRUTH}),
+        ("a > 5", {"a": Kind.NUMBER}),
+        ("a == 'x'", {"a": Kind.STRING}),
+        ("a == b", {}),
+        ("a == b + 1", {"a": Kind.NUMBER, "b": Kind.NUMBER}),
+        ("if(a, b, c) > 1", {"a": Kind.TRUTH, "b": Kind.NUMBER, "c": Kind.NUMBER}),
+        ("coalesce(a, b) == true", {"a": Kind.TRUTH, "b": Kind.TRUTH}),
+        ("not a and round(b, 1) < c", {"a": Kind.TRUTH, "b": Kind.NUMBER, "c": Kind.NUMBER}),
+    ],
+)
+def test_kinds_needed_of_names(text: str, needed: dict[str, Kind]) -> None:
+    found = {part.path[0]: kind for part, kind in needed_kinds(parse(text), Kind.TRUTH) if isinstance(part, Name)}
+    assert found == needed
+
+
+def test_syntax_error_counts_positions_from_one() -> None:
+    assert str(ExpressionSyntaxError("wrong", 0)) == "wrong (at character 1)"
+    assert str(ExpressionSyntaxError("wrong")) == "wrong"
