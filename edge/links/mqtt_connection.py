@@ -47,7 +47,6 @@ _LENGTH_BYTES = 2
 # Type and length of a PUBLISH packet at the most, the length of its topic, and its id.
 _FIXED_BYTES = 1 + 4 + 2 + 2
 
-
 _RETAINED_WHEN_NEW = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
 _RETAINED_ALWAYS = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
 
@@ -246,7 +245,9 @@ class Connection:
 
     def acknowledge(self, packet_id: int) -> bool:
         """Send the PUBACK of a packet that came on this connection; False when it cannot leave any more."""
-        return self._paho.is_connected() and self._paho.ack(packet_id, 1) == MQTT_ERR_SUCCESS
+        # After a DISCONNECT packet paho has no socket, yet stays "connected" and queues acknowledgements.
+        connected = self._paho.is_connected() and self._paho.socket() is not None
+        return connected and self._paho.ack(packet_id, 1) == MQTT_ERR_SUCCESS
 
     async def close(self) -> None:
         """Say goodbye and close, without waiting; who waits for a PUBACK gets Unavailable."""
@@ -325,6 +326,8 @@ async def connect(broker: Broker) -> AsyncIterator[Connection]:
             raise Unavailable(
                 message, "Is the broker running, are mqtt.url, username and password right, does its certificate hold?"
             ) from None
+        if client._client.socket() is None:  # noqa: SLF001 - a DISCONNECT beside the CONNACK, which aiomqtt misses
+            raise Unavailable(f"the MQTT broker at {broker.address} accepted the connection and ended it at once")
         yield connection
     finally:
         await connection.close()

@@ -55,11 +55,11 @@ async def test_a_job_waits_for_its_start_time_and_the_index_tells_where_all_stan
 async def test_what_piled_up_while_the_gateway_was_away_starts_by_priority(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
-    start = datetime.now(UTC) + timedelta(seconds=1)
     settings = settings_of(redis, mqtt, unique, NO_OPCUA)
     async with opened_plant(mqtt, unique) as plant:
         async with open_gateway(settings):
             await plant.configure(PUSHING)
+            start = datetime.now(UTC) + timedelta(seconds=2)
             for priority in (1, 3, 2):
                 call = order_with(f"P{priority}", start_time=start, priority=priority)
                 assert (await plant.mes.call(SCOPE, "StoreAndStart", call)).status is ReturnStatus.NO_ERROR

@@ -2,6 +2,8 @@ import asyncio
 import gc
 import socket
 import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -55,6 +57,10 @@ def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             broker_of(MqttSettings(url="mqtts://broker", ca_file=str(file)), "edge", 60)
 
 
+_CONNACK = bytes.fromhex("20 03 00 00 00")
+_DISCONNECT_SESSION_TAKEN_OVER = bytes.fromhex("e0 01 8e")
+
+
 def _local(broker: LocalBroker, client_id: str) -> Broker:
     return Broker("127.0.0.1", broker.port, client_id, session_expiry=0)
 
@@ -103,6 +109,41 @@ async def test_a_second_connection_of_the_same_client_ends_the_first(broker: Loc
         with pytest.raises(Unavailable, match="is gone"):
             await anext(first.messages())
         assert not first.acknowledge(1)
+
+
+@asynccontextmanager
+async def _broker_that_disconnects(*, after: bytes) -> AsyncIterator[Broker]:
+    """Serve one client: accept its connection and send DISCONNECT once it sent `after`, or at once."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"client")
+        writer.write(_CONNACK)
+        if after:
+            await reader.readuntil(after)
+        writer.write(_DISCONNECT_SESSION_TAKEN_OVER)
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield Broker("127.0.0.1", server.sockets[0].getsockname()[1], "client", session_expiry=0)
+
+
+async def test_acknowledge_fails_after_the_broker_sent_disconnect() -> None:
+    """After this packet paho has closed the socket and still reports a connection."""
+    async with _broker_that_disconnects(after=b"go") as broker, connect(broker) as connection:
+        await connection.publish(Message("go"), 0)
+        with pytest.raises(Unavailable, match=r"is gone: .*Session taken over"):
+            await anext(connection.messages())
+        assert not connection.acknowledge(1)
+
+
+async def test_a_disconnect_together_with_the_connack_is_noticed() -> None:
+    """Otherwise a client without subscriptions would wait for ever on a connection that is closed."""
+    async with _broker_that_disconnects(after=b"") as broker:
+        with pytest.raises(Unavailable, match="accepted the connection and ended it at once"):
+            async with connect(broker):
+                pytest.fail("the connection is closed")
 
 
 async def test_a_hundred_publishes_side_by_side_are_all_confirmed(broker: LocalBroker, unique: str) -> None:

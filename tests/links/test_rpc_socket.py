@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -83,7 +84,7 @@ async def test_a_socket_that_nobody_serves_any_more_is_replaced(tmp_path: Path, 
     path = tmp_path / "rpc.sock"
     dead = await asyncio.create_subprocess_exec(
         *(
-            "python",
+            sys.executable,
             "-c",
             f"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind({str(path)!r}); time.sleep(9)",
         )

@@ -235,7 +235,7 @@ async def test_a_directory_where_nobody_may_write_is_told(
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(module, "write_whole", refuse)
+    monkeypatch.setattr(module, "write_atomically", refuse)
     with pytest.raises(Unavailable, match="Permission denied"):
         await restore(backup, settings, {}, NOW, nobody, force=False)
 

@@ -1,6 +1,7 @@
 """The inbox answers every call, and lives on after whatever it is sent."""
 
 import uuid
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -279,9 +280,11 @@ async def test_a_response_topic_that_is_none_does_not_block_the_inbox(
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.ResponseTopic = topic
     port = urlsplit(mqtt.url).port
-    async with aiomqtt.Client("127.0.0.1", port or 0, protocol=aiomqtt.ProtocolVersion.V5) as careless:
-        await careless.publish(mes.topics.commands, b"{}", qos=1, properties=properties)
-        await still_works(mes)
+    # Newer brokers refuse the message themselves and end the connection of its sender; older ones deliver it.
+    with suppress(aiomqtt.MqttError):
+        async with aiomqtt.Client("127.0.0.1", port or 0, protocol=aiomqtt.ProtocolVersion.V5) as careless:
+            await careless.publish(mes.topics.commands, b"{}", qos=1, properties=properties)
+    await still_works(mes)
 
 
 async def test_a_large_order_that_is_sound_is_taken(mes: Caller, store: Store) -> None:

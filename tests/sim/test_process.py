@@ -38,7 +38,7 @@ async def test_a_process_becomes_ready_by_what_it_says_and_ends_with_the_block(t
 
 async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
     told: asyncio.Queue[Unavailable] = asyncio.Queue()
-    code = "import sys\nfor n in range(50): print('line', n)\nsys.exit('the disk is full')"
+    code = "import sys\nfor n in range(50): print('line', n, flush=True)\nsys.exit('the disk is full')"
     async with asyncio.timeout(20), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
         failure = await told.get()
     assert failure.message.startswith("the p ended with status 1:\n")
