@@ -170,7 +170,7 @@ class Structures:
         except (ua.UaError, ValueError, TypeError, AttributeError, RecursionError, struct.error) as error:
             raise Refused("unwritable", f"{value!r} is no {data_type.to_string()}: {error}") from error
         if encoding is not None:
-            return ua.Variant(ua.ExtensionObject(TypeId=encoding, BoundedBuffer=body), ua.VariantType.ExtensionObject)
+            return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
         return _variant_of(codec.read(BoundedBuffer(body)), await self._builtin(data_type))
 
     async def _structure(self, value: ua.ExtensionObject, depth: int) -> Any:
@@ -379,7 +379,7 @@ def _subtyped(codec: _Codec, encoding: ua.NodeId | None) -> _Codec:
     def write(value: Any) -> bytes:
         held = value.Value if isinstance(value, ua.Variant) else value
         if not isinstance(held, ua.ExtensionObject):
-            held = ua.ExtensionObject(TypeId=encoding, BoundedBuffer=codec.write(held))
+            held = ua.ExtensionObject(TypeId=encoding, Body=codec.write(held))
         return _write_builtin(ua.VariantType.ExtensionObject, held)
 
     return _Codec(partial(unpack_uatype, ua.VariantType.ExtensionObject), write)
