@@ -18,6 +18,7 @@ COMMANDS = {
     "station": "Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.",
     "check": "Tell every fault of a settings file or a recipe.",
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
+    "flows": "Check, try and describe flows: cyclic work next to the jobs.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",
@@ -31,7 +32,7 @@ COMMANDS = {
 }
 """Each is the click command of its name in the module of its name; its help begins with these words."""
 
-_PACKAGES = {"jobs", "equipment", "station", "dead_letters"}
+_PACKAGES = {"jobs", "equipment", "flows", "station", "dead_letters"}
 """Commands of more than one file: the group stands in `commands.py` of the package of its name."""
 
 

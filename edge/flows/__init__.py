@@ -1,1 +1,1 @@
-"""Cyclic work beside the jobs: plans, cycles, the scheduler, node kinds and workers."""
+"""Cyclic work next to the jobs: plans, cycles, the scheduler, node kinds and workers."""

@@ -1,0 +1,1 @@
+"""`edge flows`: check, try and describe flows."""

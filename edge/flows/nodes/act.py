@@ -1,0 +1,79 @@
+"""The actions of node kinds that change something outside; `value` is the input of the node."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTag:
+    """Write a value to a derived tag; rules evaluate it."""
+
+    tag: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PublishMessage:
+    """Publish a value to an MQTT topic."""
+
+    topic: str
+    retain: bool
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class WriteVariable:
+    """Write a value to an OPC UA variable of an equipment section."""
+
+    equipment: str
+    node: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PostResource:
+    """Send a value to a resource over HTTP, as JSON."""
+
+    url: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob:
+    """Store and start a job from a Work Master; a value that is an object brings the job's parameters."""
+
+    scope: str
+    work_master: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseAlarm:
+    """Raise an alarm of this severity (1-1000, OPC 10000-5)."""
+
+    alarm: str
+    severity: int
+    message: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AppendToFile:
+    """Append a value to a file of the gateway, one line of CSV or one row of a columnar file."""
+
+    file: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEquipment:
+    """Send a command to equipment that no job holds."""
+
+    equipment: str
+    type_id: str
+    value: Any
+
+
+Action: TypeAlias = (
+    WriteTag | PublishMessage | WriteVariable | PostResource | StartJob | RaiseAlarm | AppendToFile | CommandEquipment
+)

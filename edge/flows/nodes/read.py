@@ -1,0 +1,58 @@
+"""The queries of node kinds that read from the plant."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class LatestValue:
+    """The value of the last sample of a tag that is not bad, at or before an instant; null without one."""
+
+    tag: str
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleWindow:
+    """The samples of a tag that are not bad, after one instant and not after another; their values, or the samples."""
+
+    tag: str
+    after_ms: int
+    until_ms: int
+    with_time: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobResults:
+    """One member of the action results of the jobs that ended after one instant and not after another, as a list."""
+
+    member: str
+    action: str | None
+    after_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariableValue:
+    """The value of an OPC UA variable of an equipment section."""
+
+    equipment: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResource:
+    """The JSON or text of a resource."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class RedisValue:
+    """The value of a key in a foreign Redis, read only."""
+
+    url: str
+    key: str
+
+
+Query: TypeAlias = LatestValue | SampleWindow | JobResults | VariableValue | HttpResource | RedisValue

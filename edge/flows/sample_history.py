@@ -1,0 +1,49 @@
+"""The samples of tags that a trial was given, and what a query finds in them."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from edge.flows.nodes.read import LatestValue, SampleWindow
+from edge.rules.sample_lines import Quality, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class SampleHistory:
+    """The samples that are not bad, by tag, in order of time."""
+
+    samples: dict[str, list[Sample]]
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> "SampleHistory":
+        """Return the history of samples that come in order of time; NaN and infinity are unknown and left out."""
+        found: dict[str, list[Sample]] = {}
+        for sample in samples:
+            if sample.quality is not Quality.BAD and _is_known(sample.value):
+                found.setdefault(sample.tag, []).append(sample)
+        return cls(found)
+
+    def answer(self, query: LatestValue | SampleWindow) -> Any:
+        """Return what a query finds."""
+        samples = self.samples.get(query.tag, [])
+        end = bisect_right(samples, query.until_ms, key=_at)
+        match query:
+            case LatestValue():
+                return samples[end - 1].value if end else None
+            case SampleWindow(after_ms=after_ms, with_time=with_time):
+                window = samples[bisect_right(samples, after_ms, key=_at) : end]
+                return [_as_json(each) for each in window] if with_time else [each.value for each in window]
+
+
+def _at(sample: Sample) -> int:
+    return sample.at
+
+
+def _is_known(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _as_json(sample: Sample) -> dict[str, Any]:
+    return {"at": sample.at, "value": sample.value, "quality": sample.quality.value}

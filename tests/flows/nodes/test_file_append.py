@@ -1,0 +1,24 @@
+"""`file.append` appends its input to a file of the gateway."""
+
+import pytest
+
+from edge.flows.nodes.act import AppendToFile
+from edge.flows.nodes.file_append import KIND
+from tests.flows.nodes.attempts import configure, request
+
+
+def test_request_of_an_attempt() -> None:
+    config = {"file": "report.csv"}
+    assert configure(KIND, config) == []
+    assert request(KIND, config, 5) == AppendToFile("report.csv", 5)
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"file": "../report.csv"}, {"file": "/etc/x.csv"}, {"file": "report.exe"}, {"file": ".csv"}]
+)
+def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+    assert configure(KIND, config)
+
+
+def test_kind_does_not_run_again_after_an_interruption() -> None:
+    assert not KIND.repeatable

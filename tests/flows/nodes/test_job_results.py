@@ -1,0 +1,18 @@
+"""`job.results` reads a member of the results of the last jobs."""
+
+import pytest
+
+from edge.flows.nodes.job_results import KIND
+from edge.flows.nodes.read import JobResults
+from tests.flows.nodes.attempts import NOW, configure, request
+
+
+def test_request_of_an_attempt() -> None:
+    config = {"member": "torque", "seconds": 60}
+    assert configure(KIND, config) == []
+    assert request(KIND, config) == JobResults("torque", None, NOW - 60_000, NOW)
+
+
+@pytest.mark.parametrize("config", [{"member": "torque"}])
+def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+    assert configure(KIND, config)

@@ -1,0 +1,18 @@
+"""`redis.get` reads a key of a foreign Redis."""
+
+import pytest
+
+from edge.flows.nodes.read import RedisValue
+from edge.flows.nodes.redis_get import KIND
+from tests.flows.nodes.attempts import configure, request
+
+
+def test_request_of_an_attempt() -> None:
+    config = {"url": "redis://line", "key": "carriers"}
+    assert configure(KIND, config) == []
+    assert request(KIND, config) == RedisValue("redis://line", "carriers")
+
+
+@pytest.mark.parametrize("config", [{"url": "http://line", "key": "k"}, {"url": "redis://line"}])
+def test_configuration_that_cannot_work_is_a_fault(config: dict[str, object]) -> None:
+    assert configure(KIND, config)

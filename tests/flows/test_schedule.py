@@ -1,0 +1,120 @@
+"""Cycles are due at multiples of an interval, at the instants of a cron expression, and at times of day."""
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.flows.schedule import InvalidScheduleError, first_due, next_due, parse_schedule
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+def instants(flow: dict[str, Any], start: int, count: int) -> list[int | None]:
+    schedule = parse_schedule(flow)
+    at = first_due(schedule, start)
+    found = [at]
+    while at is not None and len(found) < count:
+        at = next_due(schedule, at, at)
+        found.append(at)
+    return found
+
+
+def local(zone: str, *fields: int) -> int:
+    return round(datetime(*fields, tzinfo=ZoneInfo(zone)).timestamp() * 1000)  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("flow", "start", "expected"),
+    [
+        ({"interval_seconds": 60}, 0, [0, 60_000, 120_000]),
+        ({"interval_seconds": 60}, 1, [60_000, 120_000, 180_000]),
+        ({"interval_seconds": 0.5}, 250, [500, 1000, 1500]),
+        ({"interval_seconds": 0}, 77, [77, None]),
+        ({"cron": "0 6 * * *"}, 0, [6 * HOUR, DAY + 6 * HOUR]),
+        ({"cron": "0 6 * * *"}, 6 * HOUR, [6 * HOUR, DAY + 6 * HOUR]),
+        ({"cron": "*/15 * * * *"}, 1, [900_000, 1_800_000]),
+        ({"shifts": ["22:00", "06:00"]}, 0, [6 * HOUR, 22 * HOUR, DAY + 6 * HOUR]),
+        ({"shifts": ["06:00"], "time_zone": "Asia/Kolkata"}, 0, [HOUR // 2, DAY + HOUR // 2]),
+    ],
+)
+def test_instants_of_each_schedule(flow: dict[str, Any], start: int, expected: list[int | None]) -> None:
+    assert instants(flow, start, len(expected)) == expected
+
+
+def test_next_instant_is_not_before_the_end_of_the_last_cycle() -> None:
+    schedule = parse_schedule({"interval_seconds": 60})
+    assert next_due(schedule, 60_000, 60_000) == 120_000
+    assert next_due(schedule, 60_000, 120_000) == 120_000
+    assert next_due(schedule, 60_000, 120_001) == 180_000
+
+
+def test_shift_that_the_clock_skips_moves_by_the_gap() -> None:
+    """On 2026-03-29 in Berlin the clock goes from 02:00 to 03:00."""
+    flow = {"shifts": ["02:30"], "time_zone": "Europe/Berlin"}
+    start = local("Europe/Berlin", 2026, 3, 28, 12)
+    first, second = instants(flow, start, 2)
+    assert first == local("Europe/Berlin", 2026, 3, 29, 3, 30)
+    assert second == local("Europe/Berlin", 2026, 3, 30, 2, 30)
+
+
+def test_shift_that_comes_twice_is_due_once() -> None:
+    """On 2026-10-25 in Berlin the hour from 02:00 comes twice."""
+    flow = {"shifts": ["02:30"], "time_zone": "Europe/Berlin"}
+    found = instants(flow, local("Europe/Berlin", 2026, 10, 24, 12), 3)
+    days = [datetime.fromtimestamp((at or 0) / 1000, ZoneInfo("Europe/Berlin")).day for at in found]
+    assert days == [25, 26, 27]
+
+
+def test_schedule_past_the_last_year_ends() -> None:
+    end = round(datetime(9999, 12, 31, 23, 59, 30, tzinfo=UTC).timestamp() * 1000)
+    assert first_due(parse_schedule({"shifts": ["06:00"]}), end) is None
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        {},
+        {"interval_seconds": 1, "cron": "0 6 * * *"},
+        {"interval_seconds": -1},
+        {"interval_seconds": True},
+        {"interval_seconds": "60"},
+        {"interval_seconds": 0.0001},
+        {"interval_seconds": 1e300},
+        {"cron": "0 6 * *"},
+        {"cron": "0 0 6 * * *"},
+        {"cron": "61 6 * * *"},
+        {"cron": "0 0 30 2 *"},
+        {"cron": 5},
+        {"shifts": []},
+        {"shifts": "06:00"},
+        {"shifts": ["6:00"]},
+        {"shifts": ["24:00"]},
+        {"shifts": ["06:00", "06:00"]},
+        {"shifts": [6]},
+        {"interval_seconds": 1, "time_zone": "Europe/Nowhere"},
+        {"interval_seconds": 1, "time_zone": "Europe"},
+        {"interval_seconds": 1, "time_zone": "../etc/passwd"},
+        {"interval_seconds": 1, "time_zone": ""},
+        {"interval_seconds": 1, "time_zone": 5},
+        {"interval_seconds": 1, "catch_up": "yes"},
+    ],
+)
+def test_schedule_that_cannot_be_used_is_refused(flow: dict[str, Any]) -> None:
+    with pytest.raises(InvalidScheduleError):
+        parse_schedule(flow)
+
+
+@given(st.integers(1, 10**7), st.integers(-(10**15), 10**15), st.integers(0, 10**9))
+def test_interval_is_the_first_multiple_that_fits(period_ms: int, last: int, busy_ms: int) -> None:
+    schedule = parse_schedule({"interval_seconds": period_ms / 1000})
+    found = next_due(schedule, last, last + busy_ms)
+    assert found is not None
+    assert found % period_ms == 0
+    assert found > last
+    assert found >= last + busy_ms
+    assert found - period_ms <= max(last, last + busy_ms - 1)
