@@ -14,7 +14,7 @@ from edge.cli.terminal.store_access import json_option, print_json, settings_opt
 
 if TYPE_CHECKING:
     from edge.config import OpcuaSettings
-    from edge.links.x509 import CertificateFile
+    from edge.opcua.x509 import CertificateFile
 
 _ADVICE = "Look at them with: edge opcua list"
 _HOST_ADVICE = "Write it as it stands in the address that clients use, without opc.tcp:// and port."
@@ -34,7 +34,7 @@ def opcua() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List our certificate, those we trust and those we turned away, and the users."""
-    from edge.links.x509 import application_uris, certificate_files, host_names
+    from edge.opcua.x509 import application_uris, certificate_files, host_names
     from edge.uaserver.certificates import load, thumbprint
     from edge.uaserver.users import read_users
 
@@ -71,7 +71,7 @@ def trust(which: str, settings_file: Path | None) -> None:
     THUMBPRINT, or its beginning, is that of an application that was turned away; FILE is the certificate of an
     application, or of an authority whose applications are to be trusted.
     """
-    from edge.links.x509 import read_certificate
+    from edge.opcua.x509 import read_certificate
     from edge.uaserver.certificates import thumbprint
     from edge.uaserver.trust import add_certificate, find_certificates
 
@@ -148,7 +148,7 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     import re
 
     from edge.errors import Refused
-    from edge.uaserver.roles import Role
+    from edge.opcua.access import Role
     from edge.uaserver.users import NAME, PASSWORD_LENGTH, User, hash_password, write_user
 
     settings, _ = _read(settings_file)
@@ -195,7 +195,7 @@ def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
 
 
 def _describe(entry: "CertificateFile") -> dict[str, Any]:
-    from edge.links.x509 import application_uris
+    from edge.opcua.x509 import application_uris
     from edge.uaserver.certificates import thumbprint
 
     return {

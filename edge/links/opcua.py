@@ -14,11 +14,11 @@ from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused, Unavailable
-from edge.links.opcua_browse import MOST_NODES, Browser
 from edge.links.opcua_security import secure
-from edge.links.opcua_structure import Structures
-from edge.links.opcua_wire import BoundedClient
 from edge.model.equipment_trace import TracedCall
+from edge.opcua.browse import MOST_NODES, Browser
+from edge.opcua.client_transport import BoundedClient
+from edge.opcua.structures import Structures
 
 _REQUEST_SECONDS = 4.0
 # How long the server keeps a session whose client is gone.

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
-from edge.links.x509 import application_uris, certificate_fault, certificate_files, read_certificate
+from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, read_certificate
 
 # The strongest first (OPC 10000-7); what is older is broken and not listed.
 _POLICIES = (

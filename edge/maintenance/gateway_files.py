@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
 from edge.config import Settings
-from edge.links.x509 import SUFFIXES
+from edge.opcua.x509 import SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)

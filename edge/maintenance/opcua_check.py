@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
-from edge.links.x509 import certificate_files, read_certificate
 from edge.maintenance.finding import Finding, failing, ok, warning
 from edge.maintenance.gateway_files import tls_files
+from edge.opcua.x509 import certificate_files, read_certificate
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.users import read_users

@@ -13,7 +13,7 @@ import asyncua
 from asyncua import Node, ua
 
 from edge.errors import SettingsError, Unavailable
-from edge.links.opcua_structure import Structures
+from edge.opcua.structures import Structures
 
 Method = Callable[..., Awaitable[Sequence[ua.Variant]]]
 

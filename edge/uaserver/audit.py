@@ -14,9 +14,9 @@ from asyncua import ua
 from structlog.stdlib import BoundLogger
 
 from edge.model.isa95 import JobOrder
-from edge.uaserver.codec import DecodeError
+from edge.opcua.access import Caller
+from edge.opcua.binary import DecodeError
 from edge.uaserver.encoding import decode_structure
-from edge.uaserver.roles import Caller
 
 _LONGEST_TEXT = 1000
 
@@ -55,7 +55,7 @@ class RefusalLog:
         self._since = clock()
         self._told = 0
 
-    def tell(self, what: str, address: str, **fields: object) -> None:
+    def record(self, what: str, address: str, **fields: object) -> None:
         """Record a refusal, unless there have been too many just now."""
         now = self._clock()
         if now - self._since > self.WITHIN_S:

@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edge.errors import SettingsError
 from edge.files import make_directory, write_atomically
-from edge.links.x509 import application_uris
+from edge.opcua.x509 import application_uris
 
 VALID_FOR = timedelta(days=5 * 365)
 WARN_BEFORE = timedelta(days=60)

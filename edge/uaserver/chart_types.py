@@ -12,6 +12,7 @@ from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
 from edge.model.job_state import Cause
+from edge.opcua.variant_json import variant
 from edge.uaserver.own_types import (
     DURATION,
     HAS_COMPONENT,
@@ -29,7 +30,6 @@ from edge.uaserver.own_types import (
     text,
     type_node,
 )
-from edge.uaserver.variant import variant
 
 CHART_METHODS = tuple(cause.value for cause in (Cause.PAUSE, Cause.RESUME, Cause.STOP, Cause.ABORT))
 

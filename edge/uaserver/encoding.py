@@ -1,21 +1,15 @@
-"""Writes and reads the ISA-95 data types in OPC UA binary (OPC 10000-6, 5.2) by one table.
-
-asyncua could do this with classes it makes from the nodes of a server, but it keeps those for the whole
-process under their namespace *index*: a client to a camera, in the same process, would replace ours by its
-own (github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). Bytes we write ourselves cannot be
-taken from us.
-"""
+"""Encodes and decodes the ISA-95 data types in OPC UA binary (OPC 10031-4, annex A) by one table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from asyncua import ua
-from asyncua.common.utils import Buffer
+from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.model.isa95 import (
+    BrowseName,
     Equipment,
     EUInformation,
     JobOrder,
@@ -30,99 +24,97 @@ from edge.model.isa95 import (
     State,
     WorkMaster,
 )
-from edge.uaserver.codec import (
-    BROWSE_PATH,
+from edge.opcua.binary import (
     DATE_TIME,
     INT16,
     INT32,
     LOCALIZED_TEXT,
-    LOCALIZED_TEXTS,
-    MAX_DEPTH,
     STRING,
+    UINT16,
     UINT32,
+    BoundedBuffer,
     Codec,
     DecodeError,
+    Field,
+    StructureCodec,
     array,
+    read_bytes,
+    read_node_id,
 )
-from edge.uaserver.namespaces import Namespace
-from edge.uaserver.variant import VARIANT
+from edge.opcua.variant_json import VARIANT
+from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
 
 P = TypeVar("P", bound=Payload)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a structure: its attribute in the model, how it is written, whether it may be absent."""
-
-    name: str
-    codec: Codec
-    optional: bool = False
+# A sub-state machine is a component of the state machine: forward references, subtypes included.
+_ANY_COMPONENT: bytes = nodeid_to_binary(ua.NodeId(ua.ObjectIds.HasComponent)) + b"\0\1"
+_NAMESPACE_OF = {"": Namespace.UA, **{uri: namespace for namespace, uri in OFFICIAL_URI.items()}}
+_URI_OF = {namespace.value: uri for uri, namespace in _NAMESPACE_OF.items()}
 
 
 def extension_object(value: Payload) -> ua.ExtensionObject:
-    """Encode a structure once, so that it can be sent as often as it is read."""
+    """Encode a structure once, so that every read sends the same bytes."""
     return ua.ExtensionObject(TypeId=ENCODING_ID[type(value)], Body=encode_structure(value))
 
 
 def encode_structure(value: Payload) -> bytes:
-    """Write a structure: the mask of the optional fields it has, if it can have any, then its fields."""
-    fields = STRUCTURES[type(value)]
-    mask = 0
-    bit = 1
-    parts = [b""]
-    for field in fields:
-        content = getattr(value, field.name)
-        if field.optional:
-            mask |= bit if content is not None else 0
-            bit <<= 1
-        if content is not None or not field.optional:
-            parts.append(field.codec.pack(content))
-    if bit > 1:
-        parts[0] = UINT32.pack(mask)
-    return b"".join(parts)
+    """Encode a structure by the table of its type."""
+    return STRUCTURES[type(value)].encode(value)
 
 
 def decode_structure(kind: type[P], content: object) -> P:
-    """Read a structure of this kind from the value of an argument. Raises Unreadable."""
+    """Decode a structure of this type from the value of an argument. Raises DecodeError."""
     if not isinstance(content, ua.ExtensionObject) or content.TypeId != ENCODING_ID[kind]:
-        raise DecodeError(f"it is no {kind.__name__}")
-    data = Buffer(content.Body or b"")
-    read = read_structure(kind, data, 0)
-    if data:
-        raise DecodeError(f"{len(data)} bytes follow the {kind.__name__}")
-    return read
-
-
-def read_structure(kind: type[P], data: Buffer, depth: int) -> P:
-    """Read a structure and what is nested in it. Raises Unreadable."""
-    if depth > MAX_DEPTH:
-        raise DecodeError(f"it is nested more than {MAX_DEPTH} deep")
-    fields = STRUCTURES[kind]
-    mask = UINT32.read(data, depth) if any(field.optional for field in fields) else 0
-    values: dict[str, Any] = {}
-    for field in fields:
-        present = True
-        if field.optional:
-            present, mask = bool(mask & 1), mask >> 1
-        if present:
-            values[field.name] = field.codec.read(data, depth + 1)
-    if mask:
-        raise DecodeError(f"its mask announces fields that a {kind.__name__} does not have")
-    return kind(**values)
+        raise DecodeError(f"not a {kind.__name__}")
+    data = BoundedBuffer(content.Body or b"")
+    decoded: P = STRUCTURES[kind].decode(data)
+    if len(data):
+        raise DecodeError(f"{len(data)} bytes after the end of the {kind.__name__}")
+    return decoded
 
 
 def _structure(kind: type[Payload]) -> Codec:
-    return Codec(encode_structure, partial(read_structure, kind))
+    return Codec(encode_structure, partial(_decode_nested, kind))
+
+
+def _decode_nested(kind: type[Payload], data: BoundedBuffer) -> Payload:
+    # Looked up late: a parameter contains parameters.
+    nested: Payload = STRUCTURES[kind].decode(data)
+    return nested
 
 
 def _structures(kind: type[Payload]) -> Codec:
-    return array(_structure(kind))
+    return _tuples(_structure(kind))
+
+
+def _tuples(codec: Codec) -> Codec:
+    values = array(codec)
+    return Codec(values.encode, lambda data: tuple(values.decode(data)))
+
+
+def _encode_path_element(value: BrowseName) -> bytes:
+    # ReferenceTypeId, IsInverse, IncludeSubtypes, TargetName
+    return _ANY_COMPONENT + UINT16.encode(_NAMESPACE_OF[value.namespace_uri]) + STRING.encode(value.name)
+
+
+def _decode_path_element(data: BoundedBuffer) -> BrowseName:
+    read_node_id(data)
+    read_bytes(data, 2)
+    namespace = UINT16.decode(data)
+    if namespace not in _URI_OF:
+        raise DecodeError(f"a browse path is in namespace {namespace}, which has no states")
+    return BrowseName(namespace_uri=_URI_OF[namespace], name=STRING.decode(data))
+
+
+_BROWSE_PATH = _tuples(Codec(_encode_path_element, _decode_path_element))
+_TEXTS = _tuples(LOCALIZED_TEXT)
 
 
 def _resource(use: str) -> tuple[Field, ...]:
     return (
         Field("id", STRING),
-        Field("description", LOCALIZED_TEXTS, optional=True),
+        Field("description", _TEXTS, optional=True),
         Field(use, STRING, optional=True),
         Field("quantity", STRING, optional=True),
         Field("engineering_units", _structure(EUInformation), optional=True),
@@ -134,14 +126,14 @@ def _named_value(nested: str, kind: type[Payload]) -> tuple[Field, ...]:
     return (
         Field("id", STRING),
         Field("value", VARIANT),
-        Field("description", LOCALIZED_TEXTS, optional=True),
+        Field("description", _TEXTS, optional=True),
         Field("engineering_units", _structure(EUInformation), optional=True),
         Field(nested, _structures(kind), optional=True),
     )
 
 
 # Fields in the order of their DataTypeDefinition (OPC 10031-4, annex A; EUInformation: OPC 10000-8, 5.6.4.3).
-STRUCTURES: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
+_FIELDS: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
     {
         EUInformation: (
             Field("namespace_uri", STRING),
@@ -164,20 +156,20 @@ STRUCTURES: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
             Field("material_definition_id", STRING, optional=True),
             Field("material_lot_id", STRING, optional=True),
             Field("material_sublot_id", STRING, optional=True),
-            Field("description", LOCALIZED_TEXTS, optional=True),
+            Field("description", _TEXTS, optional=True),
             Field("material_use", STRING, optional=True),
             Field("quantity", STRING, optional=True),
             Field("engineering_units", _structure(EUInformation), optional=True),
             Field("properties", _structures(Property), optional=True),
         ),
         State: (
-            Field("browse_path", BROWSE_PATH),
+            Field("browse_path", _BROWSE_PATH),
             Field("state_text", LOCALIZED_TEXT),
             Field("state_number", UINT32),
         ),
         JobOrder: (
             Field("job_order_id", STRING),
-            Field("description", LOCALIZED_TEXTS, optional=True),
+            Field("description", _TEXTS, optional=True),
             Field("work_master_id", _structures(WorkMaster), optional=True),
             Field("start_time", DATE_TIME, optional=True),
             Field("end_time", DATE_TIME, optional=True),
@@ -206,6 +198,16 @@ STRUCTURES: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
             Field("material_actuals", _structures(Material), optional=True),
         ),
     }
+)
+
+
+def _codec(kind: type[Payload], fields: tuple[Field, ...]) -> StructureCodec:
+    has_mask = any(field.optional for field in fields)
+    return StructureCodec(getattr, lambda values: kind(**values), list(fields), has_mask=has_mask)
+
+
+STRUCTURES: Mapping[type[Payload], StructureCodec] = MappingProxyType(
+    {kind: _codec(kind, fields) for kind, fields in _FIELDS.items()}
 )
 
 # The "Default Binary" encoding of each structure that stands in a list or in an event of its own.

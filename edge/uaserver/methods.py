@@ -17,11 +17,12 @@ from asyncua.server.address_space import AddressSpace, MethodService
 from edge.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State
 from edge.model.job_state import Cause
+from edge.opcua.access import CALLER
+from edge.opcua.binary import DecodeError
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.response_provider import FoundResponses
-from edge.uaserver.codec import DecodeError
 from edge.uaserver.encoding import decode_structure, extension_object
-from edge.uaserver.roles import CALLER, may_call
+from edge.uaserver.roles import may_call
 
 logger = structlog.get_logger(__name__)
 

@@ -4,32 +4,9 @@ Nothing in our address space is written by clients, so there is no table of writ
 """
 
 from collections.abc import Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
-from enum import IntEnum
 from types import MappingProxyType
 
-
-class Role(IntEnum):
-    """A role may what the ones before it may (names and meaning: OPC 10000-3, 4.9.2)."""
-
-    OBSERVER = 1
-    OPERATOR = 2
-    ENGINEER = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is at the other end: a person by name, or "" for nobody in particular, at an application somewhere."""
-
-    name: str
-    role: Role
-    application: str = ""
-    address: str = ""
-
-
-CALLER: ContextVar[Caller] = ContextVar("CALLER")
-"""Who calls the method that is being performed; set for every call that comes from outside."""
+from edge.opcua.access import Role
 
 METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {

@@ -9,10 +9,10 @@ from asyncua import Server, ua
 from cryptography import x509
 
 from edge.config import OpcuaSettings
+from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.server_core import AllowedServices
 from edge.uaserver import certificates
 from edge.uaserver.certificates import OwnCertificate
-from edge.uaserver.hardening import AllowedServices
-from edge.uaserver.hello import NegotiatedLimits
 
 logger = structlog.get_logger(__name__)
 

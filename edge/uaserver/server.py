@@ -19,15 +19,16 @@ import edge
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
-from edge.uaserver import certificates, limits, nodesets, security, type_cache
-from edge.uaserver.admission import AccessControl
+from edge.opcua import limits
+from edge.opcua.server_core import ServerCore
+from edge.opcua.server_transport import ProtocolServer
+from edge.uaserver import certificates, nodesets, security, type_cache
+from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
-from edge.uaserver.connection import ProtocolServer
 from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GatewayObject
-from edge.uaserver.hardening import ServerCore
 from edge.uaserver.live_list import LiveList, notify_subscribers
 from edge.uaserver.methods import JobMethodService, Services, Target
 from edge.uaserver.namespaces import (

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from edge.files import make_directory, replace_atomically, write_atomically
 from edge.links.rate_limit import RateLimit
-from edge.links.x509 import CertificateFile, application_uris, certificate_fault, certificate_files, extension, is_valid
+from edge.opcua.x509 import CertificateFile, application_uris, certificate_fault, certificate_files, extension, is_valid
 from edge.uaserver.certificates import thumbprint
 
 logger = structlog.get_logger(__name__)

@@ -22,7 +22,7 @@ from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from edge.files import write_atomically
-from edge.uaserver.roles import Role
+from edge.opcua.access import Role
 
 logger = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from cryptography import x509
 
 from edge.cli import main
+from edge.opcua.access import Role
 from edge.uaserver import certificates
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.roles import Role
 from edge.uaserver.trust import TrustList, add_certificate
 from edge.uaserver.users import read_users
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from edge.config import OpcuaSettings, RedisSettings
+from edge.opcua.access import Role
 from edge.uaserver import certificates
-from edge.uaserver.roles import Role
 from edge.uaserver.trust import add_certificate
 from edge.uaserver.users import User, write_user
 

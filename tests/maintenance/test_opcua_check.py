@@ -18,9 +18,9 @@ from edge.maintenance.opcua_check import (
     examine_trust,
     examine_users,
 )
+from edge.opcua.access import Role
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
-from edge.uaserver.roles import Role
 from edge.uaserver.trust import add_certificate
 from edge.uaserver.users import User, write_user
 from tests.store.servers import free_port

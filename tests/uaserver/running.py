@@ -13,12 +13,12 @@ from asyncua import Client, Node, ua
 from edge.config import OpcuaSettings
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, ReturnStatus, State, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
+from edge.opcua import limits
+from edge.opcua.access import Role
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.response_provider import FoundResponses
-from edge.uaserver import limits
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
-from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer, open_server
 from edge.uaserver.space import MachineDescription
 

@@ -9,9 +9,9 @@ import structlog
 from asyncua import Client, ua
 
 from edge.model.isa95 import JobOrder
+from edge.opcua.access import Caller, Role
 from edge.uaserver import audit
 from edge.uaserver.encoding import extension_object
-from edge.uaserver.roles import Caller, Role
 from tests.uaserver.clients import connected, make_application, make_settings, with_users
 from tests.uaserver.running import MACHINES, Space, Station, served
 
@@ -117,9 +117,9 @@ def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None
     now = 0.0
     refusals = audit.RefusalLog(lambda: now)
     for _ in range(1000):
-        refusals.tell("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
+        refusals.record("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
     assert len(records) == audit.RefusalLog.MOST
     now = 61.0
-    refusals.tell("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
+    refusals.record("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
     assert records[-2]["untold"] == 980
     assert records[-1]["address"] == "192.0.2.1"

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from edge.errors import SettingsError
-from edge.links.x509 import application_uris, host_names
+from edge.opcua.x509 import application_uris, host_names
 from edge.uaserver import certificates
 
 URI = "urn:gateway:microdcs-edge:edge"

@@ -14,9 +14,9 @@ from asyncua import Client, Node, ua
 
 from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
+from edge.opcua.access import Role
 from edge.uaserver.charts import Charts
 from edge.uaserver.namespaces import TYPES_URI, charts_uri
-from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer
 from edge.uaserver.view import ActionView, ChartView, StepView
 from tests.uaserver.running import Space, Station, served

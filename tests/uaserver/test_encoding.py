@@ -10,6 +10,7 @@ from asyncua.common.utils import Buffer
 from asyncua.ua.ua_binary import extensionobject_from_binary, extensionobject_to_binary, struct_to_binary
 
 from edge.model.isa95 import (
+    BrowseName,
     Equipment,
     EUInformation,
     JobOrder,
@@ -26,7 +27,7 @@ from edge.model.isa95 import (
     WorkMaster,
 )
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
-from edge.uaserver.codec import MAX_DEPTH, DecodeError
+from edge.opcua.binary import MAX_DEPTH, DecodeError
 from edge.uaserver.encoding import ENCODING_ID, STRUCTURES, decode_structure, extension_object
 from edge.uaserver.namespaces import Namespace
 
@@ -130,7 +131,7 @@ async def test_the_table_is_that_of_the_official_definition(client: Client, stru
     node = client.get_node(ua.NodeId(DATA_TYPE[structure], Namespace.ISA95))
     definition = await node.read_data_type_definition()
     spelling = {field.name: field.encode_name for field in msgspec.structs.fields(structure)}
-    assert [(spelling[field.name], field.optional) for field in STRUCTURES[structure]] == [
+    assert [(spelling[field.name], field.optional) for field in STRUCTURES[structure].fields] == [
         (field.Name, field.IsOptional) for field in definition.Fields
     ]
     if structure in ENCODING_ID:
@@ -203,7 +204,7 @@ class TestReading:
     async def test_a_structure_of_another_kind_is_not_taken_for_one(self) -> None:
         state = extension_object(state_entries(JobStatus(JobState.ENDED))[0])
         for content in (state, None, "job-1", ua.ExtensionObject()):
-            with pytest.raises(DecodeError, match="is no JobOrder"):
+            with pytest.raises(DecodeError, match="not a JobOrder"):
                 decode_structure(JobOrder, content)
 
     async def test_every_order_that_ends_too_early_is_unreadable(self) -> None:
@@ -214,12 +215,12 @@ class TestReading:
 
     async def test_an_order_with_something_behind_it_is_unreadable(self) -> None:
         body = extension_object(ORDER).Body
-        with pytest.raises(DecodeError, match="1 bytes follow"):
+        with pytest.raises(DecodeError, match="1 bytes after the end"):
             decode_structure(JobOrder, ua.ExtensionObject(TypeId=ENCODING_ID[JobOrder], Body=body + b"x"))
 
     async def test_parameters_nested_beyond_the_limit_are_unreadable(self) -> None:
-        with pytest.raises(DecodeError, match=f"more than {MAX_DEPTH} deep"):
-            decode_structure(JobOrder, extension_object(nested(300)))
+        with pytest.raises(DecodeError, match=f"more than {MAX_DEPTH} levels deep"):
+            decode_structure(JobOrder, extension_object(nested(200)))
         decode_structure(JobOrder, extension_object(nested(MAX_DEPTH // 2)))
 
 
@@ -228,3 +229,11 @@ def nested(depth: int) -> JobOrder:
     for _ in range(depth):
         parameter = Parameter(id="p", subparameters=(parameter,))
     return JobOrder(job_order_id="j", job_order_parameters=(parameter,))
+
+
+async def test_browse_paths_through_unknown_namespaces_are_refused() -> None:
+    state = State(browse_path=(BrowseName(name="x"),), state_text=LocalizedText(text="x"), state_number=1)
+    encoded = extension_object(state)
+    foreign = ua.ExtensionObject(encoded.TypeId, encoded.Body.replace(b"\0\1\0\0", b"\0\1\x4d\0"))
+    with pytest.raises(DecodeError, match="namespace 77"):
+        decode_structure(State, foreign)

@@ -1,7 +1,8 @@
 """Each method asks for a role, and what nobody thought of is for nobody."""
 
 from edge.model.job_state import METHODS, RESPONSE_METHODS
-from edge.uaserver.roles import METHOD_ROLES, Role, may_call
+from edge.opcua.access import Role
+from edge.uaserver.roles import METHOD_ROLES, may_call
 
 
 def test_every_job_method_stands_in_the_table() -> None:

@@ -12,9 +12,9 @@ from asyncua.crypto import security_policies as policies
 from asyncua.crypto.uacrypto import x509_from_der
 
 from edge.config import OpcuaSettings
-from edge.links.x509 import application_uris
+from edge.opcua.access import Role
+from edge.opcua.x509 import application_uris
 from edge.uaserver import certificates, security
-from edge.uaserver.roles import Role
 from edge.uaserver.server import UaServer
 from tests.uaserver.clients import (
     PASSWORD,

@@ -11,7 +11,7 @@ from asyncua.common.events import Event
 
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent, LocalizedText
 from edge.model.job_state import JobState, JobStatus, state_entries
-from edge.uaserver import limits
+from edge.opcua import limits
 from edge.uaserver.server import UaServer
 from edge.uaserver.space import JOB_ORDER_STATUS_EVENT
 from tests.uaserver.clients import Application, connected, serves

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from edge.links.x509 import certificate_files
+from edge.opcua.x509 import certificate_files
 from edge.uaserver.certificates import thumbprint
 from edge.uaserver.trust import RejectedList, TrustList, find_certificates
 

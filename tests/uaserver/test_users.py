@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.uaserver.roles import Role
+from edge.opcua.access import Role
 from edge.uaserver.users import (
     PASSWORD_BYTES,
     LoginRefusal,

@@ -1,0 +1,84 @@
+"""Who uses the OPC UA server, and the port by which the protocol layer asks what they may do."""
+
+import ipaddress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from asyncua import ua
+from cryptography import x509
+
+
+class Role(IntEnum):
+    """A role includes the permissions of the ones before it (names and meaning: OPC 10000-3, 4.9.2)."""
+
+    OBSERVER = 1
+    OPERATOR = 2
+    ENGINEER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The user of a session, "" when anonymous, with the application and the address of the client."""
+
+    name: str
+    role: Role
+    application: str = ""
+    address: str = ""
+
+
+CALLER: ContextVar[Caller] = ContextVar("CALLER")
+"""The caller of the current method; set for every call from outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a channel: its address, whether the channel is encrypted, the application it proved to be."""
+
+    address: str
+    is_encrypted: bool
+    application: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the client runs on this host."""
+        try:
+            address = ipaddress.ip_address(self.address)
+        except ValueError:
+            return False
+        mapped = getattr(address, "ipv4_mapped", None)
+        return (mapped or address).is_loopback
+
+
+class AccessPolicy(Protocol):
+    """Decides who may use the server, and records decisions for the audit."""
+
+    allows_unencrypted: bool
+    """Whether sessions may use channels without encryption."""
+
+    def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
+        """Return whether the application with this certificate may open a channel."""
+
+    def anonymous(self, peer: Peer) -> Caller | None:
+        """Return the caller of an anonymous session; None when anonymous sessions are not allowed."""
+
+    async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
+        """Return the caller with this name and password; None when they are wrong."""
+
+    def may_call(self, caller: Caller, method: str) -> bool:
+        """Return whether the caller may call the method with this browse name."""
+
+    def record_login(self, caller: Caller) -> None:
+        """Record that a session was activated."""
+
+    def record_call(
+        self, caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult
+    ) -> None:
+        """Record a method call."""
+
+    def record_refusal(self, event: str, address: str, **fields: object) -> None:
+        """Record that a client was refused."""
+
+    async def keep_rejected(self, certificate: x509.Certificate) -> None:
+        """Keep the certificate of a rejected application for the administrator."""

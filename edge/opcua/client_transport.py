@@ -1,0 +1,195 @@
+"""What is taken of the bytes of an OPC UA peer: asyncua would wait for gigabytes, and make them of a few bytes."""
+
+import asyncio
+import logging
+import re
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from asyncua import Client, ua
+from asyncua.client.ua_client import UaClient, UASocketProtocol
+from asyncua.common.shortcuts import Shortcuts
+from asyncua.common.subscription import Subscription
+from asyncua.common.utils import Buffer, NotEnoughData
+from asyncua.ua import ua_binary
+
+MESSAGE_BYTES = 4 << 20
+"""What one message of a server may be: what we make of it takes many times as much."""
+WAITING_BYTES = 64 << 20
+"""What may come after the oldest of the news that wait to be taken."""
+_HEADER = struct.Struct("<3sci")
+_MORE = b"C"
+
+_LONGEST_TOLD = 500
+_TOLD_AGAIN_SECONDS = 600.0
+_MOST_TOLD = 100
+_COMPARED = 200
+_NUMBER = re.compile(r"-?[0-9]+")
+
+_asyncua_unpack_array = ua_binary.unpack_uatype_array
+_asyncua_read = Buffer.read
+
+
+def patch_decoder_limits() -> None:
+    """Have asyncua refuse what it would make gigabytes of, or read for ever, whoever sends it.
+
+    An array of nulls takes no bytes, however long it says it is. A text of negative length goes back, to be read again.
+    This is the only place where we reach into its modules; its readers have no other way in.
+    """
+    ua_binary.unpack_uatype_array = _unpack_array
+    Buffer.read = _read
+
+
+def _unpack_array(vtype: ua.VariantType, data: Buffer) -> list[Any] | None:
+    if vtype is ua.VariantType.Null:
+        raise ua.UaError("there is no array of nulls")
+    unpacked: list[Any] | None = _asyncua_unpack_array(vtype, data)
+    return unpacked
+
+
+def _read(data: Buffer, size: int) -> bytes:
+    if size < 0:
+        raise NotEnoughData(f"there is nothing of the length {size}")
+    taken: bytes = _asyncua_read(data, size)
+    return taken
+
+
+class NotificationQueue(asyncio.Queue[Any]):
+    """The news that wait to be taken, at most so many; `received_bytes` tells how many bytes have come so far."""
+
+    def __init__(self, most: int, received_bytes: Callable[[], int]) -> None:
+        super().__init__(most)
+        self._came = received_bytes
+        self._came_before: deque[int] = deque()
+
+    def waiting_bytes(self) -> int:
+        """Tell how many bytes have come since the oldest of those that wait."""
+        return self._came() - self._came_before[0] if self._came_before else 0
+
+    def _put(self, item: Any) -> None:
+        super()._put(item)
+        self._came_before.append(self._came())
+
+    def _get(self) -> Any:
+        self._came_before.popleft()
+        return super()._get()
+
+
+class _BoundedProtocol(UASocketProtocol):
+    """Lets whole chunks through, as long as their message is not too large."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._received = bytearray()
+        self._message_bytes = 0
+        self._fault: ConnectionError | None = None
+        self.received_bytes = 0
+        """How many bytes have come so far."""
+        self.waiting_bytes: Callable[[], int] = int
+        """Tells how many of them wait to be taken."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        self.received_bytes += len(data)
+        if self.waiting_bytes() > WAITING_BYTES:
+            self._end(f"an OPC UA server tells more than is taken: {WAITING_BYTES} bytes wait")
+            return
+        self._received += data
+        while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
+            _kind, final, size = _HEADER.unpack_from(self._received)
+            if size < _HEADER.size or self._message_bytes + size > MESSAGE_BYTES:
+                self._end(f"an OPC UA server sends a message of more than {MESSAGE_BYTES} bytes")
+                return
+            if len(self._received) < size:
+                return
+            chunk = bytes(self._received[:size])
+            del self._received[:size]
+            self._message_bytes = self._message_bytes + size if final == _MORE else 0
+            super().data_received(chunk)
+
+    def _end(self, why: str) -> None:
+        self._fault = ConnectionError(why)
+        # Of what was not asked for, nobody else hears the reason.
+        self.logger.warning("%s", why)
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell who waits for an answer why there is none."""
+        super().connection_lost(self._fault or exc)
+
+
+class _UaClient(UaClient):
+    def _make_protocol(self) -> UASocketProtocol:
+        self.protocol = _BoundedProtocol(self._timeout, security_policy=self.security_policy)
+        self.protocol.pre_request_hook = self._pre_request_hook
+        self.protocol.on_connection_lost = self._on_transport_lost
+        self.protocol.is_session_closing = self._is_session_closing
+        return self.protocol
+
+
+class BoundedClient(Client):
+    """asyncua's client, which takes no message of more than MESSAGE_BYTES; `timeout` is that of a request."""
+
+    def __init__(self, url: str, timeout: float, watchdog_intervall: float) -> None:
+        patch_decoder_limits()
+        super().__init__(url, timeout=timeout, watchdog_intervall=watchdog_intervall)
+        self.uaclient = _UaClient(timeout)
+        self.uaclient.pre_request_hook = self._wait_until_ready
+        self.nodes = Shortcuts(self.uaclient.session)
+        self.max_messagesize = MESSAGE_BYTES
+
+    def bound(self, subscription: Subscription) -> None:
+        """End the connection when the news of a subscription that wait to be taken become too many bytes."""
+        protocol = self.uaclient.protocol
+        # It takes no queue from outside; nothing is monitored yet, so nothing is lost.
+        most = subscription._queue_maxsize  # noqa: SLF001
+        queue = subscription._event_queue = NotificationQueue(most, lambda: protocol.received_bytes)  # noqa: SLF001
+        protocol.waiting_bytes = queue.waiting_bytes
+
+
+class RepeatedLogFilter(logging.Filter):
+    """Lets through what asyncua says the first time, in one short line: a device may have it said again and again.
+
+    Of a lost connection, who works with it tells.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record is news, and shorten it."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ConnectionError) or record.getMessage().endswith("but connection is closed"):
+            return False
+        text = record.getMessage()[:_LONGEST_TOLD]
+        if error is not None:
+            text = f"{text}: {type(error).__name__}: {error}"[:_LONGEST_TOLD]
+        record.msg, record.args, record.exc_info = text, (), None
+        # Numbers make no news: those of strangers never end.
+        return record.levelno < logging.WARNING or self._is_new(_NUMBER.sub("#", text)[:_COMPARED])
+
+    def _is_new(self, text: str) -> bool:
+        now = time.monotonic()
+        if now - self._told.get(text, -_TOLD_AGAIN_SECONDS) < _TOLD_AGAIN_SECONDS:
+            return False
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[text] = now
+        return True
+
+
+for _talker in (
+    "client.client",
+    "client.ua_client.UaClient",
+    "client.ua_client.UASocketProtocol",
+    "client.ua_session",
+    "client.ua_session.UaSession",
+    "common.subscription",
+    "ua.ua_binary",
+    "uaprotocol",
+):
+    logging.getLogger(f"asyncua.{_talker}").addFilter(RepeatedLogFilter())

@@ -1,0 +1,295 @@
+"""Answers the requests of one connection, once it is clear who asks.
+
+asyncua ties a session to the connection that made it and believes every request that comes over it; anybody who knows
+a session's token, a small number, may take it over. Here a request belongs to a session by its token and its channel
+(OPC 10000-4, 5.6), sessions are activated by us, and what cannot be read is answered and told in one line.
+"""
+
+import asyncio
+import hmac
+import struct
+from typing import Any
+
+import structlog
+from asyncua import ua
+from asyncua.common.utils import Buffer, ServiceError
+from asyncua.crypto.security_policies import SecurityPolicy
+from asyncua.crypto.uacrypto import InvalidSignature as UaInvalidSignature
+from asyncua.server.uaprocessor import PublishRequestData, UaProcessor
+from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
+from cryptography.exceptions import InvalidSignature
+
+from edge.opcua import limits
+from edge.opcua.access import AccessPolicy, Caller, Peer
+from edge.opcua.message_limits import is_within_count, limit_message
+from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.server_channel import ServerChannel
+from edge.opcua.server_session import ServerSession
+
+logger = structlog.get_logger(__name__)
+
+_CREATE = ua.NodeId(ua.ObjectIds.CreateSessionRequest_Encoding_DefaultBinary)
+_ACTIVATE = ua.NodeId(ua.ObjectIds.ActivateSessionRequest_Encoding_DefaultBinary)
+_WITHOUT_SESSION = frozenset(
+    ua.NodeId(service)
+    for service in (
+        ua.ObjectIds.FindServersRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.GetEndpointsRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.RegisterServerRequest_Encoding_DefaultBinary,
+        ua.ObjectIds.RegisterServer2Request_Encoding_DefaultBinary,
+        ua.ObjectIds.CloseSecureChannelRequest_Encoding_DefaultBinary,
+    )
+)
+
+_LENGTH = struct.Struct("<I")
+_MAX_LOGGED_FAULTS = 10  # of one connection; a broken client would fill the log
+
+
+class RequestProcessor(UaProcessor):
+    """The state of one connection: its channel, and the session that is used over it."""
+
+    def __init__(self, internal_server: Any, transport: asyncio.Transport, agreed: NegotiatedLimits) -> None:
+        self._session: ServerSession | None = None
+        super().__init__(internal_server, transport, agreed)
+        self._access: AccessPolicy = internal_server.access
+        self._address = str(self.name[0]) if self.name else ""
+        self._agreed: NegotiatedLimits = self._limits
+        self._connection = ServerChannel(self._agreed, self._access, self._address)
+        self._faults = 0
+
+    @property
+    def session(self) -> ServerSession | None:
+        """Give the session used over this connection."""
+        return self._session
+
+    @session.setter
+    def session(self, session: ServerSession | None) -> None:
+        # asyncua assigns it when it has made one; from then on the session knows its channel.
+        self._session = session
+        if session is not None:
+            session.connection = self
+
+    @property
+    def channel(self) -> ServerChannel:
+        """Give the secure channel of this connection."""
+        return self._connection
+
+    async def process(self, header: ua.Header, body: Buffer) -> bool:
+        """Take a chunk; tell whether the connection goes on. What breaks the protocol ends it, as it has to."""
+        try:
+            self._check_length(header)
+            goes_on: bool = await super().process(header, body)
+        except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
+            status = ua.StatusCode(_code(error, ua.StatusCodes.BadSecurityChecksFailed))
+            self._access.record_refusal(
+                "OPC UA connection ended", self._address, reason=status.name, detail=type(error).__name__
+            )
+            if (
+                self.channel.rejected_certificate is not None
+            ):  # before its user hears of it, and goes to the administrator
+                await self._access.keep_rejected(self.channel.rejected_certificate)
+            self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
+            return False
+        return goes_on
+
+    async def process_message(self, seqhdr: ua.SequenceHeader, body: Buffer) -> bool:
+        """Answer a request, be it with a fault."""
+        typeid = nodeid_from_binary(body)
+        header = struct_from_binary(ua.RequestHeader, body)
+        try:
+            return await self._answer(typeid, header, seqhdr, body)
+        except (ServiceError, ua.UaStatusCodeError) as error:
+            code = error.code
+        except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
+            code = ua.StatusCodes.BadDecodingError
+            self._log_fault(typeid, error)
+        self._send_fault(header, seqhdr, code)
+        return True
+
+    async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
+        if len(body) > limits.REQUEST_BYTES:
+            raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
+        if typeid == _CREATE:
+            return await self._create(typeid, header, seqhdr, body)
+        if typeid == _ACTIVATE:
+            return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
+        if typeid not in _WITHOUT_SESSION:
+            self._check_session(header.AuthenticationToken)
+        goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
+        return goes_on
+
+    def send_response(
+        self, requesthandle: int, seqhdr: Any, response: Any, msgtype: ua.MessageType = ua.MessageType.SecureMessage
+    ) -> None:
+        """Send an answer. Raises ServiceError with BadResponseTooLarge when the client cannot take it.
+
+        asyncua would send it, whereupon the client ends the connection.
+        """
+        response.ResponseHeader.RequestHandle = requesthandle
+        body = struct_to_binary(response)
+        if msgtype == ua.MessageType.SecureMessage and len(body) > self._largest_answer():
+            raise ServiceError(ua.StatusCodes.BadResponseTooLarge)
+        self._transport.write(
+            self._connection.message_to_binary(body, message_type=msgtype, request_id=seqhdr.RequestId)
+        )
+
+    async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
+        """Send what a subscription has to tell: as much as the client takes at once, the rest right after it."""
+        subscription = self.iserver.subscription_service.subscriptions[result.SubscriptionId]
+        try:
+            if is_within_count(result, subscription):
+                await super().forward_publish_response(result, requestdata)
+                return
+        except ServiceError:
+            pass  # it is too large
+        result.Results = requestdata.results
+        limit_message(result, subscription, self._largest_answer())
+        try:
+            await super().forward_publish_response(result, requestdata)
+        except ServiceError as error:
+            # What it acknowledges at once, by the thousand, has answers that fill a message alone.
+            self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
+        if result.MoreNotifications:
+            await subscription.publish_results()
+
+    async def close(self) -> None:
+        """Leave a session alone that has moved to another connection."""
+        if self._session is not None and self._session.connection is not self:
+            self._session = None
+        await super().close()
+
+    def _largest_answer(self) -> int:
+        return self._agreed.largest_answer(self._connection.security_policy.symmetric_cryptography)
+
+    def _send_fault(self, header: ua.RequestHeader, seqhdr: ua.SequenceHeader, code: int) -> None:
+        fault = ua.ServiceFault()
+        fault.ResponseHeader.ServiceResult = ua.StatusCode(code)
+        self.send_response(header.RequestHandle, seqhdr, fault)
+
+    def _check_length(self, header: ua.Header) -> None:
+        session = self._session
+        is_known = session is not None and session.is_activated() and session.connection is self
+        if header.ChunkType == ua.ChunkType.Intermediate and not is_known:
+            # Nothing a stranger has to say takes more than one chunk.
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTooLarge)
+
+    def _check_session(self, token: ua.NodeId) -> None:
+        session = self._session
+        if session is None or session.auth_token != token or session.is_closed():
+            raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
+        if session.connection is not self:
+            raise ServiceError(ua.StatusCodes.BadSecureChannelIdInvalid)
+
+    async def _create(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
+        if not (self.channel.is_encrypted or self._access.allows_unencrypted):
+            self._access.record_refusal("OPC UA session refused", self._address, reason="the channel is not encrypted")
+            raise ServiceError(ua.StatusCodes.BadSecurityPolicyRejected)
+        if self._session is not None and not self._session.is_closed():
+            # asyncua knows one session a connection, and would forget the one before without ending it.
+            raise ServiceError(ua.StatusCodes.BadTooManySessions)
+        self._session = None
+        try:
+            goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
+        except BaseException:
+            # Whatever ended it: a session that nobody knows of would live until its time is over.
+            if self._session is not None:
+                await self._session.close_session()
+                self._session = None
+            raise
+        return goes_on
+
+    async def _activate(self, header: Any, seqhdr: Any, params: ua.ActivateSessionParameters) -> bool:
+        session: ServerSession | None = self._session
+        if session is None or session.auth_token != header.AuthenticationToken:
+            session = self.iserver.lookup_external_session(header.AuthenticationToken)
+        has_moved = session is not self._session
+        if session is None or not session.is_usable_on(self.channel, has_moved=has_moved):
+            raise ServiceError(ua.StatusCodes.BadSessionIdInvalid)
+        self._check_signature(session, params.ClientSignature)
+        caller = await self._identify(session, params.UserIdentityToken, self.channel.peer)
+        if has_moved:
+            if session.caller is None or session.caller.name != caller.name:
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenRejected)
+            await self._take_over(session)
+        response = ua.ActivateSessionResponse()
+        response.Parameters = session.activate(caller)
+        self._access.record_login(caller)
+        self.send_response(header.RequestHandle, seqhdr, response)
+        return True
+
+    def _check_signature(self, session: ServerSession, signature: ua.SignatureData) -> None:
+        """See that the other end holds the key of its certificate (OPC 10000-4, 5.6.3)."""
+        policy = self._connection.security_policy
+        if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
+            raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
+        data = (policy.host_certificate or b"") + session.nonce
+        policy.asymmetric_cryptography.use_prev_key = False
+        try:
+            policy.asymmetric_cryptography.verify(data, signature.Signature)
+        except (InvalidSignature, UaInvalidSignature, TypeError) as error:
+            raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid) from error
+
+    async def _identify(self, session: ServerSession, token: Any, peer: Peer) -> Caller:
+        caller: Caller | None
+        match token:
+            case ua.UserNameIdentityToken():
+                policy = self._connection.security_policy
+                name, password = read_password(policy, session.nonce, token)
+                caller = await self._access.user(name, password, peer)
+                refusal = ua.StatusCodes.BadUserAccessDenied
+            case ua.AnonymousIdentityToken() | ua.ExtensionObject(TypeId=ua.NodeId(Identifier=0)) | None:
+                caller = self._access.anonymous(peer)
+                refusal = ua.StatusCodes.BadIdentityTokenRejected
+            case _:
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+        if caller is None:
+            raise ServiceError(refusal)
+        return caller
+
+    async def _take_over(self, session: ServerSession) -> None:
+        """Take over a session of the same client from a connection it has lost."""
+        if self._session is not None:
+            await self._session.close_session()
+        self.session = session
+        self._closing = False
+        # asyncua cancels it by this attribute when the connection ends, and waits for it: no group of ours could.
+        self._session_watchdog_task = asyncio.create_task(self._session_watchdog_loop(), name="opcua session watchdog")
+        for subscription in session.owned_subscriptions():
+            subscription.pub_result_callback = self.forward_publish_response
+            subscription.pub_request_callback = self.get_publish_request
+
+    def _log_fault(self, typeid: ua.NodeId, error: Exception) -> None:
+        self._faults += 1
+        if self._faults <= _MAX_LOGGED_FAULTS:
+            logger.warning(
+                "an OPC UA request cannot be answered",
+                address=self._address,
+                request=typeid.Identifier,
+                reason=f"{type(error).__name__}: {error}"[:200],
+            )
+
+
+def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdentityToken) -> tuple[str, str]:
+    """Give name and password of a token (OPC 10000-4, 7.40.2.2). Raises BadIdentityTokenInvalid.
+
+    The password is plain text (`AccessControl` requires an encrypted channel), or encrypted once more by the algorithm
+    of the channel together with the last server nonce, which prevents replay.
+    """
+    try:
+        secret = token.Password or b""
+        if token.EncryptionAlgorithm:
+            if token.EncryptionAlgorithm != policy.AsymmetricEncryptionURI:
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+            plain = policy.asymmetric_cryptography.Decryptor.decrypt(secret)
+            (length,) = _LENGTH.unpack_from(plain)
+            password, answered = plain[4 : 4 + length - len(nonce)], plain[4 + length - len(nonce) : 4 + length]
+            if not hmac.compare_digest(answered, nonce):
+                raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid)
+            secret = password
+        return token.UserName or "", secret.decode()
+    except (ValueError, struct.error) as error:
+        raise ServiceError(ua.StatusCodes.BadIdentityTokenInvalid) from error
+
+
+def _code(error: Exception, otherwise: int) -> int:
+    return int(error.code) if isinstance(error, ServiceError | ua.UaStatusCodeError) else otherwise

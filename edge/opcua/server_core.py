@@ -1,0 +1,109 @@
+"""Holds the core of asyncua 2.1.0 to what we promise: its limits, its services, its sessions.
+
+What has to be different about one connection stands in `framing`, `channel`, `processor` and `session`, all as
+subclasses of asyncua's parts. `tests/opcua/test_server_core.py` notices when asyncua mends one of them itself.
+"""
+
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Never
+
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+from asyncua.crypto.permission_rules import USER_TYPES, PermissionRuleset, User, UserRole
+from asyncua.server.address_space import AttributeService, NodeData
+from asyncua.server.internal_server import InternalServer
+
+from edge.opcua import limits
+from edge.opcua.access import AccessPolicy
+from edge.opcua.server_session import ServerSession
+
+
+class AllowedServices(PermissionRuleset):
+    """Which services clients may ask for: those that add and delete no nodes; Write and Call have their own rules.
+
+    asyncua's SimpleRoleRuleset opens AddNodes and its like to whoever is called "admin".
+    """
+
+    _allowed = frozenset(ua.NodeId(service) for service in USER_TYPES)
+
+    def check_validity(self, user: User, action_type_id: ua.NodeId, body: object) -> bool:
+        """Tell whether the service may run."""
+        del user, body
+        return action_type_id in self._allowed
+
+
+class ReadOnlyAttributes(AttributeService):
+    """Refuses writes from outside: official nodes, JobOrderResponseList for one, say they are writable."""
+
+    async def write(self, params: ua.WriteParameters, user: User) -> list[ua.StatusCode]:
+        """Write for this program itself, which is asyncua's administrator; refuse everybody else."""
+        if user.role is UserRole.Admin:
+            written: list[ua.StatusCode] = await super().write(params, user)
+            return written
+        return [ua.StatusCode(ua.StatusCodes.BadUserAccessDenied) for _ in params.NodesToWrite]
+
+
+class ServerCore(InternalServer):
+    """asyncua's server core under the rules of this module; without `types` it makes namespace 0 itself."""
+
+    def __init__(
+        self, types: MutableMapping[ua.NodeId, NodeData] | None, access: AccessPolicy, activation_s: float
+    ) -> None:
+        super().__init__()
+        # Sessions are activated by `processor`, which knows the channel: asyncua's managers do not.
+        self.user_manager = None
+        self.access = access
+        self.activation_s = activation_s
+        self._types = types
+        self.attribute_service = ReadOnlyAttributes(self.aspace)
+        self.allow_remote_admin = False
+        self.supported_tokens = (ua.AnonymousIdentityToken, ua.UserNameIdentityToken)
+        self.max_connections = limits.CONNECTIONS
+        self.max_subscriptions = limits.SUBSCRIPTIONS
+        self.max_monitored_item_queue_size = limits.QUEUED_EVENTS
+        self.max_unacked_messages_per_subscription = limits.UNACKNOWLEDGED
+        # asyncua's clock only looks every second whether it should stop, which stopping would wait for. We
+        # run our own.
+        self.disabled_clock = True
+
+    async def setup_nodes(self) -> None:
+        """Say what one request may ask for, as it is."""
+        await super().setup_nodes()
+        for name, most in limits.OPERATIONS.items():
+            node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
+            value = ua.DataValue(ua.Variant(most, ua.VariantType.UInt32))
+            await self.write_attribute_value(ua.NodeId(node), value)
+
+    def create_session(self, name: Any, user: User | None = None, external: bool = False) -> ServerSession:  # noqa: FBT001, FBT002 - asyncua's signature
+        """Make a session of a client. Raises BadTooManySessions."""
+        del user, external
+        if self.sessions >= limits.SESSIONS:
+            raise ServiceError(ua.StatusCodes.BadTooManySessions)
+        return ServerSession(self, name)
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions clients have."""
+        return len(self._external_sessions)
+
+    def session_of(self, session_id: ua.NodeId) -> ServerSession | None:
+        """Give the session of this id."""
+        sessions: Iterable[ServerSession] = self._external_sessions.values()
+        return next((session for session in sessions if session.session_id == session_id), None)
+
+    async def load_standard_address_space(self, shelf_file: object = None) -> None:
+        """Take the prepared types whole; asyncua's own cache has namespace 0 only, and is never found."""
+        if self._types is None:
+            await super().load_standard_address_space()
+        else:
+            self.aspace._nodes = self._types  # noqa: SLF001 - as asyncua's load_aspace_shelf does
+
+    async def stop(self) -> None:
+        """Stop with every session: asyncua leaves those running whose subscriptions outlive their connection."""
+        for session in tuple(self._external_sessions.values()):
+            await session.close_session()
+        await super().stop()
+
+    def register_server(self, *_: object) -> Never:
+        """Refuse: asyncua lets anybody, without a session, add to what we answer about other servers."""
+        raise ServiceError(ua.StatusCodes.BadServiceUnsupported)

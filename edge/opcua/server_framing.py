@@ -1,0 +1,95 @@
+"""Cuts what comes from a socket into chunks, and ends a connection that sends anything else.
+
+asyncua believes a header that announces four gigabytes and gathers them, reads on while nobody takes its answers, and
+closes its doors to everybody once its places are taken by whoever came first and said nothing.
+"""
+
+import asyncio
+import struct
+from typing import Any
+
+from asyncua import ua
+from asyncua.common.utils import Buffer
+from asyncua.server.binary_server_asyncio import OPCUAProtocol
+from asyncua.ua.ua_binary import header_from_binary
+
+from edge.opcua.limits import CHUNK_BYTES
+
+_HEADER = struct.Struct("<3scI")
+_SMALLEST = {b"HEL": 32, b"OPN": 24, b"MSG": 24, b"CLO": 24}
+_LARGEST_HELLO = 32 + 4096  # with its endpoint URL (OPC 10000-6, 7.1.2.3)
+_PAUSE_AT = 16  # messages that wait while one is being answered
+
+
+class InvalidChunk(Exception):
+    """What the client sent is no chunk of OPC UA, or larger than we agreed on."""
+
+
+class ChunkProtocol(OPCUAProtocol):
+    """One connection: chunks in, flow control both ways."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._received = bytearray()
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Make room for the newcomer (OPC 10000-4, 5.5.2): the oldest connection without a session goes."""
+        if len(self.clients) >= self.iserver.max_connections:
+            idle = next((client for client in self.clients if not _has_session(client)), None)
+            if idle is not None:
+                self.clients.remove(idle)
+                idle.transport.abort()
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        self._received += data
+        try:
+            while (size := _chunk_size(self._received)) and len(self._received) >= size:
+                chunk = Buffer(bytes(self._received[:size]))
+                del self._received[:size]
+                self.messages.put_nowait((header_from_binary(chunk), chunk))
+        except (InvalidChunk, asyncio.QueueFull):
+            self._received.clear()
+            self.transport.abort()
+            return
+        if self.messages.qsize() >= _PAUSE_AT:
+            self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """Answer nothing more while the client does not take what is there."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Go on answering."""
+        self._writable.set()
+
+    async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:
+        await self._writable.wait()
+        if self.transport.is_closing():  # what they asked before they left needs no answer
+            return False
+        goes_on: bool = await super()._process_one_msg(header, buf)
+        if goes_on and not self.transport.is_closing() and self.messages.qsize() < _PAUSE_AT:
+            self.transport.resume_reading()
+        return goes_on
+
+
+def _chunk_size(received: bytearray) -> int:
+    """Give the size of the chunk that begins here; 0 while its header is not complete."""
+    if len(received) < _HEADER.size:
+        return 0
+    kind, final, size = _HEADER.unpack_from(received)
+    largest = _LARGEST_HELLO if kind == b"HEL" else CHUNK_BYTES
+    finals = b"FCA" if kind == b"MSG" else b"F"
+    if kind not in _SMALLEST or final not in finals or not _SMALLEST[kind] <= size <= largest:
+        raise InvalidChunk
+    return int(size)
+
+
+def _has_session(client: OPCUAProtocol) -> bool:
+    session = client.processor and client.processor.session
+    return bool(session and session.is_activated())

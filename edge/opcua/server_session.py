@@ -1,0 +1,363 @@
+"""A session that is its client's alone: nobody guesses its token, touches its subscriptions, or asks for too much.
+
+asyncua counts tokens and subscriptions up from a small number, and asks nobody whose they are.
+"""
+
+import asyncio
+import math
+import secrets
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Any, Protocol
+
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+from asyncua.crypto.permission_rules import User, UserRole
+from asyncua.crypto.uacrypto import x509_from_der
+from asyncua.server.internal_session import InternalSession, SessionState
+from asyncua.server.internal_subscription import InternalSubscription
+
+from edge.opcua import limits
+from edge.opcua.access import CALLER, Caller
+from edge.opcua.index_range import part
+from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.server_channel import ServerChannel
+from edge.opcua.x509 import application_uris
+
+_NONCE_BYTES = 32
+
+
+class SessionConnection(Protocol):
+    """What a session needs of the connection over which it is used."""
+
+    @property
+    def channel(self) -> ServerChannel:
+        """The channel that is open there."""
+
+    @property
+    def get_publish_request(self) -> Callable[..., Any]:
+        """Where its subscriptions find the client's publish requests."""
+
+
+class ServerSession(InternalSession):
+    """A session made over one channel, used over that or another of the same client."""
+
+    def __init__(self, internal_server: Any, name: Any) -> None:
+        # It enters itself into the server's table under its token, so it has to have its real one first.
+        super().__init__(
+            internal_server, internal_server.aspace, internal_server.subscription_service, str(name), external=False
+        )
+        self.external = True
+        self._timeout_task: asyncio.Task[None] | None = None
+        self.auth_token = ua.NodeId(secrets.token_bytes(32), 0, ua.NodeIdType.ByteString)
+        self.iserver.register_external_session(self)
+        self.connection: SessionConnection | None = None
+        self.caller: Caller | None = None
+        self.certificate = b""
+
+    def is_closed(self) -> bool:
+        """Tell whether it has ended."""
+        return bool(self.state is SessionState.Closed)
+
+    def is_usable_on(self, channel: ServerChannel, *, has_moved: bool) -> bool:
+        """Tell whether it may be activated there: over its own channel, later over an encrypted one of its client."""
+        if self.is_closed() or not has_moved:
+            return not self.is_closed()
+        return self.is_activated() and channel.is_encrypted and channel.certificate == self.certificate
+
+    def has_same_client(self, other: "ServerSession") -> bool:
+        """Tell whether both belong to the same person at the same application, as far as that is proven."""
+        return bool(self.certificate) and (self.certificate, self.caller) == (other.certificate, other.caller)
+
+    async def create_session(
+        self, params: ua.CreateSessionParameters, sockname: tuple[str, int] | None = None
+    ) -> ua.CreateSessionResult:
+        """Answer CreateSession, if the client is the one whose channel it is."""
+        channel = self._channel()
+        if channel.is_encrypted:
+            self.certificate = channel.certificate
+            _check_application(channel.certificate, params)
+        # NaN would go on as the delay of a timer, and a loop that sorts its timers by NaN finds none in time.
+        params.RequestedSessionTimeout = _clamp(
+            params.RequestedSessionTimeout or 0.0,
+            self.iserver.min_session_timeout_ms,
+            self.iserver.max_session_timeout_ms,
+        )
+        result = await super().create_session(params, sockname)
+        # asyncua ends it by the time-out its client wished for, which each GetEndpoints makes begin anew. The task is
+        # cancelled by this attribute, which is asyncua's, when the session ends: no group of ours could.
+        self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
+        result.MaxRequestMessageSize = limits.REQUEST_BYTES
+        return result
+
+    def activate(self, caller: Caller) -> ua.ActivateSessionResult:
+        """Let the session belong to `caller` from now on."""
+        if not self.is_activated() and self._timeout_task is not None:
+            self._timeout_task.cancel()
+            self._timeout_task = None  # asyncua puts its own there, and ends either with the session
+        anonymous = ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken())
+        result = super().activate_session(anonymous, None)
+        self.user = User(role=UserRole.User, name=caller.name)
+        self.caller = caller
+        return result
+
+    async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
+        """End it with its subscriptions: nobody else could ever take them over."""
+        await super().close_session(delete_subs=True)
+
+    async def _end_unless_activated(self) -> None:
+        await asyncio.sleep(self.iserver.activation_s)
+        await self.close_session()
+
+    # ------------------------------------------------------------------------------------------------- attributes
+
+    async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
+        """Read attributes; whether a method may be called depends on who asks."""
+        _check_count("MaxNodesPerRead", params.NodesToRead)
+        if params.MaxAge < 0:
+            raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
+        results: list[ua.DataValue] = await super().read(params)
+        for at, item in enumerate(params.NodesToRead):
+            if item.IndexRange:
+                results[at] = part(results[at], item.IndexRange)
+            if item.AttributeId == ua.AttributeIds.UserExecutable and results[at].StatusCode.is_good():
+                results[at] = ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
+        return results
+
+    async def write(self, params: ua.WriteParameters) -> list[ua.StatusCode]:
+        """Write attributes."""
+        _check_count("MaxNodesPerWrite", params.NodesToWrite)
+        return await super().write(params)
+
+    async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
+        """Say that there is none: asyncua would answer that it is empty."""
+        _check_count("MaxNodesPerHistoryReadData", params.NodesToRead)
+        unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
+        return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
+
+    async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
+        """Follow references."""
+        _check_count("MaxNodesPerBrowse", params.NodesToBrowse)
+        return await super().browse(params)
+
+    async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
+        """Follow browse paths; one that leads nowhere breaks none of the others."""
+        _check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
+        results = []
+        for path in params:
+            if path.RelativePath.Elements:
+                results += await super().translate_browsepaths_to_nodeids([path])
+            else:
+                results.append(ua.BrowsePathResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadNothingToDo)))
+        return results
+
+    # ---------------------------------------------------------------------------------------------------- methods
+
+    async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
+        """Call methods in the name of whom the session belongs to, and record each call."""
+        _check_count("MaxNodesPerMethodCall", params)
+        return [await self._call(request) for request in params]
+
+    async def _call(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
+        caller = self.caller
+        if caller is None:
+            raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
+        token = CALLER.set(caller)
+        try:
+            (result,) = await super().call([request])
+        finally:
+            CALLER.reset(token)
+        self.iserver.access.record_call(caller, self._method_name(request.MethodId), request, result)
+        return result
+
+    def _may_call(self, method: ua.NodeId) -> bool:
+        return self.caller is not None and self.iserver.access.may_call(self.caller, self._method_name(method))
+
+    def _method_name(self, method: ua.NodeId) -> str:
+        if method not in self.aspace:
+            return ""
+        name: str = self.aspace[method].attributes[ua.AttributeIds.BrowseName].value.Value.Value.Name
+        return name
+
+    # ---------------------------------------------------------------------------------------------- subscriptions
+
+    def owned_subscriptions(self) -> list[InternalSubscription]:
+        """Give the subscriptions of this session."""
+        every = self.subscription_service.subscriptions.values()
+        return [subscription for subscription in every if subscription.session_id == self.session_id]
+
+    async def create_subscription(
+        self,
+        params: ua.CreateSubscriptionParameters,
+        callback: Callable[..., Any],
+        request_callback: Callable[..., Any] | None = None,
+    ) -> ua.CreateSubscriptionResult:
+        """Make a subscription, whose news come as often as asked for, within reason."""
+        if len(self.owned_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
+            raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
+        interval = _clamp(
+            params.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
+        )
+        params.RequestedPublishingInterval = interval
+        longest = max(3, int(limits.MAX_LIFETIME_MS / interval))
+        params.RequestedLifetimeCount = lifetime = min(max(params.RequestedLifetimeCount or longest, 3), longest)
+        # Three times in its life it says that it is there, at the least (OPC 10000-4, 5.14.2.2).
+        params.RequestedMaxKeepAliveCount = min(params.RequestedMaxKeepAliveCount or lifetime, lifetime // 3)
+        result = await super().create_subscription(params, callback, request_callback)
+        subscription = self.subscription_service.subscriptions[result.SubscriptionId]
+        subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace, params.MaxNotificationsPerPublish)
+        return result
+
+    def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
+        """Answer with what holds: asyncua changes nothing."""
+        self._check_own(params.SubscriptionId)
+        return super().modify_subscription(params)
+
+    async def delete_subscriptions(self, ids: list[int]) -> list[ua.StatusCode]:
+        """End subscriptions."""
+        own = self._own(ids)
+        results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
+        return [results.get(each, _unknown_subscription()) for each in ids]
+
+    async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
+        """Let subscriptions tell their news, or keep them."""
+        asked = params.SubscriptionIds
+        params.SubscriptionIds = own = self._own(asked)
+        results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
+        return [results.get(each, _unknown_subscription()) for each in asked]
+
+    async def transfer_subscriptions(
+        self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
+    ) -> list[ua.TransferResult]:
+        """Take over subscriptions of another session of the same person at the same application."""
+        return [await self._transfer(each, callback) for each in params.SubscriptionIds]
+
+    async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:
+        subscription = self.subscription_service.subscriptions.get(subscription_id)
+        owner = subscription and self.iserver.session_of(subscription.session_id)
+        if subscription is None or not isinstance(owner, ServerSession):
+            return ua.TransferResult(StatusCode=_unknown_subscription())
+        if self.connection is None or not owner.has_same_client(self):
+            return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
+        one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
+        (result,) = await super().transfer_subscriptions(one, callback)
+        subscription.pub_request_callback = self.connection.get_publish_request  # asyncua leaves it with the old one
+        return result
+
+    def publish(self, acks: Sequence[ua.SubscriptionAcknowledgement] | None = None) -> tuple[int, list[ua.StatusCode]]:
+        """Acknowledge news, and ask for more."""
+        if not self.owned_subscriptions():
+            raise ServiceError(ua.StatusCodes.BadNoSubscription)
+        results = [_unknown_subscription() for _ in acks or ()]
+        for at, ack in enumerate(acks or ()):
+            if self._owns(ack.SubscriptionId):
+                _, (results[at],) = super().publish([ack])
+        return len(self.owned_subscriptions()), results
+
+    def republish(self, params: ua.RepublishParameters) -> ua.NotificationMessage:
+        """Give news again that were not acknowledged."""
+        self._check_own(params.SubscriptionId)
+        return super().republish(params)
+
+    async def create_monitored_items(
+        self, params: ua.CreateMonitoredItemsParameters
+    ) -> list[ua.MonitoredItemCreateResult]:
+        """Monitor values and events."""
+        self._check_own(params.SubscriptionId)
+        _check_count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
+        there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
+        if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
+            raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
+        for item in params.ItemsToCreate:
+            _clamp_monitoring(item.RequestedParameters)
+        return await super().create_monitored_items(params)
+
+    async def modify_monitored_items(
+        self, params: ua.ModifyMonitoredItemsParameters
+    ) -> list[ua.MonitoredItemModifyResult]:
+        """Change how values and events are monitored."""
+        self._check_own(params.SubscriptionId)
+        _check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
+        for item in params.ItemsToModify:
+            _clamp_monitoring(item.RequestedParameters)
+        return await super().modify_monitored_items(params)
+
+    async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
+        """Monitor values and events no longer."""
+        self._check_own(params.SubscriptionId)
+        _check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
+        return await super().delete_monitored_items(params)
+
+    async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
+        """Let monitored items report, sample or rest."""
+        self._check_own(params.SubscriptionId)
+        _check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
+        return await super().set_monitoring_mode(params)
+
+    def _own(self, ids: Iterable[int]) -> list[int]:
+        return [each for each in dict.fromkeys(ids) if self._owns(each)]
+
+    def _owns(self, subscription_id: int) -> bool:
+        subscription = self.subscription_service.subscriptions.get(subscription_id)
+        return subscription is not None and bool(subscription.session_id == self.session_id)
+
+    def _check_own(self, subscription_id: int) -> None:
+        if not self._owns(subscription_id):
+            raise ServiceError(ua.StatusCodes.BadSubscriptionIdInvalid)
+
+    def _channel(self) -> ServerChannel:
+        if self.connection is None:
+            raise ServiceError(ua.StatusCodes.BadInternalError)
+        return self.connection.channel
+
+
+def _check_application(certificate: bytes, params: ua.CreateSessionParameters) -> None:
+    """See that the session is made by the application that opened the channel (OPC 10000-4, 5.6.2)."""
+    own = x509_from_der(certificate)
+    try:
+        given = x509_from_der(params.ClientCertificate)
+    except (ValueError, IndexError):
+        given = None
+    if given != own:
+        raise ServiceError(ua.StatusCodes.BadSecurityChecksFailed)
+    if params.ClientDescription.ApplicationUri not in application_uris(own):
+        raise ServiceError(ua.StatusCodes.BadCertificateUriInvalid)
+    if len(params.ClientNonce or b"") < _NONCE_BYTES:
+        raise ServiceError(ua.StatusCodes.BadNonceInvalid)
+
+
+def _check_count(limit: str, operations: Sized | None) -> None:
+    if not operations:
+        raise ServiceError(ua.StatusCodes.BadNothingToDo)
+    if len(operations) > limits.OPERATIONS[limit]:
+        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
+
+
+def _clamp(asked: float, least: float, most: float) -> float:
+    # A client may ask for NaN, of which no comparison is true.
+    return least if math.isnan(asked) else min(max(asked, least), most)
+
+
+def _clamp_monitoring(asked: ua.MonitoringParameters) -> None:
+    if isinstance(asked.Filter, ua.EventFilter):
+        _check_filter(asked.Filter)
+    else:
+        asked.QueueSize = min(max(asked.QueueSize, 1), limits.QUEUED_VALUES)
+
+
+def _check_filter(asked: ua.EventFilter) -> None:
+    """See that a filter is a tree of bounded size: else its work would double with each element, or never end."""
+    elements = (asked.WhereClause and asked.WhereClause.Elements) or []
+    if len(asked.SelectClauses or ()) > limits.SELECT_CLAUSES or len(elements) > limits.FILTER_ELEMENTS:
+        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
+    targets = [
+        (index, operand.Index)
+        for index, element in enumerate(elements)
+        for operand in element.FilterOperands or ()
+        if isinstance(operand, ua.ElementOperand)
+    ]
+    if any(target <= index for index, target in targets) or len({target for _, target in targets}) < len(targets):
+        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
+
+
+def _unknown_subscription() -> ua.StatusCode:
+    return ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)

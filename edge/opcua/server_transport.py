@@ -1,0 +1,101 @@
+"""Takes the messages of a connection, and reads those that call methods itself.
+
+asyncua reads arguments with classes that it keeps for the whole process under their namespace *index*: a
+client to a camera, in the same process, would have it read our orders by the camera's types
+(github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). What we read ourselves nobody disturbs.
+"""
+
+import asyncio
+from typing import Any
+
+import asyncua
+from asyncua import ua
+from asyncua.common.utils import Buffer, ServiceError
+from asyncua.server.binary_server_asyncio import BinaryServer
+
+from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
+from edge.opcua.client_transport import patch_decoder_limits
+from edge.opcua.request_processor import RequestProcessor
+from edge.opcua.server_framing import ChunkProtocol
+
+_CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
+_MOST_CALLS = 100
+
+
+class CallProcessor(RequestProcessor):
+    """Answers the requests of one connection."""
+
+    async def _process_message(self, typeid: ua.NodeId, requesthdr: Any, seqhdr: Any, body: Buffer) -> bool:
+        if typeid != _CALL:
+            goes_on: bool = await super()._process_message(typeid, requesthdr, seqhdr, body)
+            return goes_on
+        if self.session is None:
+            raise ua.uaerrors.BadUserAccessDenied
+        permissions = self._connection.security_policy.permissions
+        if permissions is not None and permissions.check_validity(self.session.user, typeid, body) is False:
+            raise ua.uaerrors.BadUserAccessDenied
+        self.session_last_activity = asyncio.get_running_loop().time()
+        self.session.touch()
+        response = ua.CallResponse()
+        response.Results = await self.session.call(read_calls(body))
+        self.send_response(requesthdr.RequestHandle, seqhdr, response)
+        return True
+
+
+class ClientConnection(ChunkProtocol):
+    """One connection of a client."""
+
+    processor: RequestProcessor | None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Have its messages answered by our processor, unless it is refused."""
+        super().connection_made(transport)
+        if self.processor is not None:
+            self.processor = CallProcessor(self.iserver, transport, self.limits)
+            self.processor.set_policies(self.policies)
+
+
+class TcpListener(BinaryServer):
+    """Accepts connections."""
+
+    def _make_protocol(self) -> ClientConnection:
+        return ClientConnection(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
+
+
+class ProtocolServer(asyncua.Server):
+    """asyncua's server, which accepts connections of ours."""
+
+    async def start(self) -> None:
+        """Listen. Raises OSError when that cannot be."""
+        patch_decoder_limits()
+        await self._setup_server_nodes()
+        await self.iserver.start()
+        host, port = self._get_bind_socket_info()
+        self.bserver = TcpListener(self.iserver, host, port, self.limits)
+        self.bserver.set_policies(self._policies)
+        try:
+            await self.bserver.start()
+        except OSError:
+            await self.iserver.stop()
+            raise
+
+
+def read_calls(body: Buffer) -> list[ua.CallMethodRequest]:
+    """Read the body of a Call request; a structure among the arguments stays as the bytes it came in.
+
+    Raises ServiceError when it is malformed or calls too many methods at once.
+    """
+    try:
+        data = BoundedBuffer(body.read(len(body)))
+        count = read_length(data)
+        if count > _MOST_CALLS:
+            raise ServiceError(ua.StatusCodes.BadTooManyOperations)
+        return [_read_call(data) for _ in range(count)]
+    except DecodeError as error:
+        raise ServiceError(ua.StatusCodes.BadDecodingError) from error
+
+
+def _read_call(body: BoundedBuffer) -> ua.CallMethodRequest:
+    object_id, method_id = read_node_id(body), read_node_id(body)
+    arguments = [read_variant(body) for _ in range(read_length(body))]
+    return ua.CallMethodRequest(ObjectId=object_id, MethodId=method_id, InputArguments=arguments)

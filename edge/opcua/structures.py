@@ -1,0 +1,366 @@
+"""Turns values of an OPC UA server into plain Python and back, structures by the definitions that the server gives.
+
+asyncua can decode structures too, with classes it makes of the definitions, but it keeps those for the whole process
+under their namespace *index*: two servers with different indexes would read each other's structures
+(github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1800). What is learned here belongs to one session.
+"""
+
+import asyncio
+import dataclasses
+import struct
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from asyncua import Client, Server, ua
+from asyncua.ua.ua_binary import pack_uatype, struct_from_binary, struct_to_binary
+
+from edge.errors import Refused
+from edge.opcua.binary import (
+    MAX_DEPTH,
+    BoundedBuffer,
+    Codec,
+    DecodeError,
+    Field,
+    StructureCodec,
+    array,
+    builtin,
+    decode_with_asyncua,
+)
+from edge.opcua.browse import references
+
+_HIGHEST_BUILTIN = 25
+_STRUCTURE = ua.NodeId(ua.ObjectIds.Structure)
+# A joining system has a hundred types of structures.
+_MOST_TYPES = 2000
+# What of a value is as it is: most of a large array.
+_PLAIN = frozenset({bool, int, float, bytes, type(None)})
+# Abstract types, and what a value of them is on the wire (OPC 10000-6, 5.1.2 and 5.2.4).
+_ON_THE_WIRE = {
+    ua.ObjectIds.Number: ua.VariantType.Variant,
+    ua.ObjectIds.Integer: ua.VariantType.Variant,
+    ua.ObjectIds.UInteger: ua.VariantType.Variant,
+    ua.ObjectIds.Enumeration: ua.VariantType.Int32,
+}
+# asyncua has its own classes for these; it is asked before any other server's types can stand beside them.
+_BASE_STRUCTURES = {
+    data_type: each
+    for each in vars(ua).values()
+    if isinstance(each, type)
+    and dataclasses.is_dataclass(each)
+    and (data_type := getattr(each, "data_type", None)) is not None
+}
+
+
+# asyncua's own classes of base structures by their encoding: no server has to describe those.
+_BASE_ENCODINGS = {
+    encoding: each for encoding, each in ua.extension_objects_by_typeid.items() if encoding.NamespaceIndex == 0
+}
+
+
+class Structures:
+    """Knows how the structures of one server are encoded, from the first time it meets each.
+
+    `nodes` is where its nodes are found: a client that is connected, or the server itself.
+    """
+
+    def __init__(self, nodes: Client | Server) -> None:
+        self._nodes = nodes
+        self._types: dict[ua.NodeId, Codec] = {}
+        self._encodings: dict[ua.NodeId, Codec] = {}
+        self._encoding_ids: dict[ua.NodeId, ua.NodeId] = {}
+        self._learning = asyncio.Lock()
+
+    async def plain(self, value: Any, depth: int = 0) -> Any:
+        """Give a value without the types of OPC UA.
+
+        A structure is a dict without its absent fields, a LocalizedText or QualifiedName its text, a NodeId, Guid or
+        StatusCode text, an enumeration its number, an instant has the time zone UTC. Raises Refused(`unreadable`) for
+        a structure that we cannot decode, and for what is nested too deep.
+        """
+        if depth > MAX_DEPTH:
+            raise Refused("unreadable", "a value is nested too deep")
+        match value:
+            case list() | tuple() if _PLAIN.issuperset(map(type, value)):
+                return list(value)
+            case list() | tuple():
+                return [await self.plain(each, depth + 1) for each in value]
+            case dict():
+                return {name: await self.plain(each, depth + 1) for name, each in value.items()}
+            case ua.Variant() | ua.DataValue():
+                return await self.plain(value.Value, depth + 1)
+            case ua.ExtensionObject():
+                return await self._structure(value, depth + 1)
+            case str():
+                return _utf8(value)
+            case ua.LocalizedText():
+                return _utf8(value.Text or "")
+            case ua.QualifiedName():
+                return value.Name and _utf8(value.Name)
+            case ua.StatusCode():
+                return value.name
+            case ua.NodeId():
+                return _utf8(value.to_string())
+            case UUID():
+                return str(value)
+            case Enum():
+                return value.value
+            case datetime():
+                return value.replace(tzinfo=UTC) if value.tzinfo is None else value
+            case _ if dataclasses.is_dataclass(value):
+                return {name: await self.plain(each, depth + 1) for name, each in _fields_of(value)}
+            case _:
+                return value
+
+    async def variant(self, data_type: ua.NodeId, value: Any, *, is_array: bool = False) -> ua.Variant:
+        """Give plain Python in the types of OPC UA: the inverse of `plain`, for a data type of the server.
+
+        An absent value, or field, is the default of its type. Raises Refused(`unwritable`) for a value that cannot be
+        one of the data type, Refused(`unreadable`) for a type that the server does not define.
+        """
+        if is_array:
+            each = [await self.variant(data_type, one) for one in value or ()]
+            if data_type == ua.NodeId(ua.ObjectIds.BaseDataType):
+                return ua.Variant(each, ua.VariantType.Variant, is_array=True)
+            kinds = {one.VariantType for one in each} or {(await self.variant(data_type, None)).VariantType}
+            return ua.Variant([one.Value for one in each], kinds.pop(), is_array=True)
+        if isinstance(value, ua.Variant):
+            return value
+        async with self._learning:
+            codec = await self._known(data_type)
+            encoding = await self._encoding_id(data_type)
+        try:
+            body = codec.encode(value)
+        except (ua.UaError, ValueError, TypeError, AttributeError, RecursionError, struct.error) as error:
+            raise Refused("unwritable", f"{value!r} is no {data_type.to_string()}: {error}") from error
+        if encoding is not None:
+            return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
+        return _variant_of(codec.decode(BoundedBuffer(body)), await self._builtin(data_type))
+
+    async def _structure(self, value: ua.ExtensionObject, depth: int) -> Any:
+        if value.Body is None:
+            return None
+        codec = await self._encoding(value.TypeId)
+        try:
+            decoded = codec.decode(BoundedBuffer(value.Body))
+        except DecodeError as error:
+            message = f"a structure with encoding {value.TypeId.to_string()} is not as defined: {error}"
+            raise Refused("unreadable", message) from error
+        return await self.plain(decoded, depth)
+
+    async def _encoding(self, encoding: ua.NodeId) -> Codec:
+        """Give the codec of a structure of that encoding, learning its type from the server when it is new."""
+        async with self._learning:
+            if encoding not in self._encodings and (cls := _BASE_ENCODINGS.get(encoding)) is not None:
+                self._encodings[encoding] = _base_structure(cls)
+            if encoding not in self._encodings:
+                if len(self._encodings) > _MOST_TYPES:
+                    raise Refused("unreadable", "the server has too many encodings")
+                node = self._nodes.get_node(encoding)
+                types = await references(node, ua.ObjectIds.HasEncoding, ua.BrowseDirection.Inverse)
+                if not types:
+                    raise Refused("unreadable", f"the server does not say what {encoding.to_string()} encodes")
+                self._encodings[encoding] = await self._known(types[0].NodeId)
+            return self._encodings[encoding]
+
+    async def _known(self, type_id: ua.NodeId) -> Codec:
+        known = dict(self._types)
+        try:
+            return await self._type(type_id, 0)
+        except BaseException:
+            # What was learned by half must not be taken for the whole next time.
+            self._types = known
+            raise
+
+    async def _type(self, type_id: ua.NodeId, depth: int) -> Codec:
+        """Give the codec of a data type, learning it from the server when it is new."""
+        if type_id not in self._types:
+            if depth > MAX_DEPTH or len(self._types) > _MOST_TYPES:
+                raise Refused("unreadable", f"there is no end of the types that {type_id.to_string()} is made of")
+            if (known := _base_type(type_id)) is not None:
+                self._types[type_id] = known
+            else:
+                await self._learn(type_id, depth)
+        return self._types[type_id]
+
+    async def _learn(self, type_id: ua.NodeId, depth: int) -> None:
+        definition = await self._definition(type_id)
+        if definition is None:
+            # An enumeration, or another name for what it is derived from: on the wire it is that.
+            self._types[type_id] = await self._type(await self._parent(type_id), depth + 1)
+            return
+        structure = StructureCodec(dict.get, dict, [], has_mask=False)
+        self._types[type_id] = Codec(partial(_encode_fields, structure), structure.decode)
+        for kind, field in await self._fields(type_id, definition):
+            codec = await self._type(field.DataType, depth + 1)
+            if field.ValueRank > 1:
+                raise Refused("unreadable", f"{type_id.to_string()}.{field.Name} has more than one dimension")
+            if kind is ua.StructureType.StructureWithSubtypedValues and field.IsOptional:
+                codec = _subtyped(codec, await self._encoding_id(field.DataType))
+            if field.ValueRank == 1:
+                codec = array(codec)
+            has_mask = kind is ua.StructureType.StructureWithOptionalFields
+            structure.has_mask |= has_mask
+            structure.fields.append(Field(field.Name, codec, has_mask and field.IsOptional))
+
+    async def _fields(
+        self, type_id: ua.NodeId, definition: ua.StructureDefinition, depth: int = 0
+    ) -> list[tuple[ua.StructureType, ua.StructureField]]:
+        """Give the fields of a structure, each with the kind of structure that defines it, the inherited ones first.
+
+        Some servers tell those in the definition of the derived type too, others only in that of its base.
+        """
+        kind = definition.StructureType
+        if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
+            what = f"{type_id.to_string()} is a {kind.name}"
+            raise Refused("unreadable", f"{what}: only structures with fixed or optional fields can be read")
+        if depth > MAX_DEPTH:
+            raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
+        own = {field.Name for field in definition.Fields}
+        base_id = await self._parent(type_id)
+        # Some servers define the abstract Structure too, without fields: no structure inherits any from there.
+        base = await self._definition(base_id) if base_id != _STRUCTURE else None
+        inherited = await self._fields(base_id, base, depth + 1) if base else []
+        return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
+
+    async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
+        """Give the definition of a structure; None for what is none. Raises Refused when there should be one."""
+        node = self._nodes.get_node(type_id)
+        attribute = await node.read_attribute(ua.AttributeIds.DataTypeDefinition, raise_on_bad_status=False)
+        definition = attribute.Value.Value if attribute.Value else None
+        if isinstance(definition, ua.StructureDefinition):
+            return definition
+        if await self._parent(type_id) == _STRUCTURE:
+            raise Refused("unreadable", f"the server does not define the structure {type_id.to_string()}")
+        return None
+
+    async def _parent(self, type_id: ua.NodeId) -> ua.NodeId:
+        node = self._nodes.get_node(type_id)
+        parents = await references(node, ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
+        if not parents:
+            raise Refused("unreadable", f"the server does not say what {type_id.to_string()} is derived from")
+        return parents[0].NodeId
+
+    async def _builtin(self, type_id: ua.NodeId) -> ua.VariantType:
+        for _ in range(MAX_DEPTH):
+            if (kind := _builtin_kind(type_id)) is not None:
+                return kind
+            type_id = await self._parent(type_id)
+        raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
+
+    async def _encoding_id(self, type_id: ua.NodeId) -> ua.NodeId | None:
+        """Give the binary encoding of a structure; None for what is none."""
+        if type_id not in self._encoding_ids:
+            found = await references(self._nodes.get_node(type_id), ua.ObjectIds.HasEncoding)
+            binary = [each.NodeId for each in found if each.BrowseName.Name == "Default Binary"]
+            self._encoding_ids[type_id] = binary[0] if binary else None
+        return self._encoding_ids[type_id]
+
+
+def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
+    """Give the fields that are there of a structure that asyncua has decoded.
+
+    Those of the base namespace have the same index everywhere. Others are here where somebody in this process had
+    asyncua load their types; their mask of fields is no field.
+    """
+    for each in dataclasses.fields(structure):
+        value = getattr(structure, each.name)
+        if value is not None and each.name != "Encoding":
+            yield each.name, value
+
+
+def _utf8(text: str) -> str:
+    """Put replacement characters for what is no UTF-8: asyncua hands it on as surrogates, which nobody can write."""
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _builtin_kind(type_id: ua.NodeId) -> ua.VariantType | None:
+    """Give what a value of a type is on the wire, when the specification says it; else the server has to."""
+    kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
+    # The types of the base namespace have numbers; a server may say that one has a name.
+    if type_id.NamespaceIndex != 0 or not isinstance(kind, int) or kind > _HIGHEST_BUILTIN:
+        return None
+    return ua.VariantType(kind)
+
+
+def _base_type(type_id: ua.NodeId) -> Codec | None:
+    """Give the codec of a type of the base namespace, whose index and structures are the same in every server."""
+    if type_id.NamespaceIndex != 0:
+        return None
+    if type_id in _BASE_STRUCTURES:
+        return _base_structure(_BASE_STRUCTURES[type_id])
+    kind = _builtin_kind(type_id)
+    return None if kind is None else _builtin(kind)
+
+
+def _base_structure(cls: type) -> Codec:
+    decode = partial(decode_with_asyncua, partial(struct_from_binary, cls), cls.__name__)
+    return Codec(partial(_write_base_structure, cls), decode)
+
+
+def _builtin(kind: ua.VariantType) -> Codec:
+    return Codec(partial(_write_builtin, kind), builtin(kind).decode)
+
+
+def _write_base_structure(cls: type, value: Any) -> bytes:
+    written: bytes = struct_to_binary(value if isinstance(value, cls) else cls(**(value or {})))
+    return written
+
+
+def _write_builtin(kind: ua.VariantType, value: Any) -> bytes:
+    written: bytes = pack_uatype(kind, _builtin_value(kind, value))
+    return written
+
+
+def _builtin_value(kind: ua.VariantType, value: Any) -> Any:
+    """Give plain Python as asyncua wants it."""
+    match kind, value:
+        case ua.VariantType.Variant, ua.Variant():
+            return value
+        case ua.VariantType.Variant, _:
+            return ua.Variant(value)
+        case ua.VariantType.ExtensionObject, None:
+            return ua.ExtensionObject()
+        case ((ua.VariantType.String | ua.VariantType.ByteString | ua.VariantType.XmlElement), None):
+            return None
+        case _, None:
+            return ua.get_default_value(kind)
+        case ua.VariantType.LocalizedText, str():
+            return ua.LocalizedText(value)
+        case ua.VariantType.QualifiedName, str():
+            return ua.QualifiedName(value)
+        case ((ua.VariantType.NodeId | ua.VariantType.ExpandedNodeId), str()):
+            return ua.NodeId.from_string(value)
+        case ua.VariantType.Guid, str():
+            return UUID(value)
+        case _:
+            return value
+
+
+def _variant_of(value: Any, kind: ua.VariantType) -> ua.Variant:
+    return value if kind is ua.VariantType.Variant else ua.Variant(value, kind)
+
+
+def _subtyped(codec: Codec, encoding: ua.NodeId | None) -> Codec:
+    """Give the codec of a field that allows subtypes: it says itself what it holds (OPC 10000-6, 5.2.7.5)."""
+    if encoding is None:
+        return _builtin(ua.VariantType.Variant)
+
+    def write(value: Any) -> bytes:
+        held = value.Value if isinstance(value, ua.Variant) else value
+        if not isinstance(held, ua.ExtensionObject):
+            held = ua.ExtensionObject(TypeId=encoding, Body=codec.encode(held))
+        return _write_builtin(ua.VariantType.ExtensionObject, held)
+
+    return Codec(write, builtin(ua.VariantType.ExtensionObject).decode)
+
+
+def _encode_fields(structure: StructureCodec, value: Mapping[str, Any] | None) -> bytes:
+    """Encode a structure from its fields by name. Raises Refused(`unwritable`) for a field it does not have."""
+    fields = dict(value or {})
+    if unknown := fields.keys() - {field.name for field in structure.fields}:
+        raise Refused("unwritable", f"a structure has no field {', '.join(sorted(unknown))}")
+    return structure.encode(fields)

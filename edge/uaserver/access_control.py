@@ -1,0 +1,85 @@
+"""Who is let in, and as whom: the rule that ties channels, certificates, users and roles together.
+
+- An encrypted channel is opened to applications we trust only.
+- A channel without encryption serves discovery. Where the settings allow more (`security = "none"`), whoever comes from
+  this host is taken as on an encrypted channel; whoever comes from elsewhere may look, and is never more than that.
+- No name is anonymous, which the settings give a role. A name needs its password, and passwords need encryption.
+"""
+
+from pathlib import Path
+
+from asyncua import ua
+from cryptography import x509
+
+from edge.config import OpcuaSettings
+from edge.opcua.access import Caller, Peer, Role
+from edge.uaserver import audit, roles
+from edge.uaserver.certificates import thumbprint
+from edge.uaserver.trust import RejectedList, TrustList, rejected_directory
+from edge.uaserver.users import LoginRefusal, Users
+
+
+class AccessControl:
+    """Decides by the settings, the trust list and the users; what it refuses it records."""
+
+    def __init__(self, settings: OpcuaSettings, users: Users | None = None) -> None:
+        self._refusals = audit.RefusalLog()
+        self.allows_unencrypted = settings.security == "none"
+        self.allows_anonymous = settings.anonymous != "nobody"
+        self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
+        self._trust = TrustList(Path(settings.trusted))
+        self._rejected = RejectedList(rejected_directory(Path(settings.pki)))
+        self._users = users or Users(Path(settings.users_file))
+
+    def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
+        """Tell whether the application with this certificate may open a channel; record if it may not."""
+        fault = self._trust.fault(certificate)
+        if fault:
+            self.record_refusal(
+                "OPC UA client turned away",
+                address,
+                reason=fault,
+                subject=certificate.subject.rfc4514_string(),
+                thumbprint=thumbprint(certificate),
+                advice="to trust it: edge opcua trust THUMBPRINT",
+            )
+        return not fault
+
+    def anonymous(self, peer: Peer) -> Caller | None:
+        """Say who somebody without a name is; None when they have to have one."""
+        if self._anonymous is None:
+            return None
+        role = self._anonymous if peer.is_encrypted or peer.is_local else Role.OBSERVER
+        return Caller("", role, peer.application, peer.address)
+
+    async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
+        """Say who the user of this name and password is; None when there is no such user."""
+        found = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else LoginRefusal.WRONG
+        if isinstance(found, LoginRefusal):
+            self.record_refusal(
+                "OPC UA login refused", peer.address, user=name, application=peer.application, reason=found.value
+            )
+            return None
+        return Caller(name, found, peer.application, peer.address)
+
+    def may_call(self, caller: Caller, method: str) -> bool:
+        """Return whether the caller may call the method with this browse name."""
+        return roles.may_call(caller.role, method)
+
+    def record_login(self, caller: Caller) -> None:
+        """Record that a session was activated."""
+        audit.record_login(caller)
+
+    def record_call(
+        self, caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult
+    ) -> None:
+        """Record a method call."""
+        audit.record_call(caller, method, request, result)
+
+    def record_refusal(self, event: str, address: str, **fields: object) -> None:
+        """Record that a client was refused."""
+        self._refusals.record(event, address, **fields)
+
+    async def keep_rejected(self, certificate: x509.Certificate) -> None:
+        """Keep the certificate of a rejected application for the administrator."""
+        await self._rejected.keep(certificate)

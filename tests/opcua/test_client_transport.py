@@ -1,0 +1,122 @@
+"""A few bytes of a peer do not become gigabytes, nor does what it sends without end."""
+
+import asyncio
+import logging
+import struct
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asyncua import Server, ua
+from asyncua.common.connection import TransportLimits
+from asyncua.common.utils import Buffer, NotEnoughData
+from asyncua.ua.ua_binary import variant_from_binary
+
+from edge.errors import Refused, Unavailable
+from edge.links.opcua import EventField, TypeName, open_client
+from edge.opcua import client_transport
+from edge.opcua.client_transport import NotificationQueue, patch_decoder_limits
+
+
+@pytest.mark.parametrize(
+    "bomb", [b"\x80" + struct.pack("<i", 2**31 - 1), b"\x8c" + struct.pack("<ii", 2**31 - 1, -4) + bytes(8)]
+)
+async def test_a_few_bytes_do_not_become_gigabytes(bomb: bytes) -> None:
+    patch_decoder_limits()
+    with pytest.raises((ua.UaError, NotEnoughData)):
+        variant_from_binary(Buffer(bomb))
+
+
+@pytest.mark.parametrize("size", [2**31 - 1, 3, -1])
+async def test_of_a_chunk_that_is_too_large_or_too_small_nothing_is_awaited(size: int) -> None:
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"ACKF" + struct.pack("<i", size))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(pour, "127.0.0.1", 0) as there:
+        url = f"opc.tcp://127.0.0.1:{there.sockets[0].getsockname()[1]}"
+        with pytest.raises(Unavailable, match="sends a message of more than 4194304 bytes"):
+            async with asyncio.timeout(3), open_client(url):
+                pytest.fail("it let itself be poured full")
+
+
+@pytest_asyncio.fixture
+async def server(unused_tcp_port: int) -> AsyncIterator[Server]:
+    server = Server()
+    await server.init()
+    server.set_endpoint(f"opc.tcp://127.0.0.1:{unused_tcp_port}")
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    async with server:
+        yield server
+
+
+async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(client_transport, "_TOLD_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(client_transport, "MESSAGE_BYTES", 300_000)
+    # A server that does not keep to what it was told.
+    monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
+    for name, size in (("Small", 200_000), ("Large", 400_000)):
+        await server.nodes.objects.add_variable(1, name, bytes(size))
+    async with open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session:
+        assert len(await session.read(await session.find("Small"))) == 200_000
+        large = await session.find("Large")
+        with pytest.raises(Unavailable):
+            await session.read(large)
+    assert "an OPC UA server sends a message of more than 300000 bytes" in caplog.messages
+
+
+async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> None:
+    received_bytes = 0
+    news = NotificationQueue(10, lambda: received_bytes)
+    for received_bytes in (300, 500, 900):
+        news.put_nowait(received_bytes)
+    assert news.waiting_bytes() == 600
+    assert [news.get_nowait(), news.waiting_bytes()] == [300, 400]
+    assert [news.get_nowait(), news.get_nowait(), news.waiting_bytes()] == [500, 900, 0]
+
+
+async def test_news_that_nobody_takes_fill_no_memory(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(client_transport, "_TOLD_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(client_transport, "WAITING_BYTES", 100_000)
+    fields = [EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")]
+    events = await server.get_event_generator()
+    too_much = "an OPC UA server tells more than is taken: 100000 bytes wait"
+
+    async def take_all(news: AsyncIterator[Mapping[str, Any] | Refused]) -> None:
+        async for each in news:
+            assert not isinstance(each, Refused)
+
+    url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
+    async with (
+        open_client(url) as session,
+        session.watch(None, fields, {}) as news,
+        open_client(url) as taker,
+        taker.watch(None, fields, {}) as taken,
+    ):
+        async with asyncio.timeout(5):
+            # Who takes the same shows when it has been told.
+            while too_much not in caplog.messages:
+                await events.trigger(message="x" * 40_000)
+                await anext(taken)
+        with pytest.raises(Unavailable, match="is lost"):
+            await take_all(news)
+
+
+async def test_what_asyncua_says_again_and_again_is_told_once_and_in_one_short_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    talker = logging.getLogger("asyncua.client.ua_client.UASocketProtocol")
+    for number in range(1000):
+        talker.error(
+            "Exception raised while parsing message from server", exc_info=ValueError(f"{number} {'x' * 1_000_000}")
+        )
+    (record,) = caplog.records
+    assert record.getMessage().startswith("Exception raised while parsing message from server: ValueError: 0 xxx")
+    assert (len(record.getMessage()), record.exc_info) == (500, None)

@@ -1,0 +1,17 @@
+"""Limits that fit each other."""
+
+from edge.opcua import limits
+from edge.opcua.negotiated_limits import NegotiatedLimits
+
+
+def test_a_message_is_what_its_chunks_hold() -> None:
+    agreed = NegotiatedLimits()
+    assert agreed.max_message_size == agreed.max_chunk_count * agreed.max_recv_buffer
+
+
+def test_what_is_read_of_a_request_is_far_less_than_what_an_answer_may_be() -> None:
+    assert limits.REQUEST_BYTES < 5 * 1024 * 1024 < 16 * 1000 * 1000 < limits.MESSAGE_BYTES
+
+
+def test_every_service_has_a_limit() -> None:
+    assert all(0 < most <= 1000 for most in limits.OPERATIONS.values())

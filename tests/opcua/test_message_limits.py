@@ -1,0 +1,126 @@
+"""What a subscription has to tell is cut to what its client takes, and nothing of it gets lost on the way."""
+
+from collections.abc import Iterable
+
+import pytest
+from asyncua import ua
+from asyncua.server.address_space import AddressSpace
+from asyncua.server.internal_subscription import InternalSubscription
+from asyncua.server.monitored_item_service import MonitoredItemData
+from asyncua.ua.ua_binary import struct_to_binary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.opcua.message_limits import is_within_count, limit_message
+from edge.opcua.monitored_items import MonitoredItems
+
+LARGEST = 8192
+TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
+VALUES, EVENTS = range(3), range(3, 5)  # what the client calls its items
+
+
+def change(handle: int, size: int) -> ua.MonitoredItemNotification:
+    content = ua.Variant(bytes(size), ua.VariantType.ByteString)
+    return ua.MonitoredItemNotification(handle, ua.DataValue(content))
+
+
+def event(handle: int, *sizes: int) -> ua.EventFieldList:
+    return ua.EventFieldList(handle, [ua.Variant(bytes(size), ua.VariantType.ByteString) for size in sizes])
+
+
+def subscription(max_notifications: int = 0) -> InternalSubscription:
+    granted = ua.CreateSubscriptionResult(SubscriptionId=1, RevisedPublishingInterval=100)
+    made = InternalSubscription(granted, AddressSpace(), lambda _: None, ua.NodeId(), request_callback=lambda _: None)
+    made.monitored_item_srv = MonitoredItems(made, made.monitored_item_srv.aspace, max_notifications)
+    for handle in (*VALUES, *EVENTS):
+        item = MonitoredItemData()
+        item.client_handle = handle
+        made.monitored_item_srv._monitored_items[100 + handle] = item  # noqa: SLF001 - as asyncua does
+    return made
+
+
+async def published(made: InternalSubscription, told: Iterable[object]) -> list[ua.PublishResult]:
+    """Give the messages in which all of it is told."""
+    for each in told:
+        if isinstance(each, ua.MonitoredItemNotification):
+            await made.enqueue_datachange_event(100 + each.ClientHandle, each, 0)
+        else:
+            await made.enqueue_event(100 + each.ClientHandle, each, 0)  # type: ignore[attr-defined]
+    results: list[ua.PublishResult] = []
+    while not results or results[-1].MoreNotifications:
+        results.append(made._pop_publish_result())  # noqa: SLF001 - as asyncua does
+        limit_message(results[-1], made, LARGEST)
+    return results
+
+
+def each_of(result: ua.PublishResult) -> list[object]:
+    return [
+        each
+        for data in result.NotificationMessage.NotificationData
+        for each in (data.Events if isinstance(data, ua.EventNotificationList) else data.MonitoredItems)
+    ]
+
+
+def of_item(told: Iterable[object], handle: int) -> list[object]:
+    return [each for each in told if each.ClientHandle == handle]  # type: ignore[attr-defined]
+
+
+@given(
+    st.lists(
+        st.builds(change, st.sampled_from(VALUES), st.integers(0, 7000))
+        | st.builds(event, st.sampled_from(EVENTS), st.integers(0, 4000), st.integers(0, 3000)),
+        max_size=12,
+    )
+)
+async def test_each_item_tells_all_it_has_in_order_in_messages_that_fit(told: list[object]) -> None:
+    results = await published(subscription(), told)
+    assert all(len(struct_to_binary(ua.PublishResponse(Parameters=result))) <= LARGEST for result in results)
+    assert all(each_of(result) for result in results[1:])
+    heard = [each for result in results for each in each_of(result)]
+    for handle in (*VALUES, *EVENTS):
+        assert of_item(heard, handle) == of_item(told, handle)
+
+
+@pytest.mark.parametrize(
+    ("max_notifications", "messages"), [(0, [7]), (1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (100, [7])]
+)
+async def test_no_more_is_told_at_once_than_the_client_wants(max_notifications: int, messages: list[int]) -> None:
+    made = subscription(max_notifications)
+    told = [change(number % 3, 1) for number in range(4)] + [event(3, number) for number in range(3)]
+    results = await published(made, told)
+    assert [len(each_of(result)) for result in results] == messages
+    assert all(is_within_count(result, made) for result in results)
+
+
+async def test_a_value_too_large_for_any_message_is_told_by_its_status() -> None:
+    (result,) = await published(subscription(), [change(0, LARGEST), change(1, 1)])
+    large, small = each_of(result)
+    assert (large.Value.StatusCode, small.Value.StatusCode) == (TOO_LARGE, ua.StatusCode())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left_out"),
+    [((10, 9000, 5), [1]), ((4000, 5000, 6000), [2, 1]), ((1800, 1800, 1800, 1800, 1800), [0])],
+)
+async def test_of_an_event_the_largest_fields_are_left_out(sizes: tuple[int, ...], left_out: list[int]) -> None:
+    (result,) = await published(subscription(), [event(3, *sizes)])
+    (told,) = each_of(result)
+    fields = told.EventFields  # type: ignore[attr-defined]
+    assert {at for at, each in enumerate(fields) if each.Value == TOO_LARGE} == set(left_out)
+
+
+async def test_what_an_item_that_was_deleted_had_to_tell_is_dropped() -> None:
+    made = subscription()
+    for handle in VALUES:
+        await made.enqueue_datachange_event(100 + handle, change(handle, 5000), 0)
+    del made.monitored_item_srv._monitored_items[101]  # noqa: SLF001 - as asyncua does
+    first, second = await published(made, [])
+    assert [each.ClientHandle for result in (first, second) for each in each_of(result)] == [0, 2]  # type: ignore[attr-defined]
+
+
+async def test_that_a_subscription_ends_is_told_whatever_else_there_is() -> None:
+    made = subscription()
+    await made.enqueue_statuschange(ua.StatusCode(ua.StatusCodes.BadTimeout))
+    (result,) = await published(made, [change(0, LARGEST)])
+    *_, status = result.NotificationMessage.NotificationData
+    assert status.Status.value == ua.StatusCodes.BadTimeout

@@ -1,0 +1,65 @@
+"""What both ends can take is agreed on once, and reckoned with to the byte."""
+
+import pytest
+from asyncua import ua
+from asyncua.common.connection import MessageChunk
+from asyncua.crypto.security_policies import Cryptography, EncryptorAesCbc, SecurityPolicyNone, SignerHMac256
+
+from edge.opcua.limits import CHUNK_BYTES, CHUNKS, MESSAGE_BYTES
+from edge.opcua.negotiated_limits import NegotiatedLimits
+
+
+def hello(receive: int = CHUNK_BYTES, send: int = CHUNK_BYTES, message: int = 0, chunks: int = 0) -> ua.Hello:
+    return ua.Hello(ReceiveBufferSize=receive, SendBufferSize=send, MaxMessageSize=message, MaxChunkCount=chunks)
+
+
+def test_each_end_hears_what_the_other_takes_of_it() -> None:
+    # asyncua answers 8192 and 65535 here: where it mends that, `NegotiatedLimits` has less to do.
+    told = NegotiatedLimits().create_acknowledge_and_set_limits(hello(receive=8192))
+    assert (told.ReceiveBufferSize, told.SendBufferSize) == (CHUNK_BYTES, 8192)
+    assert (told.MaxMessageSize, told.MaxChunkCount) == (MESSAGE_BYTES, CHUNKS)
+
+
+def test_what_a_client_can_receive_says_nothing_of_what_it_sends() -> None:
+    agreed = NegotiatedLimits()
+    agreed.create_acknowledge_and_set_limits(hello(message=10_000, chunks=1))
+    assert agreed.is_msg_size_within_limit(1_000_000)
+    assert agreed.is_chunk_count_within_limit(20)
+
+
+def policy(*, is_encrypted: bool) -> SecurityPolicyNone:
+    made = SecurityPolicyNone()
+    if is_encrypted:
+        made.symmetric_cryptography = Cryptography(ua.MessageSecurityMode.SignAndEncrypt)
+        made.symmetric_cryptography.Signer = SignerHMac256(bytes(32))
+        made.symmetric_cryptography.Encryptor = EncryptorAesCbc(bytes(32), bytes(16))
+    return made
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize(
+    ("takes", "most_bytes", "most_chunks"),
+    [
+        (hello(receive=8192, message=8192), 8192, CHUNKS),
+        (hello(receive=8192, message=50_000), 50_000, CHUNKS),
+        (hello(message=65_536), 65_536, CHUNKS),
+        (hello(receive=8192, chunks=3), MESSAGE_BYTES, 3),
+        (hello(receive=8192, message=8192, chunks=3), 8192, 3),
+        (hello(), MESSAGE_BYTES, CHUNKS),
+    ],
+)
+def test_the_largest_answer_is_one_the_client_takes(
+    takes: ua.Hello, most_bytes: int, most_chunks: int, *, is_encrypted: bool
+) -> None:
+    agreed = NegotiatedLimits()
+    agreed.create_acknowledge_and_set_limits(takes)
+    used = policy(is_encrypted=is_encrypted)
+    largest = agreed.largest_answer(used.symmetric_cryptography)
+    chunks = MessageChunk.message_to_chunks(used, bytes(largest), agreed.max_send_buffer)
+    for chunk in chunks:
+        chunk.SequenceHeader.SequenceNumber = 1
+    sizes = [len(chunk.to_binary()) for chunk in chunks]
+    assert len(chunks) <= most_chunks
+    assert max(sizes) <= takes.ReceiveBufferSize
+    assert sum(sizes) <= most_bytes
+    assert largest > min(most_bytes, most_chunks * takes.ReceiveBufferSize) * 0.97

@@ -1,0 +1,310 @@
+"""A request belongs to a session by its token and its channel, and a session to one client (S4, S9, S10)."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asyncua import Client, ua
+from asyncua.common.utils import ServiceError
+from asyncua.crypto import uacrypto
+from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+from asyncua.server.internal_server import InternalServer
+from asyncua.ua.ua_binary import Primitives, struct_to_binary
+from cryptography import x509
+
+from edge.config import OpcuaSettings
+from edge.opcua import limits
+from edge.opcua.request_processor import read_password
+from edge.uaserver import certificates
+from edge.uaserver.server import UaServer
+from tests.uaserver.clients import (
+    PASSWORD,
+    Application,
+    channel,
+    connected,
+    make_application,
+    own_certificate,
+    prepared,
+    serves,
+    signature_of,
+)
+from tests.uaserver.running import SETTINGS, served
+from tests.uaserver.wire import Wire, service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CREATE_SESSION = 461
+READ = 631
+
+
+def token_of(client: Client) -> ua.NodeId:
+    return client.uaclient.protocol.authentication_token
+
+
+def as_anonymous(client: Client, server_nonce: bytes | None = None) -> ua.ActivateSessionParameters:
+    if server_nonce:
+        client._server_nonce = server_nonce  # noqa: SLF001 - what its owner was told last
+    token = ua.AnonymousIdentityToken(PolicyId="anonymous")
+    return ua.ActivateSessionParameters(UserIdentityToken=token, ClientSignature=signature_of(client))
+
+
+class TestTokens:
+    async def test_nobody_guesses_one(self, server: UaServer) -> None:
+        tokens = []
+        for _ in range(2):
+            async with Client(server.endpoint) as client:
+                tokens.append(token_of(client))
+        first, second = (token.Identifier for token in tokens)
+        assert len(first) == len(second) == 32
+        assert sum(left != right for left, right in zip(first, second, strict=True)) > 20
+
+    async def test_asyncua_counts_them(self) -> None:
+        # Where this fails, `Session.__init__` can go.
+        plain = InternalServer()
+        first, second = (plain.create_session("x", external=True).auth_token.Identifier for _ in range(2))
+        assert second == first + 1
+
+    async def test_a_request_with_another_one_is_refused(self, server: UaServer) -> None:
+        async with Client(server.endpoint) as victim, Client(server.endpoint) as thief:
+            own = token_of(thief)
+            for token in (token_of(victim), ua.NodeId(), ua.NodeId(1001)):
+                thief.uaclient.protocol.authentication_token = token
+                with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                    await serves(thief)
+            thief.uaclient.protocol.authentication_token = own
+            assert await serves(thief)
+
+    async def test_a_session_without_encryption_stays_where_it_is(self, server: UaServer) -> None:
+        async with Client(server.endpoint) as victim, channel(Client(server.endpoint)) as thief:
+            thief.uaclient.protocol.authentication_token = token_of(victim)
+            with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                await thief.uaclient.activate_session(
+                    ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken())
+                )
+            assert await serves(victim)
+
+
+class TestMoving:
+    async def test_a_client_finds_its_session_again_on_another_channel(
+        self, secure: UaServer, friend: Application
+    ) -> None:
+        async with (
+            connected(secure.endpoint, friend) as before,
+            channel(await prepared(secure.endpoint, friend)) as after,
+        ):
+            after.uaclient.protocol.authentication_token = token_of(before)
+            nonce = before._server_nonce  # noqa: SLF001
+            await after.uaclient.activate_session(as_anonymous(after, nonce))
+            assert await serves(after)
+            with pytest.raises((ua.uaerrors.BadSecureChannelIdInvalid, ua.uaerrors.BadSessionIdInvalid)):
+                await serves(before)
+
+    async def test_a_lost_connection_does_not_end_a_session_that_has_moved(
+        self, secure: UaServer, friend: Application
+    ) -> None:
+        before = await prepared(secure.endpoint, friend)
+        async with channel(before), channel(await prepared(secure.endpoint, friend)) as after:
+            await before.create_session()
+            answer = await before.uaclient.activate_session(as_anonymous(before))
+            after.uaclient.protocol.authentication_token = token_of(before)
+            await after.uaclient.activate_session(as_anonymous(after, answer.ServerNonce))
+            before.disconnect_socket()
+            for _ in range(3):
+                await asyncio.sleep(0.01)
+                assert await serves(after)
+
+    async def test_another_application_does_not_take_it_over(
+        self, secure: UaServer, friend: Application, secure_settings: OpcuaSettings, tmp_path: Path
+    ) -> None:
+        other = make_application(tmp_path)
+        other.trusted_by(secure_settings)
+        async with (
+            connected(secure.endpoint, friend) as victim,
+            channel(await prepared(secure.endpoint, other)) as thief,
+        ):
+            thief.uaclient.protocol.authentication_token = token_of(victim)
+            with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                await thief.uaclient.activate_session(as_anonymous(thief, victim._server_nonce))  # noqa: SLF001
+            assert await serves(victim)
+
+    async def test_another_person_does_not_take_it_over(self, secure: UaServer, friend: Application) -> None:
+        async with (
+            connected(secure.endpoint, friend, user="engineer") as victim,
+            channel(await prepared(secure.endpoint, friend)) as thief,
+        ):
+            thief.uaclient.protocol.authentication_token = token_of(victim)
+            with pytest.raises(ua.uaerrors.BadIdentityTokenRejected):
+                await thief.uaclient.activate_session(as_anonymous(thief, victim._server_nonce))  # noqa: SLF001
+            assert await serves(victim)
+
+    async def test_who_cannot_sign_does_not_activate(self, secure: UaServer, friend: Application) -> None:
+        async with channel(await prepared(secure.endpoint, friend)) as client:
+            await client.create_session()
+            for signature in (ua.SignatureData(), ua.SignatureData(signature_of(client).Algorithm, bytes(256))):
+                parameters = as_anonymous(client)
+                parameters.ClientSignature = signature
+                with pytest.raises(ua.uaerrors.BadApplicationSignatureInvalid):
+                    await client.uaclient.activate_session(parameters)
+
+
+class TestSessions:
+    async def test_a_connection_has_one(self, server: UaServer) -> None:
+        async with Client(server.endpoint) as client:
+            with pytest.raises(ua.uaerrors.BadTooManySessions):
+                await client.create_session()
+            assert await serves(client)
+
+    async def test_a_connection_has_one_after_the_other(self, server: UaServer) -> None:
+        async with channel(Client(server.endpoint)) as client:
+            for _ in range(3):
+                await client.create_session()
+                await client.activate_session()
+                assert await serves(client)
+                await client.uaclient.close_session(True)
+                with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                    await serves(client)
+
+    async def test_one_that_is_not_activated_reads_nothing(self, server: UaServer) -> None:
+        async with channel(Client(server.endpoint)) as client:
+            await client.create_session()
+            with pytest.raises(ua.uaerrors.BadSessionNotActivated):
+                await serves(client)
+
+
+async def ended(client: Client) -> None:
+    """Ask what needs no session until the one of the client, which was never activated, has ended."""
+    async with asyncio.timeout(5):
+        while True:
+            await client.get_endpoints()
+            try:
+                await serves(client)
+            except ua.uaerrors.BadSessionNotActivated:
+                continue
+            except ua.uaerrors.BadSessionIdInvalid:
+                return
+
+
+class TestSessionsNeverActivated:
+    async def test_they_end_whatever_else_is_asked_meanwhile(self) -> None:
+        async with served(activation_s=0.2) as server, channel(Client(server.endpoint)) as client:
+            for _ in range(2):
+                client.session_timeout = 600_000
+                await client.create_session()
+                await ended(client)
+                with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                    await client.activate_session()
+
+    async def test_one_that_was_activated_stays(self) -> None:
+        async with (
+            served(activation_s=0.2) as server,
+            channel(Client(server.endpoint)) as idle,
+            Client(server.endpoint) as client,
+        ):
+            await idle.create_session()
+            await ended(idle)
+            assert await serves(client)
+
+    async def test_they_hold_no_places(self) -> None:
+        async with served() as server, contextlib.AsyncExitStack() as stack:
+            for _ in range(limits.SESSIONS + 5):
+                attacker = await stack.enter_async_context(channel(Client(server.endpoint)))
+                await attacker.create_session()
+            for _ in range(limits.CONNECTIONS):
+                assert await serves(await stack.enter_async_context(Client(server.endpoint)))
+
+
+class TestPasswords:
+    async def test_none_is_taken_without_encryption(self, server: UaServer) -> None:
+        async with channel(Client(server.endpoint)) as client:
+            await client.create_session()
+            for token in (
+                ua.UserNameIdentityToken("username", "operator", PASSWORD.encode(), ""),
+                ua.UserNameIdentityToken("username", "admin", b"", ""),
+            ):
+                with pytest.raises(ua.uaerrors.BadUserAccessDenied):
+                    await client.uaclient.activate_session(ua.ActivateSessionParameters(UserIdentityToken=token))
+                with pytest.raises(ua.uaerrors.BadSessionNotActivated):
+                    await serves(client)
+
+    async def test_one_is_read_only_with_our_last_nonce(self) -> None:
+        policy, nonce = our_policy(), b"n" * 32
+        assert read_password(policy, nonce, encrypted(PASSWORD, nonce)) == ("alice", PASSWORD)
+        assert read_password(policy, nonce, encrypted("", nonce)) == ("alice", "")
+        for wrong in (b"o" * 32, b"", b"n" * 31):
+            with pytest.raises(ServiceError):
+                read_password(policy, nonce, encrypted(PASSWORD, wrong))
+
+    @pytest.mark.parametrize("algorithm", ["http://www.w3.org/2001/04/xmlenc#rsa-1_5", "urn:none"])
+    async def test_one_is_read_by_the_algorithm_of_the_channel_only(self, algorithm: str) -> None:
+        token = encrypted(PASSWORD, b"n" * 32)
+        token.EncryptionAlgorithm = algorithm
+        with pytest.raises(ServiceError):
+            read_password(our_policy(), b"n" * 32, token)
+
+    @pytest.mark.parametrize("secret", [b"", b"x", bytes(255), bytes(256), bytes(1000)])
+    async def test_one_that_cannot_be_read_is_wrong(self, secret: bytes) -> None:
+        token = encrypted(PASSWORD, b"n" * 32)
+        token.Password = secret
+        with pytest.raises(ServiceError):
+            read_password(our_policy(), b"n" * 32, token)
+
+    async def test_one_that_is_no_text_is_wrong(self) -> None:
+        with pytest.raises(ServiceError):
+            read_password(our_policy(), b"", ua.UserNameIdentityToken("", "alice", b"\xff\xfe", ""))
+
+    @pytest.mark.parametrize("token", [ua.X509IdentityToken(), ua.IssuedIdentityToken()])
+    async def test_other_ways_to_say_who_one_is_are_refused(self, server: UaServer, token: Any) -> None:
+        async with channel(Client(server.endpoint)) as client:
+            await client.create_session()
+            with pytest.raises(ua.uaerrors.BadIdentityTokenInvalid):
+                await client.uaclient.activate_session(ua.ActivateSessionParameters(UserIdentityToken=token))
+
+
+def our_policy() -> SecurityPolicyBasic256Sha256:
+    own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
+    return SecurityPolicyBasic256Sha256(
+        own.certificate, own.certificate, own.key, ua.MessageSecurityMode.SignAndEncrypt
+    )
+
+
+def encrypted(password: str, nonce: bytes) -> ua.UserNameIdentityToken:
+    our_policy()
+    key = x509.load_der_x509_certificate(own_certificate()).public_key()
+    secret = uacrypto.encrypt_rsa_oaep(key, Primitives.Bytes.pack(password.encode() + nonce))
+    return ua.UserNameIdentityToken("username", "alice", secret, SecurityPolicyBasic256Sha256.AsymmetricEncryptionURI)
+
+
+class TestWhatCannotBeRead:
+    async def test_a_stranger_says_nothing_in_parts(self, server: UaServer) -> None:
+        async with Wire.to(server.endpoint) as wire:
+            await wire.hello()
+            await wire.open()
+            wire.request(bytes(60_000), final=b"C")
+            await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTooLarge)
+
+    async def test_a_request_without_a_header_ends_the_connection(self, server: UaServer) -> None:
+        async with Wire.to(server.endpoint) as wire:
+            await wire.hello()
+            await wire.open()
+            wire.request(b"\x01\x00\xcd\x01")
+            await wire.is_ended_with(ua.StatusCodes.BadSecurityChecksFailed)
+
+    async def test_a_request_that_ends_too_early_is_answered(self, server: UaServer) -> None:
+        async with Wire.to(server.endpoint) as wire:
+            await wire.hello()
+            await wire.open()
+            wire.request(service(CREATE_SESSION, ua.NodeId(), b"\x00"))
+            _, header, _ = await wire.answer()
+            assert header.ServiceResult.value == ua.StatusCodes.BadDecodingError
+            wire.request(service(READ, ua.NodeId(), struct_to_binary(ua.ReadParameters())))
+            _, header, _ = await wire.answer()
+            assert header.ServiceResult.value == ua.StatusCodes.BadSessionIdInvalid
+
+    async def test_a_chunk_out_of_turn_ends_the_connection(self, server: UaServer) -> None:
+        async with Wire.to(server.endpoint) as wire:
+            await wire.hello()
+            await wire.open()
+            wire.send(b"MSG", wire.token_id.to_bytes(4, "little") + b"\x63\0\0\0\x63\0\0\0" + bytes(30))
+            await wire.is_ended_with(ua.StatusCodes.BadSecurityChecksFailed)

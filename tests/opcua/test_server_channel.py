@@ -1,0 +1,248 @@
+"""A channel is one of those we offer, of an application we trust, and nothing is said before it is open (S1, S2)."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+from asyncua import Client, ua
+from asyncua.common.connection import MessageChunk
+from asyncua.common.utils import Buffer
+from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
+from asyncua.ua.ua_binary import header_from_binary, struct_to_binary
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from edge.config import OpcuaSettings
+from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.server_channel import ServerChannel
+from edge.uaserver import certificates
+from edge.uaserver.access_control import AccessControl
+from edge.uaserver.server import UaServer
+from edge.uaserver.trust import RejectedList, rejected_directory
+from tests.uaserver.clients import Application, channel, connected, make_application, make_settings, prepared
+from tests.uaserver.running import MACHINES, SETTINGS, served
+from tests.uaserver.wire import Wire
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PLAIN = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def wire(secure: UaServer) -> AsyncIterator[Wire]:
+    async with Wire.to(secure.endpoint) as connected_wire:
+        yield connected_wire
+
+
+class TestWithoutEncryption:
+    async def test_no_session_is_made(self, secure: UaServer) -> None:
+        async with channel(Client(secure.endpoint)) as client:
+            with pytest.raises(ua.uaerrors.BadSecurityPolicyRejected):
+                await client.create_session()
+
+    async def test_nothing_but_discovery_is_answered(self, secure: UaServer) -> None:
+        async with channel(Client(secure.endpoint)) as client:
+            assert await client.get_endpoints()
+            assert await client.find_servers()
+            with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                await client.get_node(ua.ObjectIds.Server_ServerStatus_State).read_value()
+            with pytest.raises(ua.uaerrors.BadServiceUnsupported):
+                await client.uaclient.register_server(ua.RegisteredServer(ServerUri="urn:intruder"))
+
+    async def test_no_session_of_somebody_else_is_activated(self, secure: UaServer, friend: Application) -> None:
+        async with connected(secure.endpoint, friend) as victim, channel(Client(secure.endpoint)) as thief:
+            thief.uaclient.protocol.authentication_token = victim.uaclient.protocol.authentication_token
+            with pytest.raises(ua.uaerrors.BadSessionIdInvalid):
+                await thief.uaclient.activate_session(
+                    ua.ActivateSessionParameters(UserIdentityToken=ua.AnonymousIdentityToken())
+                )
+            assert await victim.get_namespace_array()
+
+    async def test_asyncua_would_take_such_a_channel_as_any_other(self) -> None:
+        # Where this fails, `ServerChannel.select_policy` can go.
+        from asyncua.common.connection import SecureConnection, TransportLimits
+
+        connection = SecureConnection(SecurityPolicyNone(), TransportLimits())
+        connection.select_policy(SecurityPolicyNone.URI, None, ua.MessageSecurityMode.None_)
+
+
+class TestTheOrderOfThings:
+    """Each of these ends the connection; a server that goes on answers before it knows to whom."""
+
+    async def test_a_message_before_the_channel_is_open(self, wire: Wire) -> None:
+        await wire.hello()
+        wire.send(b"MSG", struct_to_binary(ua.SymmetricAlgorithmHeader()) + bytes(40))
+        await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
+
+    async def test_a_channel_before_the_greeting(self, wire: Wire) -> None:
+        wire.send(b"OPN", bytes(100))
+        await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
+
+    async def test_a_second_greeting(self, wire: Wire) -> None:
+        await wire.hello()
+        wire.send(b"HEL", struct_to_binary(ua.Hello()))
+        await wire.is_ended_with(ua.StatusCodes.BadTcpMessageTypeInvalid)
+
+    @pytest.mark.parametrize(
+        "hello", [ua.Hello(ReceiveBufferSize=100, SendBufferSize=100), ua.Hello(MaxMessageSize=100)]
+    )
+    async def test_a_greeting_that_would_have_us_answer_in_crumbs(self, wire: Wire, hello: ua.Hello) -> None:
+        wire.send(b"HEL", struct_to_binary(hello))
+        await wire.is_ended_with(ua.StatusCodes.BadTcpNotEnoughResources)
+
+    async def test_a_message_on_the_channel_of_somebody_else(self, secure: UaServer) -> None:
+        async with Wire.to(secure.endpoint) as victim, Wire.to(secure.endpoint) as thief:
+            await victim.hello()
+            await victim.open()
+            await thief.hello()
+            await thief.open()
+            assert thief.channel_id != victim.channel_id
+            thief.channel_id = victim.channel_id
+            thief.request(bytes(40))
+            await thief.is_ended_with(ua.StatusCodes.BadSecurityChecksFailed)
+
+    async def test_a_policy_nobody_has_heard_of(self, wire: Wire) -> None:
+        await wire.hello()
+        wire.send(b"OPN", struct_to_binary(ua.AsymmetricAlgorithmHeader(SecurityPolicyURI="urn:none")) + bytes(40))
+        await wire.is_ended_with(ua.StatusCodes.BadSecurityPolicyRejected)
+
+
+class TestWhoseCertificate:
+    async def test_an_unknown_application_opens_no_channel(self, secure: UaServer, stranger: Application) -> None:
+        with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
+            async with channel(await prepared(secure.endpoint, stranger)):
+                pass
+
+    @pytest.mark.usefixtures("secure")
+    async def test_a_stranger_hears_no_once_its_certificate_is_there_to_be_trusted(
+        self, tmp_path: Path, stranger: Application
+    ) -> None:
+        settings = at_first(tmp_path)
+        async with served(settings, MACHINES[:1]) as server:
+            with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
+                async with channel(await prepared(server.endpoint, stranger)):
+                    pass
+            (waiting,) = rejected_directory(tmp_path).iterdir()
+            assert waiting.read_bytes() == stranger.certificate
+            stranger.trusted_by(settings)
+            async with channel(await prepared(server.endpoint, stranger)) as client:
+                assert await client.get_endpoints()
+
+    @pytest.mark.usefixtures("secure")
+    async def test_strangers_by_the_dozen_do_not_have_the_event_loop_write_to_the_disk_for_each(
+        self, tmp_path: Path, stranger: Application, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with served(at_first(tmp_path), MACHINES[:1]) as server:
+            synced: list[int] = []
+            monkeypatch.setattr(os, "fsync", synced.append)
+            for number in range(RejectedList.MOST_NEW + 2):
+                another = renamed(stranger, tmp_path / f"stranger-{number}")
+                with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
+                    async with channel(await prepared(server.endpoint, another)):
+                        pass
+        assert synced == []
+        assert len(list(rejected_directory(tmp_path).iterdir())) == RejectedList.MOST_NEW
+
+    async def test_a_trusted_certificate_without_its_key_opens_no_channel(
+        self, secure: UaServer, friend: Application, stranger: Application
+    ) -> None:
+        thief = await prepared(secure.endpoint, stranger)
+        thief.security_policy.host_certificate = friend.certificate
+        with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
+            async with channel(thief):
+                pass
+
+    @pytest.mark.parametrize("shown", ["none", "another", "nonsense"])
+    async def test_a_session_shows_the_certificate_of_its_channel(
+        self, secure: UaServer, friend: Application, stranger: Application, shown: str
+    ) -> None:
+        async with channel(await prepared(secure.endpoint, friend)) as client:
+            client.security_policy.host_certificate = {
+                "none": None,
+                "another": stranger.certificate,
+                "nonsense": b"0\x83",
+            }[shown]
+            with pytest.raises(ua.uaerrors.BadSecurityChecksFailed):
+                await client.create_session()
+
+    async def test_an_application_bears_the_name_in_its_certificate(
+        self, secure: UaServer, friend: Application
+    ) -> None:
+        async with channel(await prepared(secure.endpoint, friend)) as client:
+            client.application_uri = "urn:test:somebody-else"
+            with pytest.raises(ua.uaerrors.BadCertificateUriInvalid):
+                await client.create_session()
+
+    async def test_who_is_trusted_no_longer_cannot_renew(
+        self, secure: UaServer, secure_settings: OpcuaSettings, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        former = make_application(tmp_path_factory.mktemp("former"))
+        former.trusted_by(secure_settings)
+        async with channel(await prepared(secure.endpoint, former)) as client:
+            await client.open_secure_channel(renew=True)
+            assert await client.get_endpoints()
+            former.trusted_by_nobody(secure_settings)
+            with pytest.raises((ua.UaError, ConnectionError, asyncio.TimeoutError)):
+                await client.open_secure_channel(renew=True)
+
+
+def at_first(directory: Path) -> OpcuaSettings:
+    """Settings of a gateway that has turned nobody away; its certificate is that of `secure`."""
+    shutil.copy(Path(SETTINGS.pki, "own.pem"), directory)
+    return msgspec.structs.replace(make_settings(directory), pki=str(directory))
+
+
+def renamed(application: Application, directory: Path) -> Application:
+    """The same application with another certificate for its key."""
+    own = certificates.load(application.directory)
+    assert own
+    now, name = datetime.now(UTC), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, directory.name)])
+    builder = x509.CertificateBuilder(name, name, own.key.public_key(), 1, now, now + timedelta(days=1))
+    directory.mkdir()
+    shutil.copy(application.directory / "own.pem", directory)
+    (directory / "own.der").write_bytes(builder.sign(own.key, SHA256()).public_bytes(Encoding.DER))
+    return Application(application.uri, directory)
+
+
+def opened(lifetime: int) -> ServerChannel:
+    made = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1")
+    made.set_policy_factories([PLAIN])
+    made.select_policy(SecurityPolicyNone.URI, None)
+    made.open(ua.OpenSecureChannelParameters(RequestedLifetime=lifetime), _Ids())
+    return made
+
+
+class _Ids:
+    def get_new_channel_id(self) -> int:
+        return 6
+
+
+def message_for(made: ServerChannel, number: int) -> tuple[ua.Header, Buffer]:
+    chunk = MessageChunk(made.security_policy.symmetric_cryptography, b"body")
+    chunk.SecurityHeader = ua.SymmetricAlgorithmHeader(TokenId=made.security_token.TokenId)
+    chunk.MessageHeader.ChannelId = made.security_token.ChannelId
+    chunk.SequenceHeader = ua.SequenceHeader(SequenceNumber=number, RequestId=number)
+    body = Buffer(chunk.to_binary())
+    return header_from_binary(body), body
+
+
+@pytest.mark.parametrize(("asked", "granted"), [(0, 10_000), (600_000, 600_000), (2**32 - 1, 3_600_000)])
+async def test_a_key_is_granted_for_an_hour_at_most(asked: int, granted: int) -> None:
+    assert opened(asked).security_token.RevisedLifetime == granted
+
+
+async def test_a_key_that_was_not_renewed_is_of_no_use() -> None:
+    made = opened(600_000)
+    made.receive_from_header_and_body(*message_for(made, 1))
+    made.security_token.CreatedAt = datetime.now(UTC) - timedelta(seconds=751)
+    with pytest.raises(ua.UaStatusCodeError) as caught:
+        made.receive_from_header_and_body(*message_for(made, 2))
+    assert caught.value.code == ua.StatusCodes.BadSecureChannelTokenUnknown

@@ -1,0 +1,204 @@
+"""What is no chunk ends its connection at once, and nobody takes the place or the memory of others (S5)."""
+
+import asyncio
+import contextlib
+import resource
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, ua
+from asyncua.ua.ua_binary import struct_to_binary
+
+from edge.opcua import limits
+from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.server_framing import ChunkProtocol
+from edge.uaserver.server import UaServer
+from tests.uaserver.clients import serves
+from tests.uaserver.running import MACHINES, SETTINGS, served
+from tests.uaserver.wire import Wire
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+GIB = 2**30
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def wire(server: UaServer) -> AsyncIterator[Wire]:
+    async with Wire.to(server.endpoint) as connected:
+        yield connected
+
+
+def header(kind: bytes, final: bytes, size: int) -> bytes:
+    return struct.pack("<3scI", kind, final, size)
+
+
+@pytest.mark.parametrize(
+    "bytes_sent",
+    [
+        header(b"MSG", b"F", 4 * GIB - 1),
+        header(b"HEL", b"F", 4129),
+        header(b"HEL", b"F", 65_535),
+        header(b"OPN", b"F", limits.CHUNK_BYTES + 1),
+        header(b"MSG", b"F", 0),
+        header(b"MSG", b"F", 8),
+        header(b"HEL", b"F", 31),
+        header(b"OPN", b"C", 100),
+        header(b"MSG", b"X", 100),
+        header(b"ACK", b"F", 100),
+        header(b"ERR", b"F", 100),
+        header(b"RHE", b"F", 100),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # a TLS greeting
+        bytes(8),
+    ],
+    ids=lambda sent: sent[:8].hex(),
+)
+async def test_what_is_no_chunk_ends_the_connection_at_its_header(wire: Wire, bytes_sent: bytes) -> None:
+    wire.writer.write(bytes_sent)
+    await wire.is_ended()
+
+
+async def test_a_chunk_may_come_byte_by_byte(wire: Wire) -> None:
+    body = struct_to_binary(ua.Hello(EndpointUrl="opc.tcp://localhost"))
+    for byte in header(b"HEL", b"F", 8 + len(body)) + body:
+        wire.writer.write(bytes([byte]))
+        await asyncio.sleep(0)
+    assert (await wire.receive())[0] == b"ACK"
+
+
+async def test_a_header_that_announces_gigabytes_costs_nothing(server: UaServer, client: Client) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async with Wire.to(server.endpoint) as wire:
+        wire.writer.write(header(b"MSG", b"F", 4 * GIB - 1))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(500):
+                wire.writer.write(bytes(100_000))
+                await wire.writer.drain()
+    assert await serves(client)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB
+
+
+async def test_who_says_nothing_makes_room_for_who_comes() -> None:
+    async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
+        working = await stack.enter_async_context(Client(server.endpoint))
+        silent = [await stack.enter_async_context(Wire.to(server.endpoint)) for _ in range(limits.CONNECTIONS + 5)]
+        await silent[0].is_ended()
+        await silent[-1].hello()
+        assert await serves(working)
+        async with Client(server.endpoint) as another:
+            assert await serves(another)
+
+
+async def test_when_all_are_at_work_the_next_one_is_refused() -> None:
+    async with served(SETTINGS, MACHINES[:1]) as server, contextlib.AsyncExitStack() as stack:
+        working = [await stack.enter_async_context(Client(server.endpoint)) for _ in range(limits.CONNECTIONS)]
+        async with Wire.to(server.endpoint) as late:
+            await late.is_ended()
+        for client in working:
+            assert await serves(client)
+
+
+class Transport(asyncio.Transport):
+    """Stands where the socket is, and notes what is done to it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("192.0.2.1", 4840)})
+        self.done: list[str] = []
+
+    def is_closing(self) -> bool:
+        return "abort" in self.done or "close" in self.done
+
+    def abort(self) -> None:
+        self.done.append("abort")
+
+    def close(self) -> None:
+        self.done.append("close")
+
+    def pause_reading(self) -> None:
+        self.done.append("pause_reading")
+
+    def resume_reading(self) -> None:
+        self.done.append("resume_reading")
+
+
+class CallProcessor:
+    """Answers nothing, and counts."""
+
+    def __init__(self) -> None:
+        self.processed = 0
+        self.session = None
+
+    async def process(self, _header: object, _body: object) -> bool:
+        self.processed += 1
+        return True
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class Core:
+    """What a connection needs to know of its server."""
+
+    max_pending_messages_per_connection: int = 500
+    max_connections: int = 1
+    max_pending_activation_seconds: float = 0
+    asyncio_transports: list[Transport] = field(default_factory=list)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def framing() -> AsyncIterator[ChunkProtocol]:
+    made = ChunkProtocol(Core(), [], [], [], NegotiatedLimits())
+    made.connection_made(Transport())
+    made.processor = CallProcessor()
+    yield made
+    made.connection_lost(None)
+    await settled()
+
+
+def hellos(count: int) -> bytes:
+    return (header(b"HEL", b"F", 32) + bytes(24)) * count
+
+
+async def settled() -> None:
+    for _ in range(200):
+        await asyncio.sleep(0)
+
+
+async def test_who_takes_no_answers_is_asked_for_no_more_questions(framing: ChunkProtocol) -> None:
+    framing.pause_writing()
+    framing.data_received(hellos(3))
+    await settled()
+    assert framing.processor.processed == 0
+    framing.resume_writing()
+    await settled()
+    assert framing.processor.processed == 3
+
+
+async def test_who_asks_faster_than_we_answer_has_to_wait(framing: ChunkProtocol) -> None:
+    framing.pause_writing()
+    framing.data_received(hellos(15))
+    assert "pause_reading" not in framing.transport.done
+    framing.data_received(hellos(1))
+    assert framing.transport.done == ["pause_reading"]
+    framing.resume_writing()
+    await settled()
+    assert "resume_reading" in framing.transport.done
+    assert framing.processor.processed == 16
+
+
+async def test_who_has_left_is_answered_no_more(framing: ChunkProtocol) -> None:
+    framing.data_received(hellos(3))
+    framing.transport.close()
+    await settled()
+    assert framing.processor.processed == 0
+
+
+async def test_more_questions_at_once_than_we_keep_end_the_connection(framing: ChunkProtocol) -> None:
+    framing.data_received(hellos(501))
+    assert framing.transport.done[-1] == "abort"
+    framing.data_received(hellos(1))  # what was on its way
+    assert framing.transport.done[-1] == "abort"

@@ -1,0 +1,139 @@
+"""One judgement of certificates, for the clients of our server and for the servers whose client we are."""
+
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, host_names, read_certificate
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+
+# The identifiers of algorithms differ in their last byte (RFC 8017, appendix C).
+SHA256_WITH_RSA = bytes.fromhex("2a864886f70d01010b")
+RSA = bytes.fromhex("2a864886f70d010101")
+MD5, SHA1, UNKNOWN = 4, 5, 0x7F
+
+
+def certificate(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = KEY, *names: x509.GeneralName
+) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "device")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW - DAY, NOW + DAY)
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(key, hashes.SHA256())
+
+
+def altered(algorithm: bytes, last: int) -> x509.Certificate:
+    """A certificate that claims another algorithm: nobody makes one with those that are broken any more."""
+    der = certificate().public_bytes(Encoding.DER)
+    return x509.load_der_x509_certificate(der.replace(algorithm, algorithm[:-1] + bytes([last])))
+
+
+def test_a_certificate_of_these_days_is_good() -> None:
+    assert certificate_fault(certificate(), NOW) == ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [rsa.generate_private_key(public_exponent=65537, key_size=1024), ec.generate_private_key(ec.SECP256R1())],  # noqa: S505 - on purpose
+    ids=["short", "elliptic"],
+)
+def test_a_key_that_no_security_policy_takes_is_a_fault(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
+    assert certificate_fault(certificate(key), NOW) == "its key is not RSA of 2048 to 4096 bits"
+
+
+@pytest.mark.parametrize("weak", [MD5, SHA1])
+def test_a_weak_hash_is_a_fault(weak: int) -> None:
+    assert certificate_fault(altered(SHA256_WITH_RSA, weak), NOW) == "it is signed with a weak hash"
+
+
+@pytest.mark.parametrize("algorithm", [SHA256_WITH_RSA, RSA])
+def test_what_nobody_has_heard_of_is_a_fault_and_breaks_nothing(algorithm: bytes) -> None:
+    told = "its key or its signature is of a kind that we do not know"
+    assert certificate_fault(altered(algorithm, UNKNOWN), NOW) == told
+
+
+@pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + 2 * DAY])
+def test_a_certificate_out_of_its_time_is_a_fault(now: datetime) -> None:
+    assert certificate_fault(certificate(), now) == "it has expired or is not valid yet"
+
+
+def test_a_certificate_tells_the_application_and_the_hosts_it_was_made_for() -> None:
+    names = [
+        x509.UniformResourceIdentifier("urn:device"),
+        x509.DNSName("device"),
+        x509.IPAddress(ipaddress.ip_address("192.0.2.7")),
+    ]
+    made = certificate(KEY, *names)
+    assert application_uris(made) == ["urn:device"]
+    assert host_names(made) == ["device", "192.0.2.7"]
+
+
+def test_a_certificate_may_tell_nothing() -> None:
+    assert application_uris(certificate()) == []
+    assert host_names(certificate()) == []
+
+
+def with_names(content: bytes, instead: bytes) -> x509.Certificate:
+    """A certificate for `urn:device`, and with an extension that nobody knows, that was altered afterwards."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "device")])
+    builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, NOW - DAY, NOW + DAY)
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.UniformResourceIdentifier("urn:device")]), False)
+    builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier("2.5.29.99"), b"\x30\x00"), False)
+    der = builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
+    assert content in der
+    return x509.load_der_x509_certificate(der.replace(content, instead))
+
+
+TWICE = with_names(b"\x55\x1d\x63", b"\x55\x1d\x11")
+OF_AN_OLD_KIND = with_names(b"\x86\x0aurn:device", b"\xa3\x0aurn:device")
+OF_NO_KIND = with_names(b"\x86\x0aurn:device", b"\x8a\x0aurn:device")
+
+
+@pytest.mark.parametrize("made", [TWICE, OF_AN_OLD_KIND, OF_NO_KIND], ids=["twice", "X.400", "unknown"])
+def test_names_that_cannot_be_read_are_none_and_break_nothing(made: x509.Certificate) -> None:
+    assert application_uris(made) == []
+    assert host_names(made) == []
+
+
+def test_an_extension_that_is_there_twice_is_a_fault() -> None:
+    assert certificate_fault(TWICE, NOW) == "one of its extensions is there twice"
+
+
+@pytest.mark.parametrize("made", [OF_AN_OLD_KIND, OF_NO_KIND], ids=["X.400", "unknown"])
+def test_names_that_we_cannot_read_are_no_fault(made: x509.Certificate) -> None:
+    assert certificate_fault(made, NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("form", "before"), [(Encoding.DER, b""), (Encoding.PEM, b""), (Encoding.PEM, b"subject=CN = device\n\n")]
+)
+def test_a_certificate_is_read_in_any_form(tmp_path: Path, form: Encoding, before: bytes) -> None:
+    made = certificate()
+    (tmp_path / "device.crt").write_bytes(before + made.public_bytes(form))
+    assert read_certificate(tmp_path / "device.crt") == made
+
+
+def test_a_directory_yields_its_certificates_and_tells_what_is_none(tmp_path: Path) -> None:
+    made = certificate()
+    (tmp_path / "device.der").write_bytes(made.public_bytes(Encoding.DER))
+    (tmp_path / "half.pem").write_text("-----BEGIN CERT")
+    (tmp_path / "README").write_text("who is who")
+    with structlog.testing.capture_logs() as told:
+        assert [(entry.path.name, entry.certificate) for entry in certificate_files(tmp_path)] == [("device.der", made)]
+    assert [Path(record["file"]).name for record in told] == ["half.pem"]
+
+
+def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:
+    assert list(certificate_files(tmp_path / "none")) == []

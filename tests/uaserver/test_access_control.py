@@ -1,0 +1,58 @@
+"""The rule that ties channels, users and roles together, case by case."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import OpcuaSettings
+from edge.opcua.access import Caller, Peer, Role
+from edge.uaserver.access_control import AccessControl
+from tests.uaserver.clients import PASSWORD, make_settings, with_users
+
+NEAR, FAR = "127.0.0.1", "192.0.2.1"
+
+
+def admission(directory: Path, **others: str) -> AccessControl:
+    return AccessControl(with_users(make_settings(directory, **others)))
+
+
+@pytest.mark.parametrize(
+    ("anonymous", "peer", "role"),
+    [
+        ("nobody", Peer(NEAR, is_encrypted=True), None),
+        ("observer", Peer(FAR, is_encrypted=False), Role.OBSERVER),
+        ("observer", Peer(FAR, is_encrypted=True), Role.OBSERVER),
+        ("operator", Peer(FAR, is_encrypted=True), Role.OPERATOR),
+        ("engineer", Peer(FAR, is_encrypted=False), Role.OBSERVER),
+        ("engineer", Peer(NEAR, is_encrypted=False), Role.ENGINEER),
+        ("engineer", Peer("::1", is_encrypted=False), Role.ENGINEER),
+        ("engineer", Peer("::ffff:127.0.0.1", is_encrypted=False), Role.ENGINEER),
+        ("engineer", Peer("::ffff:192.0.2.1", is_encrypted=False), Role.OBSERVER),
+        ("engineer", Peer("", is_encrypted=False), Role.OBSERVER),
+    ],
+)
+def test_without_a_name_one_is_what_settings_and_channel_allow(
+    tmp_path: Path, anonymous: str, peer: Peer, role: Role | None
+) -> None:
+    caller = admission(tmp_path, anonymous=anonymous, security="none").anonymous(peer)
+    assert (caller and caller.role) == role
+
+
+async def test_a_user_is_who_they_say_on_an_encrypted_channel(tmp_path: Path) -> None:
+    peer = Peer(FAR, is_encrypted=True, application="urn:scada")
+    caller = await admission(tmp_path).user("operator", PASSWORD, peer)
+    assert caller == Caller("operator", Role.OPERATOR, "urn:scada", FAR)
+
+
+async def test_no_password_is_taken_where_others_can_read_it(tmp_path: Path) -> None:
+    for address in (NEAR, FAR):
+        peer = Peer(address, is_encrypted=False)
+        assert await admission(tmp_path, security="none").user("operator", PASSWORD, peer) is None
+
+
+def test_as_delivered_it_asks_for_encryption_and_lets_nobody_change_anything() -> None:
+    delivered = AccessControl(OpcuaSettings())
+    assert not delivered.allows_unencrypted
+    caller = delivered.anonymous(Peer(NEAR, is_encrypted=True))
+    assert caller
+    assert caller.role is Role.OBSERVER
