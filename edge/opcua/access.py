@@ -4,10 +4,13 @@ import ipaddress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from asyncua import ua
 from cryptography import x509
+
+if TYPE_CHECKING:
+    # Roles are read by commands and checks that must not wait half a second for asyncua.
+    from asyncua import ua
 
 
 class Role(IntEnum):
@@ -73,7 +76,7 @@ class AccessPolicy(Protocol):
         """Record that a session was activated."""
 
     def record_call(
-        self, caller: Caller, method: str, request: ua.CallMethodRequest, result: ua.CallMethodResult
+        self, caller: Caller, method: str, request: "ua.CallMethodRequest", result: "ua.CallMethodResult"
     ) -> None:
         """Record a method call."""
 

