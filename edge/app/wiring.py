@@ -16,7 +16,7 @@ from edge.instant import now_ms
 from edge.links import http_page
 from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession, open_session
-from edge.links.mqtt_connection import MAXIMUM_PACKET_SIZE
+from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox

@@ -1,31 +1,24 @@
-"""One MQTT 5 session that outlives its connections: subscribe, publish, acknowledge by hand."""
+"""Keeps one MQTT 5 session over all its connections: subscribe, publish, acknowledge after handling."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 
-import aiomqtt
 import structlog
 
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.faults import FaultPoint, fault_point
 from edge.links.background_task import background_task
-from edge.links.backoff import Backoff, delay
+from edge.links.backoff import Backoff
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
-from edge.links.mqtt_connection import (
-    MAXIMUM_PACKET_SIZE,
-    RECEIVE_MAXIMUM,
-    Broker,
-    Connection,
-    PublishRefused,
-    ReceivedMessage,
-    broker_of,
-    connect,
-)
+from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE, Broker, broker_of
+from edge.links.mqtt_connection import Connection, PublishRefused, connect
+from edge.links.mqtt_subscription import Delivery, Handler, PoisonHandler, Subscription
+from edge.links.mqtt_topic import matches
+from edge.links.receive_queue import ReceivedMessage
 from edge.links.topic_probe import TopicProbe
 from edge.model.cloudevent import CloudEvent
 
@@ -40,14 +33,10 @@ __all__ = [
     "to_message",
 ]
 
-Handler = Callable[[Message], Awaitable[None]]
-PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
-
 SESSION_EXPIRY_SECONDS = 24 * 60 * 60
 SUBSCRIBE_SECONDS = 10.0
-RETRY_SECONDS = (0.1, 10.0)
-# How long messages of a kept session wait for the subscription that takes them after a start.
 UNCLAIMED_SECONDS = 60.0
+"""Time after a start in which messages of a kept session wait for their subscription."""
 
 _log = structlog.get_logger(__name__)
 
@@ -64,14 +53,14 @@ async def open_session(
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
 ) -> AsyncIterator["MqttSession"]:
-    """Open a session; from then on it reconnects by itself.
+    """Open a session that reconnects by itself.
 
-    No other process may use `client_id` at the same time. Times are in seconds. The broker keeps the session, with what
-    arrives meanwhile, for `session_expiry`; messages of a kept session that no subscription has claimed by
-    `unclaimed_after` are dropped. `on_change` is told each time the connection comes (True) or goes (False). The broker
-    publishes `will` when it loses us; who leaves by the end of the block says so himself. What is larger than
-    `largest_packet` bytes it drops. Raises Unavailable when the broker is not reached within `connect_timeout`,
-    SettingsError when the settings cannot work.
+    No other process may use `client_id` at the same time. Times are in seconds. While we are disconnected, the broker
+    keeps the session and its messages for `session_expiry`; messages of a kept session without a subscription are
+    dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
+    The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
+    `largest_packet` bytes. Raises Unavailable when the broker is not reached within `connect_timeout`, SettingsError
+    when the settings cannot work.
     """
     broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
     session = MqttSession(broker, unclaimed_after, on_change)
@@ -80,54 +69,33 @@ async def open_session(
         yield session
 
 
-@dataclass(slots=True, eq=False)
-class _Delivery:
-    """A message on its way to its handler, with the connection that may still take its acknowledgement."""
-
-    message: Message
-    packet_id: int
-    connection: Connection
-    handled: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Subscription:
-    topic_filter: str
-    handler: Handler
-    on_poison: PoisonHandler | None
-    activate: Callable[[Connection, str], Awaitable[str | None]]
-    queue: asyncio.Queue[_Delivery] = field(default_factory=asyncio.Queue)
-    active: asyncio.Event = field(default_factory=asyncio.Event)
-    refusal: str | None = None
-
-
 class MqttSession:
-    """A persistent session that acknowledges by hand.
+    """A persistent session that acknowledges a message after its handler has returned.
 
-    Messages of one subscription are handled one by one in order, different subscriptions side by side. A
-    message is acknowledged on the connection it came on, once its handler has returned. What a broker sends
-    again after a reconnect, while the first is still in hand, takes over that place and is not handled twice.
+    Messages of one subscription are handled in order, one at a time; subscriptions work side by side. When the broker
+    redelivers a message after a reconnect while its handler still works, the redelivery only replaces the packet id:
+    the message is not handled twice.
     """
 
     def __init__(self, broker: Broker, unclaimed_after: float, on_change: Callable[[bool], None] | None) -> None:
         self._broker = broker
         self._unclaimed_after = unclaimed_after
         self.listeners: list[Callable[[bool], None]] = [on_change] if on_change else []
-        """Told each time the connection comes (True) or goes (False)."""
+        """Called with True at each connect and with False at each disconnect."""
         self.connection_count = 0
-        """How many connections there were: another number is another connection."""
-        self._questions = TopicProbe()
+        """Number of connections since the start; it identifies the current one."""
+        self._probe = TopicProbe()
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
         self._last_failure: Unavailable | None = None
-        self._subscriptions: list[_Subscription] = []
-        self._added: asyncio.Queue[_Subscription] = asyncio.Queue()
-        self._unacknowledged: dict[int, _Delivery] = {}
-        self._unclaimed: deque[_Delivery] | None = deque()
+        self._subscriptions: list[Subscription] = []
+        self._added: asyncio.Queue[Subscription] = asyncio.Queue()
+        self._unacknowledged: dict[int, Delivery] = {}
+        self._unclaimed: deque[Delivery] | None = deque()
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there now and has all our subscriptions."""
+        """Whether the session is connected and all subscriptions are active."""
         return self._connected.is_set()
 
     async def publish(
@@ -142,8 +110,8 @@ class MqttSession:
         response_topic: str | None = None,
         correlation_data: bytes | None = None,
         expiry: int | None = None,
-    ) -> None:
-        """Publish a payload; as `send` does."""
+    ) -> bool:
+        """Publish a payload; returns and raises as `send` does."""
         message = Message(
             topic,
             payload,
@@ -154,18 +122,21 @@ class MqttSession:
             expiry=expiry,
             retain=retain,
         )
-        await self.send(message, qos=qos)
+        return await self.send(message, qos=qos)
 
-    async def send(self, message: Message, *, qos: int = 1) -> None:
-        """Publish a message and return once the broker has it; raises as Connection.publish does."""
-        await self._live().publish(message, qos)
+    async def send(self, message: Message, *, qos: int = 1) -> bool:
+        """Publish a message; return whether the broker knows a subscriber, of QoS 0 always True.
+
+        Returns after the PUBACK; raises as Connection.publish does.
+        """
+        return await self._require_connection().publish(message, qos)
 
     def require_connection(self, connection: int) -> None:
-        """Raise Unavailable unless the connection of this number, by `connection_count`, is there."""
+        """Raise Unavailable unless `connection` is the current one, by `connection_count`."""
         if self._connection is None or self.connection_count != connection:
             raise self._not_connected()
 
-    def _live(self) -> Connection:
+    def _require_connection(self) -> Connection:
         if self._connection is None:
             raise self._not_connected()
         return self._connection
@@ -175,9 +146,9 @@ class MqttSession:
         return Unavailable(reason, "The session reconnects by itself; try again later.")
 
     async def answer(self, request: Message, event: CloudEvent) -> None:
-        """Send an event to where a request wants its answer, with its correlation data; raises Unavailable.
+        """Publish the answer to a request on its response topic, with its correlation data; raises Unavailable.
 
-        Who names a topic that we may not write to gets no answer, and does not keep others from theirs.
+        An answer to a topic that the broker refuses is logged and dropped.
         """
         if request.response_topic is None:
             return
@@ -187,23 +158,23 @@ class MqttSession:
             _log.warning("answer dropped", topic=request.response_topic, type=event.type, reason=error.message)
 
     async def subscribe(self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None) -> None:
-        """Hand what matches `topic_filter` to `handler`, for the life of the session.
+        """Call `handler` with each message that matches `topic_filter`, for the life of the session.
 
-        Returns once the broker has confirmed. A handler that raises Unavailable is called again, with growing
-        delays, until it works. Any other error is a defect: it is logged, `on_poison` may keep the message,
-        and it is acknowledged. Filters of one session must not overlap: a broker may deliver once or once for
-        each. Raises Unavailable when the broker does not confirm.
+        Returns when the broker has confirmed. A handler that raises Unavailable is retried with growing delays. Any
+        other error is a defect: it is logged, `on_poison` can keep the message, and it is acknowledged. Filters of one
+        session must not overlap, because a broker delivers once or once for each. Raises Unavailable when the broker
+        does not confirm.
         """
-        await self._subscribe(_Subscription(topic_filter, handler, on_poison, Connection.subscribe))
+        await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe))
 
     async def follow(self, topic: str, handler: Handler) -> None:
-        """Subscribe as `subscribe` does to a topic that tells a state: what is retained comes on each connection.
+        """Subscribe to a topic that holds a state: its retained message is delivered on each connection.
 
-        So it does in a session that the broker has kept over a restart of ours.
+        That includes a session that the broker has kept over our restart.
         """
-        await self._subscribe(_Subscription(topic, handler, None, Connection.follow))
+        await self._subscribe(Subscription(topic, handler, None, Connection.follow))
 
-    async def _subscribe(self, subscription: _Subscription) -> None:
+    async def _subscribe(self, subscription: Subscription) -> None:
         self._subscriptions.append(subscription)
         self._added.put_nowait(subscription)
         self._claim(subscription)
@@ -212,7 +183,7 @@ class MqttSession:
                 if self._connection is not None:
                     # If the connection fails in this moment, the next one subscribes.
                     with suppress(Unavailable):
-                        await _activate(self._connection, subscription)
+                        await subscription.activate_on(self._connection)
                 await subscription.active.wait()
         except TimeoutError:
             subscription.refusal = "no answer in time"
@@ -223,22 +194,23 @@ class MqttSession:
             )
 
     async def read_retained(self, topic: str, seconds: float = 2.0) -> Message | None:
-        """Ask the broker what it retains on a topic; None when that does not come in time.
+        """Return the retained message of a topic; None when none comes in time.
 
-        Nobody may subscribe to the topic in this session meanwhile. Raises Unavailable when the broker is gone,
-        ReadRefused when it refuses the subscription. One that grants it may pass us over though: see `check_readable`.
+        This session must not subscribe to the topic meanwhile. Raises Unavailable when the connection is lost,
+        ReadRefused when the broker refuses the subscription. Some brokers grant it and deliver nothing: see
+        `check_readable`.
         """
-        return await self._questions.read_retained(self._live(), topic, seconds)
+        return await self._probe.read_retained(self._require_connection(), topic, seconds)
 
     async def check_readable(self, topic: str, seconds: float = 5.0) -> None:
-        """Make sure that what is published to a topic comes to us: an empty message that is not retained.
+        """Check that we receive what is published to a topic, by publishing an empty message that is not retained.
 
-        Raises as `read_retained`, and ReadRefused when nothing comes in time.
+        Raises as `read_retained`, and ReadRefused when the message does not come in time.
         """
-        await self._questions.check_readable(self._live(), topic, seconds)
+        await self._probe.check_readable(self._require_connection(), topic, seconds)
 
     async def wait_connected(self, seconds: float) -> None:
-        """Wait until the broker is there. Raises Unavailable with the last reason when it is not in time."""
+        """Wait for the connection. Raises Unavailable with the last reason when it takes too long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._connected.wait()
@@ -247,13 +219,13 @@ class MqttSession:
             raise self._last_failure or Unavailable(message, "Is the broker running?") from None
 
     async def run(self) -> None:
-        """Keep the session connected and its handlers at work until cancelled."""
+        """Keep the session connected and run its handlers until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._stay_connected(), name=f"mqtt connection {self._broker.client_id}")
-            tasks.create_task(self._give_up_unclaimed(), name=f"mqtt unclaimed {self._broker.client_id}")
+            tasks.create_task(self._expire_unclaimed(), name=f"mqtt unclaimed {self._broker.client_id}")
             while True:
                 subscription = await self._added.get()
-                tasks.create_task(self._work(subscription), name=f"mqtt {subscription.topic_filter}")
+                tasks.create_task(self._run_handler(subscription), name=f"mqtt {subscription.topic_filter}")
 
     async def _stay_connected(self) -> None:
         backoff = Backoff(shortest=0.1, longest=5.0, stable=5.0)
@@ -262,7 +234,7 @@ class MqttSession:
                 async with connect(self._broker) as connection:
                     await self._use(connection)
             except Unavailable as error:
-                self._note_failure(error)
+                self._on_failure(error)
             await backoff.pause()
 
     async def _use(self, connection: Connection) -> None:
@@ -270,35 +242,34 @@ class MqttSession:
         self.connection_count += 1
         try:
             for subscription in tuple(self._subscriptions):
-                await _activate(connection, subscription)
-            self._note_connected()
+                await subscription.activate_on(connection)
+            self._on_connected()
             async for incoming in connection.messages():
-                self._take(connection, incoming)
+                self._dispatch(connection, incoming)
         finally:
             self._connection = None
             if self.connected:
                 self._connected.clear()
-                self._tell_change()
+                self._notify_listeners()
 
-    def _note_connected(self) -> None:
+    def _on_connected(self) -> None:
         self._last_failure = None
         self._connected.set()
         _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
-        self._tell_change()
+        self._notify_listeners()
 
-    def _note_failure(self, error: Unavailable) -> None:
-        # Every attempt of an outage fails in its own words; the first says that it began, and the end is said
-        # on its own.
+    def _on_failure(self, error: Unavailable) -> None:
+        # Only the first failed attempt of an outage is logged.
         if self._last_failure is None:
-            _log.warning("mqtt not connected, trying on", broker=self._broker.address, reason=error.message)
+            _log.warning("mqtt not connected, retrying", broker=self._broker.address, reason=error.message)
         self._last_failure = error
 
-    def _tell_change(self) -> None:
-        for watch in self.listeners:
-            watch(self.connected)
+    def _notify_listeners(self) -> None:
+        for listener in self.listeners:
+            listener(self.connected)
 
-    def _take(self, connection: Connection, incoming: ReceivedMessage) -> None:
-        delivery = _Delivery(incoming.message, incoming.packet_id, connection)
+    def _dispatch(self, connection: Connection, incoming: ReceivedMessage) -> None:
+        delivery = Delivery(incoming.message, incoming.packet_id, connection)
         if incoming.packet_id:
             known = self._unacknowledged.get(incoming.packet_id)
             if known is not None and known.connection is not connection and known.message == incoming.message:
@@ -307,91 +278,49 @@ class MqttSession:
                     self._acknowledge(known)
                 return
             self._unacknowledged[incoming.packet_id] = delivery
-        if self._questions.take(incoming.message):
+        if self._probe.take(incoming.message):
             delivery.handled = True
             self._acknowledge(delivery)
             return
-        topic = aiomqtt.Topic(incoming.message.topic)
         for subscription in self._subscriptions:
-            if topic.matches(subscription.topic_filter):
-                _enqueue(subscription, delivery)
+            if matches(subscription.topic_filter, incoming.message.topic):
+                subscription.put(delivery)
                 return
         if self._unclaimed is None:
             self._drop_unclaimed(delivery)
         elif incoming.packet_id:
             self._unclaimed.append(delivery)
 
-    async def _work(self, subscription: _Subscription) -> None:
+    async def _run_handler(self, subscription: Subscription) -> None:
         while True:
-            delivery = await subscription.queue.get()
-            await _handle(subscription, delivery.message)
+            delivery = await subscription.take()
+            await subscription.handle(delivery.message)
             fault_point(FaultPoint.HANDLED)
             delivery.handled = True
             self._acknowledge(delivery)
 
-    def _acknowledge(self, delivery: _Delivery) -> None:
+    def _acknowledge(self, delivery: Delivery) -> None:
         if not delivery.packet_id or delivery.connection is not self._connection:
             return
         if delivery.connection.acknowledge(delivery.packet_id):
             self._unacknowledged.pop(delivery.packet_id, None)
 
-    def _claim(self, subscription: _Subscription) -> None:
-        """Hand over what a kept session delivered before this subscription was made."""
+    def _claim(self, subscription: Subscription) -> None:
+        """Queue messages of a kept session that arrived before this subscription."""
         waiting = self._unclaimed or deque()
         for delivery in tuple(waiting):
-            if aiomqtt.Topic(delivery.message.topic).matches(subscription.topic_filter):
+            if matches(subscription.topic_filter, delivery.message.topic):
                 waiting.remove(delivery)
-                _enqueue(subscription, delivery)
+                subscription.put(delivery)
 
-    async def _give_up_unclaimed(self) -> None:
-        """Acknowledge what nobody asks for (a subscription of former settings), so that it blocks nothing."""
+    async def _expire_unclaimed(self) -> None:
+        """Acknowledge messages without a subscription (former settings), so that they do not block others."""
         await asyncio.sleep(self._unclaimed_after)
         unclaimed, self._unclaimed = self._unclaimed or (), None
         for delivery in unclaimed:
             self._drop_unclaimed(delivery)
 
-    def _drop_unclaimed(self, delivery: _Delivery) -> None:
-        _log.warning("mqtt message dropped: no subscription takes it", topic=delivery.message.topic)
+    def _drop_unclaimed(self, delivery: Delivery) -> None:
+        _log.warning("mqtt message dropped", topic=delivery.message.topic, reason="no subscription")
         delivery.handled = True
         self._acknowledge(delivery)
-
-
-async def _activate(connection: Connection, subscription: _Subscription) -> None:
-    subscription.refusal = await subscription.activate(connection, subscription.topic_filter)
-    if subscription.refusal is not None:
-        _log.error("mqtt subscription refused", topic_filter=subscription.topic_filter, reason=subscription.refusal)
-    subscription.active.set()
-
-
-def _enqueue(subscription: _Subscription, delivery: _Delivery) -> None:
-    # QoS 1 is bounded by what the broker may leave unacknowledged; QoS 0 has no such bound and may be lost by
-    # its nature.
-    if not delivery.packet_id and subscription.queue.qsize() >= RECEIVE_MAXIMUM:
-        _log.warning("mqtt message of QoS 0 dropped: its handler is too slow", topic=delivery.message.topic)
-        return
-    subscription.queue.put_nowait(delivery)
-
-
-async def _handle(subscription: _Subscription, message: Message) -> None:
-    """Have a message handled, however long what it needs is unavailable."""
-    act = subscription.handler
-    attempt = 0
-    while True:
-        try:
-            await act(message)
-        except Unavailable as error:
-            if attempt == 0:
-                _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
-            attempt += 1
-            await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
-        except Exception as error:  # noqa: BLE001 - a message we cannot digest must not stop those behind it
-            _log.exception("mqtt message could not be handled", topic=message.topic)
-            if subscription.on_poison is None or act is not subscription.handler:
-                return
-            act = partial(_set_aside, subscription.on_poison, error)
-        else:
-            return
-
-
-async def _set_aside(on_poison: PoisonHandler, error: Exception, message: Message) -> None:
-    await on_poison(message, error)

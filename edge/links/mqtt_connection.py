@@ -1,62 +1,45 @@
 """One connection to an MQTT 5 broker, from CONNECT to the end of its socket."""
 
 import asyncio
+import itertools
 import math
-import re
-import socket
-import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
-import aiomqtt
-import paho.mqtt.properties
-from paho.mqtt.client import MQTT_ERR_SUCCESS, error_string
-from paho.mqtt.exception import MalformedPacket
+import structlog
+from paho.mqtt.client import error_string
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from edge.config import MqttSettings
-from edge.errors import Refused, SettingsError, Unavailable
-from edge.instant import now_ms
+from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
+from edge.links.mqtt_broker import Broker
+from edge.links.mqtt_publish import MalformedPublish, decode_head, decode_publish, encode_publish
+from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
+from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
 
-PORTS = {"mqtt": 1883, "mqtts": 8883}
-# What the broker may have on its way to us without our acknowledgement: the bound of all our queues.
 RECEIVE_MAXIMUM = 20
-# A larger packet the broker drops before it reaches us. With the number above it bounds what others can make us hold.
-MAXIMUM_PACKET_SIZE = 8 * 1024 * 1024
+"""Messages of QoS 1 that the broker may send without our acknowledgement: the bound of all our queues."""
 KEEPALIVE_SECONDS = 15
 ANSWER_SECONDS = 5.0
+_CONNECT_SECONDS = 10.0
 
-# A broker ends the connection of a client that sends one of these in a string (MQTT 5, 1.5.4; mosquitto
-# does), and the next connection too if the client insists.
-_FORBIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
-    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x11_0000, 0x1_0000))
-    + "]"
-)
-# PUBACK reason codes that say no to this very message: not authorized, topic name invalid, payload format invalid.
+_MOST_PACKET_IDS = 65_535
+
+_SUCCESS: Final = 0x00
+_NO_SUBSCRIBER: Final = 0x10
+_PAYLOAD_INVALID: Final = b"\x99"
 _NEVER = frozenset({0x87, 0x90, 0x99})
-_LONGEST_STRING = 65_535
-_LENGTH_BYTES = 2
-# Type and length of a PUBLISH packet at the most, the length of its topic, and its id.
-_FIXED_BYTES = 1 + 4 + 2 + 2
+"""PUBACK reason codes that refuse this very message: not authorized, topic name invalid, payload format invalid."""
 
 _RETAINED_WHEN_NEW = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
 _RETAINED_ALWAYS = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
 
-
-class SocketLike(Protocol):
-    """A socket of any kind that paho opens."""
-
-    def fileno(self) -> int:
-        """Give its descriptor; -1 once it is closed."""
-        ...
+_log = structlog.get_logger(__name__)
 
 
 class PublishRefused(Unavailable):
@@ -67,129 +50,87 @@ class ReadRefused(Unavailable):
     """The broker keeps from us what is on a topic, unless somebody changes its access rules."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
-    """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
-
-    It drops what is larger than `largest_packet` bytes before that reaches us, and publishes `will` as soon as it loses
-    us without our word.
-    """
-
-    host: str
-    port: int
-    client_id: str
-    session_expiry: int
-    username: str = ""
-    password: str = ""
-    tls: ssl.SSLContext | None = None
-    will: Message | None = None
-    largest_packet: int = MAXIMUM_PACKET_SIZE
-
-    @property
-    def address(self) -> str:
-        """Host and port as a person writes them."""
-        return f"{self.host}:{self.port}"
-
-
-def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Broker:
-    """Read the broker's address, certificates and keys. Raises SettingsError naming what cannot be read."""
-    parts = urlsplit(settings.url)
-    try:
-        default_port = PORTS[parts.scheme]
-        # A host name that no resolver could take fails here.
-        host = (parts.hostname or ".").encode("idna").decode()
-        port = parts.port or default_port
-    except (KeyError, ValueError):
-        problem = f"mqtt.url: {settings.url!r} is not mqtt://host:port or mqtts://host:port"
-        raise SettingsError([problem]) from None
-    return Broker(
-        host=host,
-        port=port,
-        client_id=client_id,
-        session_expiry=session_expiry,
-        username=settings.username,
-        password=settings.password,
-        tls=_tls_context(settings) if parts.scheme == "mqtts" else None,
-    )
-
-
-def _tls_context(settings: MqttSettings) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=settings.ca_file or None)
-        if settings.cert_file:
-            context.load_cert_chain(settings.cert_file, settings.key_file or None)
-    except OSError as error:
-        files = ", ".join(filter(None, (settings.ca_file, settings.cert_file, settings.key_file)))
-        problem = f"mqtt: certificate or key cannot be loaded ({files}): {error}"
-        raise SettingsError(
-            [problem], "Check the paths, that the service may read them, and that they are PEM."
-        ) from None
-    return context
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedMessage:
-    """A message with what its acknowledgement needs; `packet_id` is 0 for QoS 0, which takes none."""
-
-    message: Message
-    packet_id: int
-
-
 class Connection:
-    """A live connection; once it is lost every call raises Unavailable, and its packets are nobody's."""
+    """A live connection; once it is lost every call raises Unavailable, and its packet ids mean nothing."""
 
-    def __init__(self, client: aiomqtt.Client, address: str) -> None:
-        self._client = client
-        self._address = address
-        self._pubacks: dict[int, asyncio.Future[ReasonCode]] = {}
-        # The one place that reaches through aiomqtt 2.5 to the paho client below: it offers neither
-        # acknowledging by hand, nor the reason code of a PUBACK (a broker refuses a publish there and nowhere
-        # else), nor a close that never waits; and it watches for writing what may be closed by then.
-        self._paho = client._client  # noqa: SLF001
-        self._paho.manual_ack_set(on=True)
-        self._paho.on_publish = self._on_puback
-        # What a CONNACK says of the broker's limits is heard here only; aiomqtt hears it afterwards, as ever.
-        self._largest_packet = math.inf
-        self._heard_connack: Any = self._paho.on_connect
-        self._paho.on_connect = self._on_connack
+    def __init__(self, broker: Broker) -> None:
+        self._address = broker.address
+        self.stream = MqttStream(self._on_publish, self._on_puback, self._on_control, self._on_lost)
+        self._socket = PahoSocket(self.stream.write)
+        self._paho = ControlClient(broker.client_id, self._socket, self._next_packet_id)
         self._loop = asyncio.get_running_loop()
-        self._paho.on_socket_register_write = self._on_register_write
+        self._connack: asyncio.Future[Properties | None] = self._loop.create_future()
+        self._packet_ids = itertools.cycle(range(1, _MOST_PACKET_IDS + 1))
+        self._confirmations: dict[int, asyncio.Future[Any]] = {}
+        self._in_flight = asyncio.Semaphore(RECEIVE_MAXIMUM)
+        self._largest_packet = math.inf
+        self._received = ReceiveQueue()
+        self._lost: str | None = None
+        self._keepalive: asyncio.TimerHandle | None = None
+        self._paho.on_connect = self._on_connect
+        self._paho.on_disconnect = lambda _client, _data, _flags, reason, _properties: self._on_lost(str(reason))
+        self._paho.on_subscribe = lambda _client, _data, mid, reasons, _properties: self._confirm(mid, reasons)
+        self._paho.on_unsubscribe = lambda _client, _data, mid, reasons, _properties: self._confirm(mid, reasons)
 
-    async def publish(self, message: Message, qos: int) -> None:
-        """Publish and return after the PUBACK.
+    async def open(self, broker: Broker) -> None:
+        """Send CONNECT and wait for the broker's answer; raises Unavailable with its reason."""
+        if broker.username:
+            self._paho.username_pw_set(broker.username, broker.password or None)
+        if broker.will is not None:
+            self._paho.will_set(broker.will.topic, broker.will.payload, qos=1, retain=broker.will.retain)
+        self._paho.connect(
+            broker.host,
+            broker.port,
+            KEEPALIVE_SECONDS,
+            clean_start=False,
+            properties=_connect_properties(broker),
+        )
+        self._check_keepalive()
+        connack = await self._connack
+        if self._lost is not None:
+            raise self._unavailable(f"accepted the connection and ended it at once: {self._lost}")
+        self._largest_packet = getattr(connack, "MaximumPacketSize", math.inf)
+        self._in_flight = asyncio.Semaphore(min(getattr(connack, "ReceiveMaximum", 100), 100))
+
+    async def publish(self, message: Message, qos: int) -> bool:
+        """Publish; of QoS 1 return after the PUBACK whether the broker knows a subscriber, of QoS 0 True.
 
         Text in the properties loses its control characters. Raises Unavailable when no PUBACK comes or the broker
         cannot take it now, PublishRefused when it never will, Refused(`topic`) for a topic that MQTT does not allow,
         Refused(`too_large`) for a packet larger than the broker takes: it would end the connection, again and again.
         """
-        _check_topic(message.topic)
-        properties = _publish_properties(message)
-        packed: bytes = properties.pack()  # type: ignore[no-untyped-call]
-        size = _FIXED_BYTES + len(message.topic.encode()) + len(packed) + len(message.payload)
-        if size > self._largest_packet:
-            problem = f"{size} bytes to {message.topic!r} are more than the MQTT broker takes: {self._largest_packet}"
-            raise Refused("too_large", problem, "Raise the broker's max_packet_size.")
-        info = self._paho.publish(message.topic, message.payload, qos, message.retain, properties)
-        if info.rc != MQTT_ERR_SUCCESS:
-            raise self._unavailable(f"cannot publish to {message.topic!r}: {error_string(info.rc)}")
         if qos == 0:
-            return
-        puback: asyncio.Future[ReasonCode] = asyncio.get_running_loop().create_future()
-        self._pubacks[info.mid] = puback
+            self._send(encode_publish(message, 0), message.topic)
+            return True
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                reason = await puback
+            async with asyncio.timeout(ANSWER_SECONDS), self._in_flight:
+                await self.stream.drain()
+                packet_id = self._next_packet_id()
+                packet = encode_publish(message, packet_id)
+                puback = self._expect(packet_id)
+                try:
+                    self._send(packet, message.topic)
+                    reason: int = await puback
+                finally:
+                    self._confirmations.pop(packet_id, None)
         except TimeoutError:
             raise self._unavailable(f"did not confirm a publish to {message.topic!r}") from None
-        finally:
-            del self._pubacks[info.mid]
-        if reason.is_failure:
-            text = f"the MQTT broker at {self._address} refused a publish to {message.topic!r}: {reason}"
-            kind = PublishRefused if reason.value in _NEVER else Unavailable
-            raise kind(text, "Check the broker's access rules for this client.")
+        if reason not in {_SUCCESS, _NO_SUBSCRIBER}:
+            refusal = f"the MQTT broker at {self._address} refused a publish to {message.topic!r}: {_name(reason)}"
+            kind = PublishRefused if reason in _NEVER else Unavailable
+            raise kind(refusal, "Check the broker's access rules for this client.")
+        return reason != _NO_SUBSCRIBER
+
+    def _send(self, packet: bytes, topic: str) -> None:
+        if len(packet) > self._largest_packet:
+            problem = f"{len(packet)} bytes to {topic!r} are more than the MQTT broker takes: {self._largest_packet}"
+            raise Refused("too_large", problem, "Raise the broker's max_packet_size.")
+        if self._lost is not None:
+            raise self._unavailable(f"cannot publish to {topic!r}: {self._lost}")
+        self.stream.write(packet)
 
     async def subscribe(self, topic_filter: str) -> str | None:
-        """Subscribe at QoS 1; give the broker's reason when it refuses, else None.
+        """Subscribe at QoS 1; return the broker's reason when it refuses, else None.
 
         Retained messages come only if the broker did not have the subscription yet.
         """
@@ -200,97 +141,131 @@ class Connection:
         return await self._subscribe(topic_filter, SubscribeOptions(1, retainHandling=_RETAINED_ALWAYS))
 
     async def ask(self, topic: str) -> None:
-        """Subscribe to have what the broker retains, also by a session that was broken off when it had asked before.
+        """Subscribe to read what the broker retains, even where an earlier subscription was left behind.
 
-        It comes at QoS 0, so that what we have not acknowledged yet does not hold it up. Raises ReadRefused.
+        It comes at QoS 0, so that unacknowledged messages do not hold it up. Raises ReadRefused.
         """
         if refusal := await self._subscribe(topic, SubscribeOptions(0, retainHandling=_RETAINED_ALWAYS)):
             raise self.read_refused(topic, refusal)
 
     def read_refused(self, topic: str, reason: str) -> ReadRefused:
-        """Say that the broker keeps from us what is on a topic."""
+        """Return the error of a topic that the broker does not let us read."""
         text = f"the MQTT broker at {self._address} does not let us read {topic!r}: {reason}"
         return ReadRefused(text, "Check the broker's access rules for this client.")
 
     async def _subscribe(self, topic_filter: str, options: SubscribeOptions) -> str | None:
-        with self._confirmed(f"the subscription to {topic_filter!r}"):
-            # Not aiomqtt's own timeout: on Python 3.11 its `wait_for` loses a cancellation that meets the answer.
-            async with asyncio.timeout(ANSWER_SECONDS):
-                reasons = await self._client.subscribe(topic_filter, options=options, timeout=math.inf)
-        refusals = [str(reason) for reason in reasons if isinstance(reason, ReasonCode) and reason.is_failure]
+        code, packet_id = self._paho.subscribe(topic_filter, options=options)
+        reasons = await self._answer(code, packet_id, f"the subscription to {topic_filter!r}")
+        refusals = [str(reason) for reason in reasons if reason.is_failure]
         return refusals[0] if refusals else None
 
     async def unsubscribe(self, topic_filter: str) -> None:
         """Unsubscribe; raises Unavailable when the broker does not confirm."""
-        with self._confirmed(f"the end of the subscription to {topic_filter!r}"):
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._client.unsubscribe(topic_filter, timeout=math.inf)
+        code, packet_id = self._paho.unsubscribe(topic_filter)
+        await self._answer(code, packet_id, f"the end of the subscription to {topic_filter!r}")
 
-    @contextmanager
-    def _confirmed(self, what: str) -> Iterator[None]:
+    async def _answer(self, code: int, packet_id: int | None, what: str) -> list[ReasonCode]:
+        if code or packet_id is None or self._lost is not None:
+            raise self._unavailable(f"did not confirm {what}: {self._lost or error_string(code)}")
+        answer = self._expect(packet_id)
         try:
-            yield
+            async with asyncio.timeout(ANSWER_SECONDS):
+                reasons: list[ReasonCode] = await answer
         except TimeoutError:
             raise self._unavailable(f"did not confirm {what}") from None
-        except aiomqtt.MqttError as error:
-            raise self._unavailable(f"did not confirm {what}: {error}") from None
+        finally:
+            self._confirmations.pop(packet_id, None)
+        return reasons
 
     async def messages(self) -> AsyncIterator[ReceivedMessage]:
-        """Give what arrives until the connection is lost; then raise Unavailable with the reason."""
-        try:
-            async for message in self._client.messages:
-                yield ReceivedMessage(_message(message), message.mid if message.qos else 0)
-        except aiomqtt.MqttError as error:
-            raise self._unavailable(f"is gone: {error.__cause__ or error}") from None
+        """Yield what arrives until the connection is lost; then raise Unavailable with the reason."""
+        while True:
+            while self._received.waiting:
+                yield self._received.take()
+            if self._lost is not None:
+                raise self._unavailable(f"is gone: {self._lost}")
+            await self._received.wait()
 
     def acknowledge(self, packet_id: int) -> bool:
-        """Send the PUBACK of a packet that came on this connection; False when it cannot leave any more."""
-        # After a DISCONNECT packet paho has no socket, yet stays "connected" and queues acknowledgements.
-        connected = self._paho.is_connected() and self._paho.socket() is not None
-        return connected and self._paho.ack(packet_id, 1) == MQTT_ERR_SUCCESS
+        """Send the PUBACK of a packet that came on this connection; return False when it cannot leave any more.
+
+        All acknowledgements of one turn of the loop leave in one write.
+        """
+        if self._lost is not None:
+            return False
+        self.stream.write(b"\x40\x02" + packet_id.to_bytes(2, "big"))
+        return True
 
     async def close(self) -> None:
-        """Say goodbye and close, without waiting; who waits for a PUBACK gets Unavailable."""
-        # aiomqtt registers the socket for writing in the next turn of the loop; without that turn it would
-        # register a descriptor that is closed by then, or worse, given to somebody else. From here on paho
-        # writes at once.
-        self._paho.on_socket_register_write = None
+        """Send DISCONNECT and close, without waiting; whoever waits for a confirmation gets Unavailable."""
+        if self._keepalive is not None:
+            self._keepalive.cancel()
+        if self._lost is None:
+            self._paho.disconnect()
+        self.stream.close()
+        self._on_lost("we have closed the connection")
+        # One turn of the loop: DISCONNECT leaves before the socket is closed.
         await asyncio.sleep(0)
-        self._paho.disconnect()
-        unwritable = self._paho.socket()
-        if unwritable is not None:
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(unwritable)
-            loop.remove_writer(unwritable)
-            unwritable.close()
-        for puback in self._pubacks.values():
-            if not puback.done():
-                puback.set_exception(self._unavailable("is gone"))
 
-    def _on_connack(self, client: object, userdata: object, flags: object, reason: object, properties: object) -> None:
-        self._largest_packet = getattr(properties, "MaximumPacketSize", math.inf)
-        self._heard_connack(client, userdata, flags, reason, properties)
+    def _next_packet_id(self) -> int:
+        return next(each for each in self._packet_ids if each not in self._confirmations)
 
-    def _on_puback(
-        self, _client: object, _userdata: object, packet_id: int, reason: ReasonCode, _properties: object
+    def _expect(self, packet_id: int) -> asyncio.Future[Any]:
+        self._confirmations[packet_id] = answer = self._loop.create_future()
+        return answer
+
+    def _confirm(self, packet_id: int, answer: object) -> None:
+        waiting = self._confirmations.get(packet_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _on_connect(
+        self, _client: object, _data: object, _flags: Any, reason: ReasonCode, properties: Properties | None
     ) -> None:
-        puback = self._pubacks.get(packet_id)
-        if puback is not None and not puback.done():
-            puback.set_result(reason)
-
-    def _on_register_write(self, _client: object, _userdata: object, written: SocketLike) -> None:
-        # paho may call this from the thread in which it connects.
-        self._loop.call_soon_threadsafe(self._watch_writing, written)
-
-    def _watch_writing(self, written: SocketLike) -> None:
-        """Write when there is room again, unless the socket was closed meanwhile: its number may be another's now."""
-        if written.fileno() < 0:
+        if self._connack.done():
             return
+        if reason.is_failure:
+            self._connack.set_exception(self._unavailable(f"refuses the connection: {reason}"))
+        else:
+            self._connack.set_result(properties)
+
+    def _on_publish(self, flags: int, body: bytes) -> None:
         try:
-            self._loop.add_writer(written.fileno(), self._paho.loop_write)
-        except RuntimeError:
-            # uvloop has given up a socket that was reset: who writes hears of it.
-            self._paho.loop_write()
+            head = decode_head(flags, body)
+            if head.packet_id or self._received.admits(head, len(body)):
+                self._received.put(ReceivedMessage(decode_publish(head, body), head.packet_id))
+        except MalformedPublish as error:
+            _log.warning("mqtt message malformed", broker=self._address, reason=error.message)
+            if error.packet_id is None:
+                self._on_lost(f"it sent a malformed message: {error.message}")
+            elif error.packet_id:
+                # A reason code that is a failure: the broker does not send the message again.
+                self.stream.write(b"\x40\x03" + error.packet_id.to_bytes(2, "big") + _PAYLOAD_INVALID)
+
+    def _on_puback(self, _flags: int, body: bytes) -> None:
+        reason = body[2] if len(body) > 2 else _SUCCESS  # noqa: PLR2004 - the packet id takes two bytes
+        self._confirm(int.from_bytes(body[:2], "big"), reason)
+
+    def _on_control(self, packet: bytes) -> None:
+        self._socket.feed(packet)
+        self._paho.loop_read()
+
+    def _check_keepalive(self) -> None:
+        self._keepalive = self._loop.call_later(1.0, self._check_keepalive)
+        self._paho.loop_misc()
+
+    def _on_lost(self, reason: str) -> None:
+        if self._lost is not None:
+            return
+        self._lost = reason
+        self.stream.close()
+        self._received.wake()
+        error = self._unavailable(f"is gone: {reason}")
+        for waiting in (self._connack, *self._confirmations.values()):
+            if not waiting.done():
+                waiting.set_exception(error)
+                # Nobody may be waiting any more.
+                waiting.exception()
 
     def _unavailable(self, what: str, advice: str = "") -> Unavailable:
         return Unavailable(f"the MQTT broker at {self._address} {what}", advice)
@@ -298,43 +273,23 @@ class Connection:
 
 @asynccontextmanager
 async def connect(broker: Broker) -> AsyncIterator[Connection]:
-    """Connect once, taking up the session the broker kept; raises Unavailable with host, port and reason."""
-    client = aiomqtt.Client(
-        broker.host,
-        broker.port,
-        identifier=broker.client_id,
-        username=broker.username or None,
-        password=broker.password or None,
-        protocol=aiomqtt.ProtocolVersion.V5,
-        clean_start=False,
-        keepalive=KEEPALIVE_SECONDS,
-        timeout=ANSWER_SECONDS,
-        properties=_connect_properties(broker),
-        tls_context=broker.tls,
-        will=_will(broker.will),
-        # A command of a few hundred bytes must not wait for the acknowledgement of the one before (Nagle).
-        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-    )
-    connection = Connection(client, broker.address)
+    """Connect once, continuing the session the broker kept; raises Unavailable with host, port and reason."""
+    connection = Connection(broker)
     try:
         try:
-            # Not `async with`: its exit waits for the broker, and a broker that is silent would turn a
-            # cancellation into an MqttError there. `close` does what is needed at once.
-            await client.__aenter__()
-        except aiomqtt.MqttError as error:
-            message = f"cannot connect to the MQTT broker at {broker.address}: {error}"
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: connection.stream, broker.host, broker.port, ssl=broker.tls
+                )
+                await connection.open(broker)
+        except (OSError, Unavailable) as error:
             raise Unavailable(
-                message, "Is the broker running, are mqtt.url, username and password right, does its certificate hold?"
+                f"cannot connect to the MQTT broker at {broker.address}: {_reason(error)}",
+                "Is the broker running, are mqtt.url, username and password right, does its certificate hold?",
             ) from None
-        if client._client.socket() is None:  # noqa: SLF001 - a DISCONNECT beside the CONNACK, which aiomqtt misses
-            raise Unavailable(f"the MQTT broker at {broker.address} accepted the connection and ended it at once")
         yield connection
     finally:
         await connection.close()
-
-
-def _will(message: Message | None) -> aiomqtt.Will | None:
-    return None if message is None else aiomqtt.Will(message.topic, message.payload, qos=1, retain=message.retain)
 
 
 def _connect_properties(broker: Broker) -> Properties:
@@ -345,55 +300,18 @@ def _connect_properties(broker: Broker) -> Properties:
     return properties
 
 
-def _publish_properties(message: Message) -> Properties:
-    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    if message.content_type is not None:
-        properties.ContentType = _text(message.content_type)
-    if message.user_properties:
-        properties.UserProperty = [(_text(k), _text(v)) for k, v in message.user_properties.items()]
-    if message.response_topic is not None:
-        _check_topic(message.response_topic)
-        properties.ResponseTopic = message.response_topic
-    if message.correlation_data is not None:
-        properties.CorrelationData = message.correlation_data
-    if message.expiry is not None:
-        properties.MessageExpiryInterval = message.expiry
-    return properties
+def _reason(error: OSError | Unavailable) -> str:
+    match error:
+        case TimeoutError() if error.errno is None:
+            return "no answer in time"
+        case ConnectionError() if error.errno is not None:
+            return os.strerror(error.errno)
+        case _:
+            return str(error)
 
 
-def _check_topic(topic: str) -> None:
-    if not topic or _FORBIDDEN.search(topic) or set(topic) & set("+#") or len(topic.encode()) > _LONGEST_STRING:
-        raise Refused("topic", f"{topic[:200]!r} is no topic to publish to", "Avoid +, # and control characters.")
-
-
-def _text(text: str) -> str:
-    """Make a string that MQTT carries; four bytes is the most that a character takes."""
-    return _FORBIDDEN.sub(" ", text[: _LONGEST_STRING // 4])
-
-
-def _message(message: aiomqtt.Message) -> Message:
-    properties: Any = message.properties
-    return Message(
-        topic=str(message.topic),
-        payload=bytes(message.payload),
-        content_type=getattr(properties, "ContentType", None),
-        user_properties=dict(getattr(properties, "UserProperty", ())),
-        response_topic=getattr(properties, "ResponseTopic", None),
-        correlation_data=getattr(properties, "CorrelationData", None),
-        expiry=getattr(properties, "MessageExpiryInterval", None),
-        retain=message.retain,
-        received_at=now_ms(),
-    )
-
-
-def _read_string(buffer: bytes, limit: int) -> tuple[str, int]:
-    """Read a string property and give it with the number of bytes it took."""
-    end = _LENGTH_BYTES + int.from_bytes(buffer[:_LENGTH_BYTES], "big")
-    if end > limit:
-        raise MalformedPacket("a string is longer than its packet")
-    return buffer[_LENGTH_BYTES:end].decode(errors="replace"), end
-
-
-# paho 2.2 ends the connection over a U+FEFF in a string, which MQTT 5 allows. The broker would send the
-# message again on every connection that follows: one such message, from anybody, would cut us off for good.
-paho.mqtt.properties.readUTF = _read_string
+def _name(reason: int) -> str:
+    try:
+        return str(ReasonCode(PacketTypes.PUBACK, identifier=reason))
+    except KeyError:
+        return f"reason code {reason:#04x}"

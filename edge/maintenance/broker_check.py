@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.links.mqtt_connection import Broker, Connection, broker_of, connect
+from edge.links.mqtt_broker import Broker, broker_of
+from edge.links.mqtt_connection import Connection, connect
 from edge.maintenance.finding import Finding, failing, ok
 from edge.northbound.topics import Topics
 

@@ -14,7 +14,7 @@ from edge.maintenance.clock import Clock, read_clock
 from edge.maintenance.finding import Finding, failing, ok, warning
 
 MIB = 1 << 20
-LIBRARIES = ("aiomqtt", "asyncua", "cryptography", "msgspec", "paho-mqtt", "redis", "structlog", "uvloop")
+LIBRARIES = ("asyncua", "cryptography", "msgspec", "paho-mqtt", "redis", "structlog", "uvloop")
 
 _LITTLE, _VERY_LITTLE = 0.10, 0.03
 _FREE_ENOUGH = 2048 * MIB

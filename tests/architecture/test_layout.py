@@ -20,7 +20,6 @@ REGISTRY = re.compile(r"https?://(?:[\w-]+\.)*(?:archive|deb|files|index|mirrors
 SPEAKERS = {
     "redis": {"store"},
     "valkey": {"store"},
-    "aiomqtt": {"links"},
     "paho": {"links"},
     "gpiod": {"links"},
     "asyncua": {"links", "opcua", "sim", "uaserver"},

@@ -54,7 +54,7 @@ async def test_what_jobs_do_while_the_mes_s_broker_is_gone_is_told_when_it_is_ba
         async with asyncio.timeout(5):
             while (job := await jobs.load(store, "J1")) is None or job.status.state is not JobState.ENDED:
                 pass
-        await gateway.until("mqtt not connected, trying on")
+        await gateway.until("mqtt not connected, retrying")
         await gateway.until("publishing waits")
         await own_broker.start()
         await wait_until(lambda: plant.heard.states() == ENDED, deadline=10.0)

@@ -338,7 +338,7 @@ async def test_a_publish_that_is_under_way_when_the_connection_breaks_fails(uniq
             assert "is gone" in publish.result().message
 
 
-async def _failure(publish: Awaitable[None]) -> Unavailable:
+async def _failure(publish: Awaitable[object]) -> Unavailable:
     with pytest.raises(Unavailable) as failure:
         await publish
     return failure.value

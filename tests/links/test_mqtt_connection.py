@@ -1,18 +1,13 @@
 import asyncio
 import gc
-import socket
-import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
-import aiomqtt
 import pytest
-import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,40 +17,12 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from edge.config import MqttSettings
-from edge.errors import Refused, SettingsError, Unavailable
+from edge.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
-from edge.links.mqtt_connection import Broker, broker_of, connect
+from edge.links.mqtt_broker import Broker, broker_of
+from edge.links.mqtt_connection import connect
 from edge.sim.broker import LocalBroker, open_broker
-
-
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        ("mqtt://broker.plant", "broker.plant:1883"),
-        ("mqtts://broker.plant", "broker.plant:8883"),
-        ("mqtt://10.0.0.7:2883", "10.0.0.7:2883"),
-        ("mqtt://[::1]:2883", "::1:2883"),
-    ],
-)
-def test_the_url_says_where_the_broker_is(url: str, address: str) -> None:
-    broker = broker_of(MqttSettings(url=url), "edge", 60)
-    assert broker.address == address
-    assert (broker.tls is not None) == url.startswith("mqtts")
-
-
-@pytest.mark.parametrize("url", ["http://broker", "broker:1883", "mqtt://", "mqtt://b:port", "mqtt://a..b"])
-def test_a_url_that_leads_nowhere_is_named(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"mqtt\.url"):
-        broker_of(MqttSettings(url=url), "edge", 60)
-
-
-def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    broken = tmp_path / "ca.pem"
-    broken.write_text("not a certificate")
-    for file in (broken, tmp_path / "none.pem"):
-        with pytest.raises(SettingsError, match=file.name):
-            broker_of(MqttSettings(url="mqtts://broker", ca_file=str(file)), "edge", 60)
-
+from tests.plain_mqtt import plain_client
 
 _CONNACK = bytes.fromhex("20 03 00 00 00")
 _DISCONNECT_SESSION_TAKEN_OVER = bytes.fromhex("e0 01 8e")
@@ -152,51 +119,6 @@ async def test_a_hundred_publishes_side_by_side_are_all_confirmed(broker: LocalB
             tasks.create_task(connection.publish(Message(f"{unique}/{number}", b"x" * 10_000), 1))
 
 
-async def test_a_socket_that_is_closed_before_it_is_watched_is_left_alone(broker: LocalBroker, unique: str) -> None:
-    troubles: list[dict[str, Any]] = []
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: troubles.append(context))
-    async with connect(_local(broker, unique)) as connection:
-        with socket.socket() as closed:
-            register = connection._paho.on_socket_register_write  # noqa: SLF001
-            assert register
-            register(connection._paho, None, closed)  # noqa: SLF001
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await connection.publish(Message(unique, b""), 1)
-    assert troubles == []
-
-
-def test_a_socket_that_was_reset_before_it_is_written_to_is_left_to_who_writes(
-    broker: LocalBroker, unique: str
-) -> None:
-    """As in the life of the gateway, on uvloop, which gives up a socket that was reset."""
-    uvloop.run(_write_after_reset(_local(broker, unique)))
-
-
-async def _write_after_reset(broker: Broker) -> None:
-    troubles: list[dict[str, Any]] = []
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: troubles.append(context))
-    given_up = asyncio.Event()
-    async with connect(broker) as connection:
-        with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as ours:
-            ours.connect(server.getsockname())
-            theirs, _ = server.accept()
-            loop.add_reader(ours, given_up.set)
-            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            theirs.close()
-            await given_up.wait()
-            register = connection._paho.on_socket_register_write  # noqa: SLF001
-            assert register
-            register(connection._paho, None, ours)  # noqa: SLF001
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            loop.remove_reader(ours)
-        await connection.publish(Message("reset", b""), 1)
-    assert troubles == []
-
-
 async def test_text_that_is_odd_but_allowed_does_not_break_the_connection(broker: LocalBroker, unique: str) -> None:
     odd = "\ufeff key \u00e9\U0001f527"
     async with connect(_local(broker, unique)) as connection:
@@ -211,9 +133,9 @@ async def test_of_user_properties_with_one_name_the_last_counts(broker: LocalBro
     properties.UserProperty = [("id", "1"), ("type", "t"), ("id", "2")]
     async with connect(_local(broker, unique)) as connection:
         await connection.subscribe(unique)
-        async with aiomqtt.Client("127.0.0.1", broker.port, protocol=aiomqtt.ProtocolVersion.V5) as client:
-            await client.publish(unique, properties=properties)
-        incoming = await anext(connection.messages())
+        with plain_client(broker.port) as client:
+            client.publish(unique, properties=properties)
+            incoming = await anext(connection.messages())
     assert incoming.message.user_properties == {"id": "2", "type": "t"}
 
 
@@ -276,3 +198,26 @@ async def test_a_topic_that_mqtt_does_not_allow_is_refused(broker: LocalBroker, 
         with pytest.raises(Refused):
             await connection.publish(Message(unique, response_topic=topic), 1)
         await connection.publish(Message(unique), 1)
+
+
+async def test_publish_returns_whether_anybody_subscribes(broker: LocalBroker, unique: str) -> None:
+    async with connect(_local(broker, unique)) as connection:
+        assert await connection.publish(Message(unique), 1) is False
+        await connection.subscribe(unique)
+        assert await connection.publish(Message(unique), 1) is True
+
+
+async def test_a_message_with_a_forbidden_string_does_not_end_the_connection(broker: LocalBroker, unique: str) -> None:
+    async with connect(_local(broker, unique)) as connection:
+        await connection.subscribe(unique)
+        connection.stream.data_received(b"\x32\x0a\x00\x01t\x00\x07\x04\x03\x00\x01\xff")
+        await connection.publish(Message(unique, b"next"), 1)
+        async with asyncio.timeout(5):
+            assert (await anext(connection.messages())).message.payload == b"next"
+
+
+async def test_a_malformed_packet_ends_the_connection_with_its_reason(broker: LocalBroker, unique: str) -> None:
+    async with connect(_local(broker, unique)) as connection:
+        connection.stream.data_received(b"\x32\x07\x00\x01t\x00\x07\x01\x7f")
+        with pytest.raises(Unavailable, match="is gone: it sent a malformed message: property 0x7f"):
+            await anext(connection.messages())

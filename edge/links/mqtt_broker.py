@@ -1,0 +1,73 @@
+"""The MQTT broker of the settings: its address, our name and rights there, certificates and keys."""
+
+import ssl
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from edge.config import MqttSettings
+from edge.errors import SettingsError
+from edge.links.cloudevent_mqtt import Message
+
+PORTS = {"mqtt": 1883, "mqtts": 8883}
+MAXIMUM_PACKET_SIZE = 8 * 1024 * 1024
+"""The broker drops a larger packet before it reaches us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where the broker is and who we are to it; it keeps our session for `session_expiry` seconds.
+
+    It drops what is larger than `largest_packet` bytes before that reaches us, and publishes `will` as soon as it loses
+    us without our word.
+    """
+
+    host: str
+    port: int
+    client_id: str
+    session_expiry: int
+    username: str = ""
+    password: str = ""
+    tls: ssl.SSLContext | None = None
+    will: Message | None = None
+    largest_packet: int = MAXIMUM_PACKET_SIZE
+
+    @property
+    def address(self) -> str:
+        """Host and port as a person writes them."""
+        return f"{self.host}:{self.port}"
+
+
+def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Broker:
+    """Read the broker's address, certificates and keys. Raises SettingsError naming what cannot be read."""
+    parts = urlsplit(settings.url)
+    try:
+        default_port = PORTS[parts.scheme]
+        # A host name that no resolver could take fails here.
+        host = (parts.hostname or ".").encode("idna").decode()
+        port = parts.port or default_port
+    except (KeyError, ValueError):
+        problem = f"mqtt.url: {settings.url!r} is not mqtt://host:port or mqtts://host:port"
+        raise SettingsError([problem]) from None
+    return Broker(
+        host=host,
+        port=port,
+        client_id=client_id,
+        session_expiry=session_expiry,
+        username=settings.username,
+        password=settings.password,
+        tls=_tls_context(settings) if parts.scheme == "mqtts" else None,
+    )
+
+
+def _tls_context(settings: MqttSettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
+        if settings.cert_file:
+            context.load_cert_chain(settings.cert_file, settings.key_file or None)
+    except OSError as error:
+        files = ", ".join(filter(None, (settings.ca_file, settings.cert_file, settings.key_file)))
+        problem = f"mqtt: certificate or key cannot be loaded ({files}): {error}"
+        raise SettingsError(
+            [problem], "Check the paths, that the service may read them, and that they are PEM."
+        ) from None
+    return context

@@ -1,0 +1,104 @@
+"""One subscription of an MQTT session: its queue of deliveries, and the handler that takes them in order."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.links.backoff import delay
+from edge.links.cloudevent_mqtt import Message
+from edge.links.log_throttle import LogThrottle
+from edge.links.mqtt_connection import Connection
+from edge.links.receive_queue import QOS0_PER_TOPIC
+
+Handler = Callable[[Message], Awaitable[None]]
+PoisonHandler = Callable[[Message, Exception], Awaitable[None]]
+
+_QOS0_MESSAGES = 200
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """A message on its way to its handler, with the connection that can still take its acknowledgement."""
+
+    message: Message
+    packet_id: int
+    connection: Connection
+    handled: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """A topic filter with its handler; `activate` subscribes on a connection and returns the broker's refusal."""
+
+    topic_filter: str
+    handler: Handler
+    on_poison: PoisonHandler | None
+    activate: Callable[[Connection, str], Awaitable[str | None]]
+    retry_seconds: tuple[float, float] = (0.1, 10.0)
+    """The shortest and the longest delay before the handler is called again."""
+    refusal: str | None = None
+    active: asyncio.Event = field(default_factory=asyncio.Event)
+    _queue: asyncio.Queue[Delivery] = field(default_factory=asyncio.Queue)
+    _qos0: Counter[str] = field(default_factory=Counter)
+    _dropped: LogThrottle = field(default_factory=lambda: LogThrottle(_log))
+
+    async def activate_on(self, connection: Connection) -> None:
+        """Subscribe on a connection; raises Unavailable when the broker does not answer."""
+        self.refusal = await self.activate(connection, self.topic_filter)
+        if self.refusal is not None:
+            _log.error("mqtt subscription refused", topic_filter=self.topic_filter, reason=self.refusal)
+        self.active.set()
+
+    def put(self, delivery: Delivery) -> None:
+        """Queue a delivery; drop one of QoS 0 when too many of its topic, or of all topics, wait.
+
+        QoS 1 is bounded by what the broker may leave unacknowledged.
+        """
+        if not delivery.packet_id:
+            topic = delivery.message.topic
+            if self._qos0[topic] >= QOS0_PER_TOPIC or self._qos0.total() >= _QOS0_MESSAGES:
+                self._dropped.warning("mqtt message dropped", topic, topic=topic, qos=0, reason="handler too slow")
+                return
+            self._qos0[topic] += 1
+        self._queue.put_nowait(delivery)
+
+    async def take(self) -> Delivery:
+        """Wait for the next delivery."""
+        delivery = await self._queue.get()
+        if not delivery.packet_id:
+            topic = delivery.message.topic
+            self._qos0[topic] -= 1
+            if not self._qos0[topic]:
+                del self._qos0[topic]
+        return delivery
+
+    async def handle(self, message: Message) -> None:
+        """Call the handler until it works; after a defect let `on_poison` keep the message."""
+        act = self.handler
+        attempt = 0
+        while True:
+            try:
+                await act(message)
+            except Unavailable as error:
+                if attempt == 0:
+                    _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
+                attempt += 1
+                await asyncio.sleep(delay(attempt, *self.retry_seconds))
+            except Exception as error:  # noqa: BLE001 - one message with a defect must not stop those behind it
+                _log.exception("mqtt message could not be handled", topic=message.topic)
+                if self.on_poison is None or act is not self.handler:
+                    return
+                act = partial(_call_poison_handler, self.on_poison, error)
+            else:
+                return
+
+
+async def _call_poison_handler(on_poison: PoisonHandler, error: Exception, message: Message) -> None:
+    await on_poison(message, error)

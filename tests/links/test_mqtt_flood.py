@@ -1,0 +1,74 @@
+"""A flood of messages takes neither the memory of the gateway nor its time for others."""
+
+import asyncio
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from structlog.testing import capture_logs
+
+from edge.config import MqttSettings
+from edge.links.mqtt import Message, open_session
+from edge.links.mqtt_publish import encode_publish
+from edge.sim.broker import LocalBroker
+from tests.conftest import WaitUntil
+
+_FLOODER = """
+import socket, sys
+connect, packets = bytes.fromhex(sys.argv[2]), bytes.fromhex(sys.argv[3]) * 500
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as line:
+    line.sendall(connect)
+    line.recv(100)
+    while True:
+        line.sendall(packets)
+"""
+_CONNECT = b"\x10\x0d\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x00"
+
+
+@asynccontextmanager
+async def flood(port: int, topic: str) -> AsyncIterator[None]:
+    """Publish messages of QoS 0 as fast as a socket takes them, from a process of its own."""
+    packet = encode_publish(Message(topic, b"noise that is no event", user_properties={"id": "1"}), 0)
+    arguments = ("-c", _FLOODER, str(port), _CONNECT.hex(), packet.hex())
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments)
+    try:
+        yield
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def test_flood_of_qos_0_leaves_time_and_memory_for_good_calls(
+    broker: LocalBroker, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    """280,000 messages of QoS 0 took 1.5 GB and delayed good calls for 105 s: fault 22."""
+    answered: list[float] = []
+    noise = 0
+
+    async def handle_noise(_message: Message) -> None:
+        nonlocal noise
+        noise += 1
+        await asyncio.sleep(0.001)
+
+    async def handle_call(message: Message) -> None:
+        if message.payload == b"call":
+            answered.append(time.monotonic())
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with capture_logs() as logs:
+        async with open_session(mqtt, unique) as session, open_session(mqtt, f"{unique}-mes") as mes:
+            await session.subscribe(f"{unique}/noise/#", handle_noise)
+            await session.subscribe(f"{unique}/calls", handle_call)
+            async with flood(broker.port, f"{unique}/noise/a"), flood(broker.port, f"{unique}/calls"):
+                await wait_until(lambda: noise > 200)
+                for number in range(5):
+                    asked = time.monotonic()
+                    await mes.publish(f"{unique}/calls", b"call")
+                    await wait_until(lambda number=number: len(answered) > number)
+                    assert answered[-1] - asked < 5
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib < 40 * 1024
+    dropped = [entry for entry in logs if entry["event"] == "mqtt message dropped"]
+    assert 0 < len(dropped) < 20

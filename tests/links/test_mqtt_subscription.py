@@ -1,0 +1,63 @@
+from dataclasses import replace
+from typing import cast
+
+from structlog.testing import capture_logs
+
+from edge.errors import Unavailable
+from edge.links.cloudevent_mqtt import Message
+from edge.links.mqtt_connection import Connection
+from edge.links.mqtt_subscription import Delivery, Subscription
+from edge.links.receive_queue import QOS0_PER_TOPIC
+
+NOWHERE = cast("Connection", None)
+
+
+class Handler:
+    """A handler that fails as often as it has faults."""
+
+    def __init__(self, *faults: Exception) -> None:
+        self.faults = list(faults)
+        self.handled: list[Message] = []
+        self.poisoned: list[tuple[Message, Exception]] = []
+
+    async def handle(self, message: Message) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+        self.handled.append(message)
+
+    async def keep(self, message: Message, error: Exception) -> None:
+        self.poisoned.append((message, error))
+
+
+def _subscription(handler: Handler) -> Subscription:
+    return Subscription("a/#", handler.handle, handler.keep, Connection.subscribe)
+
+
+async def test_a_handler_is_retried_while_something_is_unavailable() -> None:
+    handler = Handler(Unavailable("store"), Unavailable("store"))
+    with capture_logs() as logs:
+        subscription = replace(_subscription(handler), retry_seconds=(0.001, 0.001))
+        await subscription.handle(Message("a/b"))
+    assert handler.handled == [Message("a/b")]
+    assert [entry["event"] for entry in logs] == ["mqtt message waits for its handler"]
+
+
+async def test_a_message_that_meets_a_defect_is_kept_and_not_retried() -> None:
+    defect = ValueError("defect")
+    handler = Handler(defect)
+    await _subscription(handler).handle(Message("a/b"))
+    assert (handler.handled, handler.poisoned) == ([], [(Message("a/b"), defect)])
+
+
+async def test_qos_0_is_bounded_by_topic_and_qos_1_is_not() -> None:
+    subscription = _subscription(Handler())
+    with capture_logs() as logs:
+        for _ in range(100):
+            subscription.put(Delivery(Message("a/noise"), 0, NOWHERE))
+    for number in range(30):
+        subscription.put(Delivery(Message("a/calls"), number + 1, NOWHERE))
+    taken = [(await subscription.take()).message.topic for _ in range(QOS0_PER_TOPIC + 30)]
+    assert taken == ["a/noise"] * QOS0_PER_TOPIC + ["a/calls"] * 30
+    assert [entry["event"] for entry in logs] == ["mqtt message dropped"]
+    subscription.put(Delivery(Message("a/noise"), 0, NOWHERE))
+    assert (await subscription.take()).message.topic == "a/noise"

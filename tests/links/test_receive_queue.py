@@ -1,0 +1,46 @@
+import asyncio
+
+from structlog.testing import capture_logs
+
+from edge.links.cloudevent_mqtt import Message
+from edge.links.mqtt_publish import PublishHead
+from edge.links.receive_queue import QOS0_PER_TOPIC, ReceivedMessage, ReceiveQueue
+
+
+def _offer(queue: ReceiveQueue, topic: str, size: int = 10) -> bool:
+    admitted = queue.admits(PublishHead(topic, 0, retain=False, end=0), size)
+    if admitted:
+        queue.put(ReceivedMessage(Message(topic, bytes(size)), 0))
+    return admitted
+
+
+def test_a_flood_on_one_topic_leaves_room_for_the_others() -> None:
+    queue = ReceiveQueue()
+    with capture_logs() as logs:
+        admitted = [_offer(queue, "noise") for _ in range(1000)]
+    assert admitted.count(True) == QOS0_PER_TOPIC
+    assert [entry["event"] for entry in logs] == ["mqtt message dropped"]
+    assert _offer(queue, "quiet")
+
+
+def test_many_topics_and_large_messages_are_bounded_too() -> None:
+    queue = ReceiveQueue()
+    assert sum(_offer(queue, str(number)) for number in range(10_000)) == 500
+    queue = ReceiveQueue()
+    assert sum(_offer(queue, str(number), 1_000_000) for number in range(100)) == 4
+
+
+def test_taking_a_message_makes_room_again() -> None:
+    queue = ReceiveQueue()
+    for _ in range(3 * QOS0_PER_TOPIC):
+        assert _offer(queue, "topic")
+        assert queue.take().message.topic == "topic"
+    assert not queue.waiting
+
+
+async def test_waiting_ends_with_a_message() -> None:
+    queue = ReceiveQueue()
+    waiting = asyncio.ensure_future(queue.wait())
+    await asyncio.sleep(0)
+    queue.put(ReceivedMessage(Message("t"), 1))
+    await waiting
