@@ -26,7 +26,8 @@ help: ## Show this list
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
 
-demo: setup ## Run a whole job on real parts; DEVICES=opcua for devices over OPC UA, KEEP=1 leaves it running
+demo: ## Run a whole job on real parts; DEVICES=opcua for devices over OPC UA, KEEP=1 leaves it running
+	@.ci/setup demo
 	@$(BIN)/edge demo $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES))
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
@@ -75,6 +76,7 @@ format: setup ## Put the code into its form and mend what ruff can mend
 lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
 	@$(LOCK) --extra gpio pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
+	@$(LOCK) --extra embedded pyproject.toml --constraints requirements-dev.lock --output-file requirements-demo.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
 	@$(LOCK) --upgrade ansible/requirements.in --output-file ansible/requirements.lock
 
