@@ -4,7 +4,7 @@
 # make demo KEEP=1               leaves the demo running
 # make demo DEVICES=opcua        has devices over OPC UA do the work
 # make test ARGS="-k sequence"   hands arguments to pytest
-# make deb SUITE=trixie          builds for one suite only; as root, as system-test
+# make deb SUITE=trixie          builds for one suite only; as root, as system-test and debian13
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test endure fuzz schemas bench chaos demo deb repo system-test ansible-check clean
+.PHONY: help setup lock check format test endure fuzz schemas bench chaos demo deb repo system-test debian13 ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
 
 system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm, ARCH=arm64
 	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
+
+debian13: ## Run every test of a clean clone in a minimal Debian 13, as an ordinary user without network; as root
+	@.ci/debian13 $(ARGS)
 
 ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container
 	@.ci/ansible $(ARGS)
