@@ -20,6 +20,7 @@ COMMANDS = {
     "draw": "Draw a recipe, or a job that runs, as an IEC 61131-3 chart.",
     "flows": "Check, try and describe flows: cyclic work next to the jobs.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
+    "rules": "Check rules, and run them over recorded samples in virtual time.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",
     "hw": "Detect and check the board, and write the files that it needs.",

@@ -35,6 +35,7 @@ from edge.model.isa95 import (
 from edge.model.job_progress import JobProgress
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS
 from edge.model.recipe import recipe_schema
+from edge.model.rule import rules_schema
 from edge.model.state_index import StateIndex
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -74,6 +75,7 @@ def schemas() -> Iterator[tuple[str, str]]:
         head = {"$schema": _DIALECT, "title": name, "$comment": f"CloudEvents type: {event_type}"}
         yield f"{name}.schema.json", _text(head | msgspec.json.schema(payload))
     yield "sfc_recipe.schema.json", _text(recipe_schema())
+    yield "rules.schema.json", _text(rules_schema())
 
 
 def _text(schema: dict[str, Any]) -> str:

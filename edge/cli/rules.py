@@ -1,0 +1,93 @@
+"""`edge rules`: checks rules, and runs them over recorded samples in virtual time."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes, usage_failure
+
+if TYPE_CHECKING:
+    from edge.model.rule import Rule
+    from edge.rules.finding import Finding
+
+
+@click.group()
+def rules() -> None:
+    """Check rules, and run them over recorded samples in virtual time."""
+
+
+@rules.command(epilog="Example: edge rules check hot-tool.json")
+@click.argument("file", type=FILE)
+@json_option
+def check(file: Path, *, as_json: bool) -> None:
+    """Check rules.
+
+    FILE holds a list of rules as JSON; - is standard input. Every fault is reported at once, each with the id of its
+    rule. The exit status is 0 without faults, else 2.
+    """
+    found, faults = _read_rules(file)
+    if as_json:
+        print_json({"file": click.format_filename(file), "rules": len(found), "problems": faults})
+    else:
+        for fault in faults:
+            print_text(fault)
+        print_text(f"{file}: {len(faults) or 'no'} problem{'' if len(faults) == 1 else 's'}")
+    raise SystemExit(2 if faults else 0)
+
+
+@rules.command(epilog="Example: edge rules test hot-tool.json monday.jsonl --json")
+@click.argument("rules_file", metavar="RULES", type=FILE)
+@click.argument("samples_file", metavar="SAMPLES", type=FILE)
+@click.option("--until", metavar="MS", type=int, help="End of the virtual time.  [default: the last line]")
+@json_option
+def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bool) -> None:
+    """Run rules over recorded samples in virtual time.
+
+    RULES holds a list of rules as JSON, SAMPLES one sample or occurrence per line, in order of time; - is standard
+    input. Prints when each rule raises, escalates, eases and clears a finding. A line that cannot be used is reported
+    on standard error and set aside. The exit status is 0, or 2 with all faults of the rules.
+    """
+    from edge.rules.replay import replay
+    from edge.rules.sample_lines import read_lines
+
+    found, faults = _read_rules(rules_file)
+    for fault in faults:
+        print_text(f"{rules_file}: {fault}", err=True)
+    if faults:
+        raise SystemExit(2)
+    try:
+        lines = read_bytes(samples_file).decode("utf-8-sig", "replace").split("\n")
+    except OSError as error:
+        usage_failure(f"{samples_file}: cannot be read: {error.strerror}")
+    inputs = read_lines(lines, lambda number, reason: _report_line(samples_file, number, reason))
+    for finding in replay(found, inputs, until):
+        _print_finding(finding, as_json=as_json)
+
+
+def _read_rules(file: Path) -> "tuple[tuple[Rule, ...], tuple[str, ...]]":
+    """Return the rules of a file and all their faults; a file that cannot be read is one."""
+    from edge.errors import Refused
+    from edge.model.json_text import read_json_text
+    from edge.rules.rule_form import parse_rules
+
+    try:
+        return parse_rules(read_json_text(read_bytes(file)))
+    except OSError as error:
+        return (), (f"cannot be read: {error.strerror}",)
+    except Refused as refused:
+        return (), (refused.message,)
+
+
+def _report_line(file: Path, number: int, reason: str) -> None:
+    print_text(f"{file}:{number}: line set aside: {reason}", err=True)
+
+
+def _print_finding(finding: "Finding", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(finding.as_json(), ensure_ascii=False))
+    else:
+        at, event = f"{finding.at / 1000:12.3f}", f"{finding.event.value:<9}"
+        print_text(f"{at}  {event} {finding.rule}  {finding.subject}  severity {finding.severity}")

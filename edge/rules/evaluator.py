@@ -1,0 +1,141 @@
+"""Evaluates many rules over a stream of samples: finds the subjects of each input, and the instants of their timers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from edge.model.rule import ExpressionRule, OccursRule, Rule, StaleRule
+from edge.rules.evaluate import (
+    JobEnded,
+    JobStarted,
+    ReadyRule,
+    RuleInput,
+    SubjectState,
+    TimePassed,
+    evaluate,
+    is_open,
+    new_state,
+    next_instant,
+)
+from edge.rules.finding import Finding
+from edge.rules.pattern import has_wildcard, matches
+from edge.rules.running_jobs import RunningJobs
+from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.rules.sample_value import JOB_ENDED, JOB_STARTED, is_usable
+from edge.rules.tag_condition import compile_tag_condition
+
+Key: TypeAlias = tuple[int, str]
+"""The number of a rule and one of its subjects."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedFinding:
+    """A finding with the number of its rule, by which findings of one instant are sorted."""
+
+    rule_number: int
+    finding: Finding
+
+
+class RuleEvaluator:
+    """Keeps the states of all rules and subjects; inputs come in order of time, with `run_until` between them."""
+
+    def __init__(self, rules: Iterable[Rule], begin: int) -> None:
+        self._rules = [ready_rule(rule) for rule in rules]
+        self._states: dict[Key, SubjectState] = {}
+        self._timers: list[tuple[int, int, str]] = []
+        self._due: dict[Key, int] = {}
+        self._routes: dict[str, tuple[Key, ...]] = {}
+        self._jobs = RunningJobs()
+        for number, ready in enumerate(self._rules):
+            if isinstance(ready.rule, StaleRule) and not has_wildcard(ready.rule.tag):
+                self._store((number, ready.rule.tag), new_state(ready.rule, begin))
+
+    @property
+    def states(self) -> dict[Key, SubjectState]:
+        """Return the state of each subject, by the number of its rule and its name."""
+        return self._states
+
+    def run_until(self, now: int) -> Iterator[OrderedFinding]:
+        """Yield the findings of every delay, staleness and cooldown that ends up to an instant, that one included."""
+        while self._timers and self._timers[0][0] <= now:
+            instant, number, subject = heappop(self._timers)
+            if self._due.get((number, subject)) == instant:
+                yield from self._evaluate((number, subject), TimePassed(), instant)
+
+    def feed(self, given: Line) -> Iterator[OrderedFinding]:
+        """Yield the findings of one input."""
+        match given:
+            case Sample():
+                if is_usable(given):
+                    yield from self._each(self._route(given.tag), given, given.at)
+            case Occurrence(name=name, job=job):
+                if name == JOB_STARTED:
+                    self._jobs = self._jobs.start(job or "", given.at)
+                    yield from self._each(self._known(), JobStarted(job or ""), given.at)
+                yield from self._each(self._subjects_of_occurrence(given), given, given.at)
+                if name == JOB_ENDED:
+                    self._jobs = self._jobs.end(job or "")
+                    yield from self._each(self._known(), JobEnded(job or ""), given.at)
+
+    def _each(self, keys: Sequence[Key], given: RuleInput, now: int) -> Iterator[OrderedFinding]:
+        for key in keys:
+            yield from self._evaluate(key, given, now)
+
+    def _evaluate(self, key: Key, given: RuleInput, now: int) -> Iterator[OrderedFinding]:
+        number, subject = key
+        ready = self._rules[number]
+        state = self._states.get(key)
+        if state is None:
+            if not is_open(ready.rule, self._jobs):
+                return
+            state = new_state(ready.rule, now)
+        state, findings = evaluate(ready, subject, state, given, now, self._jobs)
+        self._store(key, state)
+        for finding in findings:
+            yield OrderedFinding(number, finding)
+
+    def _store(self, key: Key, state: SubjectState) -> None:
+        self._states[key] = state
+        instant = next_instant(self._rules[key[0]].rule, state, self._jobs)
+        if instant is None:
+            self._due.pop(key, None)
+        elif self._due.get(key) != instant:
+            self._due[key] = instant
+            heappush(self._timers, (instant, *key))
+
+    def _known(self) -> list[Key]:
+        return sorted(self._states)
+
+    def _route(self, tag: str) -> tuple[Key, ...]:
+        """Return the subjects that a sample of a tag concerns."""
+        known = self._routes.get(tag)
+        if known is None:
+            known = self._routes[tag] = tuple(
+                (number, ready.rule.id if isinstance(ready.rule, ExpressionRule) else tag)
+                for number, ready in enumerate(self._rules)
+                if _takes(ready, tag)
+            )
+        return known
+
+    def _subjects_of_occurrence(self, given: Occurrence) -> list[Key]:
+        return [
+            (number, given.job or ready.rule.pattern)
+            for number, ready in enumerate(self._rules)
+            if isinstance(ready.rule, OccursRule) and matches(ready.rule.pattern, given.name)
+        ]
+
+
+def ready_rule(rule: Rule) -> ReadyRule:
+    """Return a rule with its condition compiled; raises ExpressionSyntaxError for a faulty one."""
+    return ReadyRule(rule, compile_tag_condition(rule.when) if isinstance(rule, ExpressionRule) else None)
+
+
+def _takes(ready: ReadyRule, tag: str) -> bool:
+    match ready.rule:
+        case ExpressionRule():
+            return ready.condition is not None and tag in ready.condition.tags
+        case OccursRule():
+            return False
+        case rule:
+            return matches(rule.tag, tag)

@@ -1,0 +1,30 @@
+"""The values of samples as rules take them: usable ones, and numbers."""
+
+import math
+from typing import Final
+
+from edge.rules.sample_lines import Quality, Sample
+
+JOB_STARTED: Final = "job.started"
+JOB_ENDED: Final = "job.ended"
+
+
+def is_usable(sample: Sample) -> bool:
+    """Return whether rules take notice of a sample: its quality is not bad, and it has a value.
+
+    Null, NaN and the infinities are no values.
+    """
+    value = sample.value
+    known = value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    return known and sample.quality is not Quality.BAD
+
+
+def as_number(value: object) -> float | None:
+    """Return a value as a finite floating-point number; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,89 @@
+"""`edge rules` checks rules and runs them over samples."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from edge.cli import main
+
+HOT = {
+    "id": "hot",
+    "kind": "limit",
+    "tag": "wrench.temp",
+    "limits": {"high": {"at": 80, "severity": 500}},
+    "on_delay_seconds": 10,
+}
+LINES = """\
+{"at": 2000, "tag": "wrench.temp", "value": 81.5, "quality": "good"}
+
+{"at": 1000, "tag": "wrench.temp", "value": 1}
+{"at": 3000, "tag": "wrench.temp", "value": NaN}
+no JSON
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rules.json").write_text(json.dumps([HOT]))
+    (tmp_path / "samples.jsonl").write_text(LINES)
+    return tmp_path
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["rules", *map(str, arguments)])
+
+
+def test_findings_are_printed_one_per_line(folder: Path) -> None:
+    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000", "--json")
+    assert found.exit_code == 0
+    assert found.stdout == (
+        '{"at": 12000, "rule": "hot", "subject": "wrench.temp", "event": "raised", "severity": 500}\n'
+    )
+
+
+def test_lines_set_aside_are_reported_once_with_status_0(folder: Path) -> None:
+    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
+    assert (found.exit_code, found.stdout) == (0, "")
+    numbers = [line.split(":")[1] for line in found.stderr.splitlines()]
+    assert numbers == ["3", "5"]
+
+
+def test_findings_are_printed_for_people(folder: Path) -> None:
+    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000")
+    assert found.stdout == "      12.000  raised    hot  wrench.temp  severity 500\n"
+
+
+def test_faulty_rules_end_with_status_2_and_all_faults(folder: Path) -> None:
+    (folder / "rules.json").write_text(json.dumps([HOT | {"colour": 1, "hysteresis": -1}, HOT]))
+    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert len(found.stderr.splitlines()) == 3
+    assert all("'hot'" in line for line in found.stderr.splitlines())
+
+
+def test_check_reports_faults_with_status_2(folder: Path) -> None:
+    (folder / "rules.json").write_text('[{"id": "a", "kind": "rate", "tag": "t", "severity": 1}]')
+    found = call("check", folder / "rules.json")
+    assert found.exit_code == 2
+    assert found.stdout.splitlines()[0] == "rule 'a': missing member 'per_second'"
+    answer = json.loads(call("check", folder / "rules.json", "--json").stdout)
+    assert answer["problems"] == ["rule 'a': missing member 'per_second'"]
+
+
+def test_check_of_sound_rules_ends_with_status_0(folder: Path) -> None:
+    found = call("check", folder / "rules.json")
+    assert (found.exit_code, found.stdout) == (0, f"{folder / 'rules.json'}: no problems\n")
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "5"])
+def test_file_without_rules_is_a_fault(folder: Path, text: str) -> None:
+    (folder / "rules.json").write_text(text)
+    assert call("check", folder / "rules.json").exit_code == 2
+    assert call("test", folder / "rules.json", folder / "samples.jsonl").exit_code == 2
+
+
+def test_missing_files_end_with_status_2(folder: Path) -> None:
+    assert call("check", folder / "absent.json").exit_code == 2
+    assert call("test", folder / "rules.json", folder / "absent.jsonl").exit_code == 2

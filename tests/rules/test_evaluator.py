@@ -1,0 +1,54 @@
+"""Many rules over a stream: subjects, routes, timers."""
+
+from edge.rules.evaluator import RuleEvaluator, ready_rule
+from edge.rules.rule_form import parse_rules
+from edge.rules.sample_lines import Occurrence, Sample
+
+RULES = [
+    {"id": "a", "kind": "limit", "tag": "w.*", "limits": {"high": {"at": 5}}, "on_delay_seconds": 1, "severity": 1},
+    {"id": "b", "kind": "stale", "tag": "w.t", "seconds": 2, "severity": 1},
+    {"id": "c", "kind": "expression", "when": "w.t > 5 and x < 1", "severity": 1},
+]
+
+
+def evaluator() -> RuleEvaluator:
+    rules, faults = parse_rules(RULES)
+    assert faults == ()
+    return RuleEvaluator(rules, 0)
+
+
+def test_states_are_kept_by_rule_and_subject() -> None:
+    found = evaluator()
+    assert set(found.states) == {(1, "w.t")}
+    list(found.feed(Sample(5, "w.t", 6)))
+    list(found.feed(Sample(6, "other", 6)))
+    assert set(found.states) == {(0, "w.t"), (1, "w.t"), (2, "c")}
+
+
+def test_timers_are_run_in_order_of_time_and_each_once() -> None:
+    found = evaluator()
+    list(found.feed(Sample(0, "w.b", 6)))
+    list(found.feed(Sample(500, "w.a", 6)))
+    rows = [(each.finding.at, each.finding.subject) for each in found.run_until(10_000)]
+    assert rows == [(1000, "w.b"), (1500, "w.a"), (2000, "w.t")]
+    assert list(found.run_until(20_000)) == []
+
+
+def test_timer_that_moved_is_run_at_its_new_instant_only() -> None:
+    found = evaluator()
+    for at in range(0, 5000, 500):
+        assert not [each for each in found.run_until(at) if each.rule_number == 1]
+        list(found.feed(Sample(at, "w.t", 1)))
+    assert [each.finding.at for each in found.run_until(60_000)] == [6500]
+
+
+def test_occurrence_without_rule_changes_nothing() -> None:
+    found = evaluator()
+    before = dict(found.states)
+    assert list(found.feed(Occurrence(1, "anything", None, None))) == []
+    assert found.states == before
+
+
+def test_ready_rule_has_a_condition_only_for_expressions() -> None:
+    rules, _ = parse_rules(RULES)
+    assert [ready_rule(rule).condition is not None for rule in rules] == [False, False, True]

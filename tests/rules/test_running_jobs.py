@@ -1,0 +1,17 @@
+"""The jobs that run at an instant."""
+
+from edge.rules.running_jobs import RunningJobs
+
+
+def test_current_job_is_the_one_started_last_that_still_runs() -> None:
+    jobs = RunningJobs().start("J", 1).start("K", 2)
+    assert (jobs.current, jobs.since) == ("K", 1)
+    assert jobs.end("J") == RunningJobs(("K",), 1)
+    assert jobs.end("K").current == "J"
+    assert jobs.end("J").end("K") == RunningJobs()
+
+
+def test_second_start_and_unknown_end_change_nothing() -> None:
+    jobs = RunningJobs().start("J", 1).start("K", 2)
+    assert jobs.start("J", 9) == jobs
+    assert jobs.end("X") == jobs

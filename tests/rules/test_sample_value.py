@@ -1,0 +1,38 @@
+"""Values that rules take."""
+
+import pytest
+
+from edge.rules.sample_lines import Quality, Sample
+from edge.rules.sample_value import as_number, is_usable
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (1, 1.0),
+        (1.5, 1.5),
+        (True, None),
+        ("1", None),
+        (None, None),
+        ([], None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (10**400, None),
+    ],
+)
+def test_number_of_a_value(value: object, number: float | None) -> None:
+    assert as_number(value) == number
+
+
+@pytest.mark.parametrize(
+    ("value", "quality", "usable"),
+    [
+        (1, Quality.GOOD, True),
+        ("x", Quality.UNCERTAIN, True),
+        (1, Quality.BAD, False),
+        (None, Quality.GOOD, False),
+        (float("-inf"), Quality.GOOD, False),
+    ],
+)
+def test_usable_samples(value: object, quality: Quality, usable: bool) -> None:  # noqa: FBT001
+    assert is_usable(Sample(0, "t", value, quality)) is usable
