@@ -87,7 +87,9 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
 @click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a job takes, in seconds.")
 @click.option(
     "--fault",
-    type=click.Choice(["none", "refused", "silent", "failed", "error-state", "disconnect", "restart", "slow"]),
+    type=click.Choice(
+        ["none", "refused", "silent", "failed", "error-state", "disconnect", "restart", "slow", "slow-recipe"]
+    ),
     default="none",
     show_default=True,
     help="What goes wrong with every job; a restart comes once.",
@@ -114,7 +116,7 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
 @click.option(
     "--fault",
     type=click.Choice(
-        ["none", "refused", "silent", "nok", "error-state", "untold", "disconnect", "restart", "cut", "slow"]
+        ["none", "refused", "silent", "nok", "error-state", "untold", "disconnect", "restart", "cut", "slow", "unseen"]
     ),
     default="none",
     show_default=True,
@@ -126,7 +128,8 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     It does one joining after the other, and ends each after a delay with a torque near the one that the name of the
     joining process tells, such as `front axle 85Nm`.
     """
-    from edge.sim.ijt import IjtFault, open_ijt
+    from edge.sim.ijt import open_ijt
+    from edge.sim.ijt_fault import IjtFault
 
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay) as device:

@@ -1,7 +1,6 @@
 """Frozen settings from TOML files and environment, all problems told at once."""
 
 from edge.config.load import load_settings, main_file
-from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
     SECTIONS,
     EquipmentSettings,
@@ -15,6 +14,7 @@ from edge.config.sections import (
     OpcuaEquipmentSettings,
     OpcuaSettings,
     RedisSettings,
+    RetentionSettings,
     RpcSettings,
     Settings,
     VisionSettings,
@@ -23,7 +23,6 @@ from edge.config.sections import (
 
 __all__ = [
     "SECTIONS",
-    "SESSION_EXPIRY_SECONDS",
     "EquipmentSettings",
     "GatewaySettings",
     "IjtSettings",

@@ -6,12 +6,12 @@ import re
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any
 
 from asyncua import Node, ua
 
 from edge.links.background_task import background_task
+from edge.sim.ijt_fault import IjtFault
 from edge.sim.ijt_result import INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data
 from edge.sim.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
@@ -38,30 +38,6 @@ _ERROR_CLASS = (_IJT, 1063)
 _SEVERE = 900
 
 
-class IjtFault(Enum):
-    """What goes wrong with the next joining."""
-
-    NONE = "none"
-    REFUSED = "refused"
-    """It cannot be started."""
-    SILENT = "silent"
-    """It never ends."""
-    NOK = "nok"
-    """Its torque is beyond the limit."""
-    ERROR_STATE = "error-state"
-    """The controller tells an error instead of a result, and takes nothing until it is enabled again."""
-    UNTOLD = "untold"
-    """Its result is not told, which leaves a gap in the sequence."""
-    DISCONNECT = "disconnect"
-    """It ends while nobody can reach the controller."""
-    RESTART = "restart"
-    """The power fails, once: what it was at is lost."""
-    CUT = "cut"
-    """The connection breaks, once, between its start and the confirmation of that."""
-    SLOW = "slow"
-    """It takes ten times as long."""
-
-
 @asynccontextmanager
 async def open_ijt(
     name: str = "wrench", *, port: int = 0, delay: float | None = WORK_SECONDS
@@ -77,7 +53,8 @@ async def open_ijt(
 class JoiningController:
     """What the controller has seen, in order: `begun` and `stopped` joinings by their process, `acknowledged` results.
 
-    `declined` are the reasons for which it did not begin one.
+    `declined` are the reasons for which it did not begin one. Without `echoes_identifiers` its results bear none, and
+    without `accepts_abort` it declines every AbortJoiningProcess.
     `fault` is what goes wrong; `identifiers` are the entities that wait for the next result, `selected` is the process
     that starts next, and the tool works while it is `enabled`.
     """
@@ -88,6 +65,8 @@ class JoiningController:
         self.stopped: list[str] = []
         self.acknowledged: list[str] = []
         self.declined: list[str] = []
+        self.echoes_identifiers = True
+        self.accepts_abort = True
         self.identifiers: list[dict[str, Any]] = []
         self.fault = IjtFault.NONE
         self._delay = delay
@@ -155,7 +134,8 @@ class JoiningController:
         """Give the result of the joining at hand, or of one that an operator has done at the tool."""
         process, self._joining = self._joining or self.selected or "by hand", None
         number, now = next(self._numbers), datetime.now(UTC).replace(tzinfo=None)
-        meta = meta_data(number, process, self.identifiers, now, evaluation=evaluation, classification=classification)
+        entities = self.identifiers if self.echoes_identifiers else []
+        meta = meta_data(number, process, entities, now, evaluation=evaluation, classification=classification)
         self.identifiers = []
         structures = self.device.structures
         measured = await structures.variant(await self._id(_JOINING_RESULT), content(_target(process), evaluation))
@@ -164,7 +144,7 @@ class JoiningController:
             "ResultContent": [] if classification == INTERVENTION else [measured],
         }
         self._results[number] = {"id": meta["ResultId"], "result": result}
-        if self.fault is not IjtFault.UNTOLD:
+        if self.fault not in {IjtFault.UNTOLD, IjtFault.UNSEEN}:
             await self._tell("ResultReady", number)
 
     async def tell_result(self) -> None:
@@ -215,6 +195,7 @@ class JoiningController:
     def _process_methods(self) -> Mapping[str, Method]:
         return {
             "SelectJoiningProcess": self._select,
+            "DeselectJoiningProcess": self._deselect,
             "StartSelectedJoining": self._start_selected,
             "StartJoiningProcess": self._start,
             "AbortJoiningProcess": self._abort,
@@ -223,6 +204,8 @@ class JoiningController:
     def _result_methods(self) -> Mapping[str, Method]:
         return {
             "GetLatestResult": self._get_latest_result,
+            "GetResultById": self._get_result_by_id,
+            "GetResultIdListFiltered": self._get_result_ids,
             "RequestResults": self._request_results,
             "RequestUnacknowledgedResults": self._request_unacknowledged,
             "AcknowledgeResults": self._acknowledge,
@@ -246,6 +229,8 @@ class JoiningController:
 
     async def _get_identifiers(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, names = await self.device.plain(arguments)
+        if self.fault is IjtFault.UNSEEN and self._joining:
+            await self.end_joining()
         found = [each for each in self.identifiers if not names or each.get("Name") in names]
         return [await self.device.structures.variant(await self._id(_ENTITY), found, is_array=True), *_status()]
 
@@ -260,6 +245,10 @@ class JoiningController:
     async def _select(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _uri, process = await self.device.plain(arguments)
         self.selected = _named(process)
+        return _status()
+
+    async def _deselect(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        self.selected = None
         return _status()
 
     async def _start_selected(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
@@ -297,6 +286,8 @@ class JoiningController:
     async def _abort(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         if self._joining is None:
             return _status("no joining is at work")
+        if not self.accepts_abort:
+            return _status("a joining is not aborted")
         await self._stop()
         return _status()
 
@@ -308,6 +299,18 @@ class JoiningController:
         number = max(self._results, default=None)
         latest = await self._result(number) if number is not None else ua.Variant(ua.ExtensionObject())
         return [ua.Variant(0, ua.VariantType.UInt32), latest, _error(number is None)]
+
+    async def _get_result_by_id(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        result_id, _timeout = await self.device.plain(arguments)
+        number = next((number for number, each in self._results.items() if each["id"] == result_id), None)
+        found = await self._result(number) if number is not None else ua.Variant(ua.ExtensionObject())
+        return [ua.Variant(0, ua.VariantType.UInt32), found, _error(number is None)]
+
+    async def _get_result_ids(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+        _filter, _order, most, _timeout = await self.device.plain(arguments)
+        ids = [each["id"] for each in self._results.values()][: most or None]
+        listed = ua.Variant(ids, ua.VariantType.String, is_array=True)
+        return [ua.Variant(0, ua.VariantType.UInt32), listed, _error(failed=False)]
 
     async def _request_results(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         first, last, *_times = await self.device.plain(arguments)

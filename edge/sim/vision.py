@@ -2,10 +2,11 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
+from types import MappingProxyType
 from typing import Any
 
 from asyncua import Node, ua
@@ -16,9 +17,21 @@ from edge.sim.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 NODESETS = ("Opc.Ua.MachineVision.NodeSet2.xml",)
 WORK_SECONDS = 0.2
+STATES = MappingProxyType(
+    {
+        "Preoperational": 5028,
+        "Halted": 5029,
+        "Error": 5030,
+        "Operational": 5031,
+        "Initialized": 5056,
+        "Ready": 5057,
+        "SingleExecution": 5058,
+    }
+)
+"""The nodes of the states in the namespace of OPC 40100-1."""
 
 _SYSTEM_TYPE = 1003
-_RESULT_READY = 1024
+_RESULT_READY, _RECIPE_PREPARED = 1024, 1022
 _RESULT, _RESULT_ID, _JOB_ID, _RECIPE_ID = 3006, 3021, 3016, 3013
 _ERROR = ua.Variant(1, ua.VariantType.Int32)
 _NO_ERROR = ua.Variant(0, ua.VariantType.Int32)
@@ -42,6 +55,8 @@ class VisionFault(Enum):
     """The power fails, once: what it was at is lost."""
     SLOW = "slow"
     """It takes ten times as long."""
+    SLOW_RECIPE = "slow-recipe"
+    """Its recipe is prepared a while after the answer to PrepareRecipe."""
 
 
 class _ResultState(IntEnum):
@@ -66,7 +81,11 @@ async def open_vision(
 
 
 class VisionCamera:
-    """What the camera has seen: `begun` and `stopped` jobs by their MeasId, in order; `fault` is what goes wrong."""
+    """What the camera has seen: `begun` and `stopped` jobs by their MeasId, in order; `fault` is what goes wrong.
+
+    `recipes` are the prepared ones, `jobs` pairs each MeasId with the recipe that was prepared at its start.
+    `state_texts` are its own words for the names of the states.
+    """
 
     def __init__(
         self, device: OpcuaDevice, index: int, system: Node, delay: float | None, content: Sequence[Any]
@@ -75,6 +94,8 @@ class VisionCamera:
         self.begun: list[str] = []
         self.stopped: list[str] = []
         self.recipes: list[str] = []
+        self.jobs: list[tuple[str, str | None]] = []
+        self.state_texts: Mapping[str, str] = {}
         self.fault = VisionFault.NONE
         self._index = index
         self._system = system
@@ -84,6 +105,7 @@ class VisionCamera:
         self._job: dict[str, Any] | None = None
         self._results: list[dict[str, Any]] = []
         self._started: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._preparing: asyncio.Queue[str] = asyncio.Queue()
 
     async def begin(self) -> None:
         """Link the methods, and be Preoperational."""
@@ -101,7 +123,20 @@ class VisionCamera:
         await self._show("Preoperational", None)
 
     async def run(self) -> None:
-        """End each job when its time has come."""
+        """End each job, and each preparation of a recipe, when its time has come."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._run_jobs(), name="jobs")
+            tasks.create_task(self._run_preparations(), name="recipes")
+
+    async def _run_preparations(self) -> None:
+        while True:
+            recipe = await self._preparing.get()
+            await asyncio.sleep(self._delay or WORK_SECONDS)
+            self.recipes.append(recipe)
+            fields = {"ExternalId": await self._id(_RECIPE_ID, recipe)}
+            await self.device.tell(ua.NodeId(_RECIPE_PREPARED, self._index), fields)
+
+    async def _run_jobs(self) -> None:
         while True:
             job = await self._started.get()
             if self._delay is None or self.fault is VisionFault.SILENT:
@@ -183,18 +218,23 @@ class VisionCamera:
         external, _internal = await self.device.plain(arguments)
         if await self._state() != "Operational":
             return [await self._id(_RECIPE_ID, None), ua.Variant(Value=False), _ERROR]
-        self.recipes.append(external["Id"])
         await self._show("Operational", "Ready")
+        if self.fault is VisionFault.SLOW_RECIPE:
+            # Ready it is, with the recipe before.
+            self._preparing.put_nowait(external["Id"])
+            return [await self._id(_RECIPE_ID, external["Id"]), ua.Variant(Value=False), _NO_ERROR]
+        self.recipes.append(external["Id"])
         return [await self._id(_RECIPE_ID, external["Id"]), ua.Variant(Value=True), _NO_ERROR]
 
     async def _start_single_job(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         meas_id, part_id, recipe_id, *_others = await self.device.plain(arguments)
         _, automatic = await self._machines()
-        if await _text(automatic) != "Ready" or self.fault is VisionFault.REFUSED:
+        if await _name(automatic) != "Ready" or self.fault is VisionFault.REFUSED:
             return [await self._id(_JOB_ID, None), _ERROR]
         job_id = f"V{next(self._numbers)}"
         self._job = {"JobId": {"Id": job_id}, "MeasId": meas_id, "PartId": part_id, "ExternalRecipeId": recipe_id}
         self.begun.append(meas_id["Id"])
+        self.jobs.append((meas_id["Id"], self.recipes[-1] if self.recipes else None))
         await self._show("Operational", "SingleExecution")
         self._started.put_nowait(self._job)
         return [await self._id(_JOB_ID, job_id), _NO_ERROR]
@@ -228,15 +268,18 @@ class VisionCamera:
         return machine, await machine.get_child(f"{self._index}:AutomaticModeStateMachine")
 
     async def _state(self) -> str:
-        return await _text((await self._machines())[0])
+        return await _name((await self._machines())[0])
 
     async def _show(self, state: str, mode: str | None) -> None:
-        for machine, text in zip(await self._machines(), (state, mode), strict=True):
-            current = await machine.get_child("0:CurrentState")
-            await current.write_value(ua.LocalizedText(text, "en"))
+        for machine, name in zip(await self._machines(), (state, mode), strict=True):
+            # What a camera shows of a machine that is not active is its own affair: this one leaves it as it was.
+            if name is not None:
+                current = await machine.get_child("0:CurrentState")
+                await current.write_value(ua.LocalizedText(self.state_texts.get(name, name), "en"))
+                await (await current.get_child("0:Id")).write_value(ua.NodeId(STATES[name], self._index))
 
 
-async def _text(machine: Node) -> str:
-    current = await machine.get_child("0:CurrentState")
-    value = await current.read_value()
-    return value.Text or ""
+async def _name(machine: Node) -> str:
+    """Return the name of the present state of a machine; empty when it never had one."""
+    identifier = await (await machine.get_child(["0:CurrentState", "0:Id"])).read_value()
+    return next((name for name, number in STATES.items() if identifier and number == identifier.Identifier), "")

@@ -14,6 +14,7 @@ from edge.links.background_task import background_task
 from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
+from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer, StationPort
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
@@ -27,6 +28,11 @@ _MESSAGE_LIMIT = 500
 _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 
 _log = structlog.get_logger(__name__)
+
+
+class OutcomeUnknownError(EdgeError):
+    """A physical action was started, and the device cannot say how it ended."""
+
 
 DeviceEvent = Mapping[str, Any]
 
@@ -117,6 +123,7 @@ class ConnectedEquipment:
         self._pending: dict[str, Command] = {}
         self._wake = asyncio.Event()
         self._running: tuple[Command, asyncio.Task[None]] | None = None
+        self._superseded: list[Command] = []
         self._ended: dict[str, None] = {}
         self._defects: Counter[str] = Counter()
         self._discard_logs = RateLimit(_LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS)
@@ -130,23 +137,37 @@ class ConnectedEquipment:
         """Take a command in; raises Unavailable while the device is not connected."""
         self._connected()
         self._station.trace(TraceKind.COMMAND, command)
-        if command.command_id not in self._ended and not self._is_running(command):
-            self._pending[command.command_id] = command
-            self._wake.set()
+        if command.command_id in self._ended or self._is_running(command):
+            return
+        self._pending[command.command_id] = command
+        if command.phase is Phase.RESET:
+            self._supersede(command)
+        self._wake.set()
 
     async def stop(self, command: Command) -> None:
-        """Take back a command that waits; end the one at work. Raises Unavailable when the device is not connected."""
+        """Drop a command that waits and stop the device. Raises Unavailable when the device is not connected."""
         device = self._connected()
         self._station.trace(TraceKind.STOP, command)
         self._mark_ended(command.command_id)
-        if self._pending.pop(command.command_id, None):
-            return
+        # A stop bears no parameters: those of the command say what to stop.
+        pending = self._pending.pop(command.command_id, None)
+        running = self._running[0] if self._running and self._is_running(command) else None
         try:
-            # A stop bears no parameters: of a command at work we know what it was.
-            await device.stop(self._running[0] if self._running and self._is_running(command) else command)
+            # Also for one that waits: it may have been started on a connection before.
+            await device.stop(running or pending or command)
         except Refused as refusal:
-            _log.warning("the device does not stop", equipment=self.name, reason=_bounded_message(refusal))
+            _log.warning("stop declined", equipment=self.name, reason=_bounded_message(refusal))
         if self._running and self._is_running(command):
+            self._running[1].cancel()
+
+    def _supersede(self, reset: Command) -> None:
+        """Put a reset before all other commands, and end those that set what it resets."""
+        self._pending = {reset.command_id: reset} | self._pending
+        for command in [each for each in self._pending.values() if _sets_what(each, reset)]:
+            del self._pending[command.command_id]
+            self._superseded.append(command)
+        if self._running and _sets_what(self._running[0], reset):
+            self._superseded.append(self._running[0])
             self._running[1].cancel()
 
     def _is_running(self, command: Command) -> bool:
@@ -218,10 +239,15 @@ class ConnectedEquipment:
                         self._running = None
 
     async def _perform(self, device: Device, command: Command) -> None:
-        answer = await self._outcome(device, command)
-        self._station.trace(TraceKind.ANSWER, answer)
-        await self._answer(answer)
-        self._mark_ended(command.command_id)
+        answers = [await self._outcome(device, command)]
+        if command.phase is Phase.RESET:
+            reason = "the action was reset before it ended"
+            answers += [EquipmentAnswer(each.command_id, error=reason) for each in self._superseded]
+            self._superseded.clear()
+        for answer in answers:
+            self._station.trace(TraceKind.ANSWER, answer)
+            await self._answer(answer)
+            self._mark_ended(answer.command_id)
         try:
             await device.settle(command)
         except Refused as refusal:
@@ -232,6 +258,8 @@ class ConnectedEquipment:
             return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
             return EquipmentAnswer(command.command_id, error=_bounded_message(refusal))
+        except OutcomeUnknownError as error:
+            return EquipmentAnswer(command.command_id, error=f"outcome unknown: {_bounded_message(error)}")
         except Unavailable:
             raise
         except Exception as error:
@@ -267,6 +295,12 @@ class ConnectedEquipment:
         self._defects.pop(command_id, None)
         if len(self._ended) > MEMORY:
             del self._ended[next(iter(self._ended))]
+
+
+def _sets_what(command: Command, reset: Command) -> bool:
+    """Return whether a command is a start of the action that is reset."""
+    same = (command.job_id, command.action) == (reset.job_id, reset.action)
+    return same and command.phase is not Phase.RESET
 
 
 def _root_cause(error: Exception) -> Exception:

@@ -70,11 +70,38 @@ def has_command_id(result: Result, command: Command) -> bool:
 
 
 def is_result_of(result: Result, command: Command) -> bool:
-    """Tell whether a result is that of a command: it bears its id, and is of the classification that it waits for."""
+    """Return whether a result bears the id of a command and is of the classification that the command waits for."""
+    return has_classification_for(result, command) and has_command_id(result, command)
+
+
+def has_classification_for(result: Result, command: Command) -> bool:
+    """Return whether a result is of the classification that a command waits for."""
     wanted = command.parameters.get("classification")
     classification = result["ResultMetaData"].get("Classification")
-    fits = wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
-    return fits and has_command_id(result, command)
+    return wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
+
+
+def may_be_result_of(result: Result, command: Command) -> bool:
+    """Return whether a result without a command id is of the process, or the joint, that a command names."""
+    if not has_classification_for(result, command):
+        return False
+    meta = result["ResultMetaData"]
+    reported = {each.get("EntityId") for each in meta.get("AssociatedEntities") or ()} | {meta.get("Name")}
+    reported -= {None, ""}
+    named = set(process(command).values()) | {str(each) for each in [command.parameters.get("joint_id")] if each}
+    return not reported or not named or bool(reported & named)
+
+
+def is_newer(result: Result, number: int | None) -> bool:
+    """Return whether a result came after a SequenceNumber; one without a number counts as newer."""
+    own = result["ResultMetaData"].get("SequenceNumber")
+    return own is None or number is None or own > number
+
+
+def was_aborted(result: Result) -> bool:
+    """Return whether a result says only that its joining was ended before its time."""
+    meta = result["ResultMetaData"]
+    return meta.get("Classification") == _INTERVENTION and not result.get("ResultContent")
 
 
 def without_traces(result: Result) -> Result:

@@ -1,104 +1,206 @@
 """The results of a tightening controller: as they come, and those that were missed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import structlog
 
 from edge.errors import Refused, Unavailable
-from edge.southbound.ijt_answer import command_id_of, has_command_id, is_result_of, without_traces
+from edge.southbound.ijt_answer import (
+    command_id_of,
+    has_classification_for,
+    has_command_id,
+    is_newer,
+    is_result_of,
+    may_be_result_of,
+    was_aborted,
+    without_traces,
+)
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_schema import Result, parse_result
 from edge.station.equipment import Command, StationPort
 
-MISSED_SECONDS = 5.0
-"""How long results that were asked for may take to come."""
-_KEPT_LIMIT = 1000
-# As JSON; in memory it is ten times as much.
-_KEPT_BYTES_LIMIT = 8 << 20
 # What a server may do with the handle of a result: it is given back at once.
 _HANDLE_MS = 1000
+# How many settled results are remembered, to know one that is reported again.
+_SETTLED = 10_000
+# The newest results that are looked through when a result cannot be found by its number.
+_SEARCHED = 100
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ResultLimits:
+    """How long requested results may take to come, and how many results, and bytes of JSON, are kept in memory.
+
+    In memory a result takes ten times its JSON.
+    """
+
+    missed_seconds: float = 5.0
+    kept: int = 1000
+    kept_bytes: int = 8 << 20
+
+
+_LIMITS = ResultLimits()
+
+
 @dataclass(slots=True)
 class ControllerState:
-    """What is known of a controller beyond one connection: the last SequenceNumber, and which commands it began.
+    """What is known of a controller beyond one connection.
 
-    It is `unconfirmed` whether it heard of the start of a command that it has not confirmed. `kept` are the results
-    that nobody has let go of yet, each with its bytes as JSON: up to the last SequenceNumber none is asked for again.
+    `last` is the last SequenceNumber: up to it no result is requested again. `begun` are the commands whose start left
+    us, `current` is the one that occupies the tool. `kept` are the results that nobody has settled yet, each with its
+    bytes as JSON. `expected` is the command that takes the next result without a command id, with the SequenceNumber
+    before its start; `assigned` are the commands of such results by ResultId.
     """
 
     last: int | None = None
+    current: str | None = None
     begun: set[str] = field(default_factory=set)
-    unconfirmed: set[str] = field(default_factory=set)
     kept: dict[str, tuple[Result, int]] = field(default_factory=dict)
+    expected: tuple[Command, int | None] | None = None
+    assigned: dict[str, str] = field(default_factory=dict)
+    settled: dict[str, None] = field(default_factory=dict)
+
+    def settle(self, result_ids: Collection[str]) -> None:
+        """Forget results whose answer is durable, but that they were there."""
+        for result_id in result_ids:
+            self.kept.pop(result_id, None)
+            self.assigned.pop(result_id, None)
+            self.settled[result_id] = None
+        while len(self.settled) > _SETTLED:
+            del self.settled[next(iter(self.settled))]
 
 
 class ResultCollector:
     """The results as they come on one connection; `changed` is set with each.
 
-    With `acknowledge`, the controller is told which results of our commands are stored.
+    With `acknowledge`, results of our commands are acknowledged at the controller once they are stored. With the
+    `correlation` "next", a result without a command id is that of the command that was started last.
     """
 
     def __init__(
-        self, methods: IjtMethods, memory: ControllerState, station: StationPort, *, acknowledge: bool
+        self,
+        methods: IjtMethods,
+        state: ControllerState,
+        station: StationPort,
+        *,
+        acknowledge: bool,
+        correlation: Literal["command_id", "next"] = "command_id",
+        limits: ResultLimits = _LIMITS,
     ) -> None:
         self.changed = asyncio.Event()
         self._methods = methods
-        self._known = memory
+        self._known = state
         self._station = station
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
-        self._kept = memory.kept
+        self._correlation = correlation
+        self._limits = limits
+        self._kept = state.kept
         self._came = 0
 
-    async def handle_live(self, told: Any) -> None:
-        """Take the result of what was just done. A gap before its SequenceNumber is asked for."""
-        result = parse_result(told)
+    async def handle_live(self, data: Any) -> None:
+        """Keep the result of what was just done; request those that are missing before its SequenceNumber."""
+        result = parse_result(data)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
         if number is not None and last is not None:
             await self._request_range(last + 1, number - 1)
         await self._keep(result)
         if number is not None:
-            # Only now: what could not be asked for, or kept, is asked for on the next connection.
+            # Only now: what could not be requested, or kept, is requested on the next connection.
             self._known.last = number
 
-    async def handle_requested(self, told: Any) -> None:
-        """Take a result that was asked for: were the connection lost now, those after it would be asked for."""
+    async def handle_requested(self, data: Any) -> None:
+        """Keep a result that was requested; if the connection were lost now, those after it would be requested."""
         self._came += 1
-        result = parse_result(told)
+        result = parse_result(data)
         await self._keep(result)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
         if number is not None and last is not None:
             self._known.last = max(last, number)
 
+    def expect(self, command: Command) -> None:
+        """Note that a command is being started: the next result without a command id may be its own."""
+        self._known.expected = (command, self._known.last) if self._correlation == "next" else None
+
     def find(self, command: Command) -> Result | None:
-        """Give the result of a command, if it has come."""
-        return next((each for each, _ in self._kept.values() if is_result_of(each, command)), None)
+        """Return the result of a command, None while it has not come."""
+        return next(
+            (
+                each
+                for result_id, (each, _) in self._kept.items()
+                if is_result_of(each, command)
+                or (self._known.assigned.get(result_id) == command.command_id and has_classification_for(each, command))
+            ),
+            None,
+        )
 
     async def catch_up(self, command: Command) -> None:
-        """Get what came about while nobody listened, until the result of a command is among it."""
-        last = self._known.last
-        latest = await self._latest()
-        number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
-        if latest:
-            await self._keep(latest)
-        if last is not None and number is not None:
-            await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
+        """Get the results that came about without a connection, until the result of a command is among them."""
+        await self._poll_latest(command)
         # Where the numbers lead to nothing, as after a restart of ours, what nobody has acknowledged may be it.
         if not self.find(command):
             await self._wait_for_results(command, await self._request_unacknowledged())
+
+    async def poll(self, command: Command) -> None:
+        """Look for a result whose event was lost; what the controller declines is logged."""
+        try:
+            await self._poll_latest(command)
+        except Refused as refusal:
+            _log.info("results not polled", reason=refusal.message)
+
+    async def search(self, command: Command) -> None:
+        """Look for the result of a command in every way that the controller has."""
+        await self.catch_up(command)
+        if not self.find(command):
+            await self._read_listed(command)
+
+    async def _poll_latest(self, command: Command) -> None:
+        last = self._known.last
+        latest = await self._latest()
+        number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
+        if latest and (number is None or number != last):
+            # One from before our time was answered, unless nobody has acknowledged it: then it comes again.
+            await self._keep(latest, is_new=last is not None)
+        if last is not None and number is not None:
+            await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
         if number is not None:
             self._known.last = number
 
+    async def _read_listed(self, command: Command) -> None:
+        """Read the results that the controller lists, one by one, until that of a command is among them."""
+        if not all(name in self._methods for name in ("GetResultIdListFiltered", "GetResultById")):
+            return
+        try:
+            arguments = (None, None, _SEARCHED, _HANDLE_MS)
+            handle, ids = await self._methods.call_result_method("GetResultIdListFiltered", *arguments, output_count=2)
+            await self._release(handle)
+            for result_id in [each for each in ids or () if each not in self._kept]:
+                handle, data = await self._methods.call_result_method(
+                    "GetResultById", result_id, _HANDLE_MS, output_count=2
+                )
+                await self._release(handle)
+                await self._keep(parse_result(data))
+                if self.find(command):
+                    return
+        except Refused as refusal:
+            _log.info("listed results not read", reason=refusal.message)
+
+    async def _release(self, handle: Any) -> None:
+        if handle and "ReleaseResultHandle" in self._methods:
+            await self._methods.call_result_method("ReleaseResultHandle", handle)
+
     async def _wait_for_results(self, command: Command, end: int) -> None:
         """Wait until so many results have come, or that of a command is among them."""
-        if not await self.wait_until(lambda: self._came >= end or self.find(command) is not None, MISSED_SECONDS):
-            _log.warning("missed results did not all come", missing=end - self._came)
+        enough = await self.wait_until(
+            lambda: self._came >= end or self.find(command) is not None, self._limits.missed_seconds
+        )
+        if not enough:
+            _log.warning("missed results incomplete", missing=end - self._came)
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float | None) -> bool:
         """Wait for a condition that a result may make true, at most so long; tell whether it is true."""
@@ -112,36 +214,62 @@ class ResultCollector:
         return True
 
     async def settle(self, command: Command) -> None:
-        """Let go of the results of a command whose answer is durable."""
+        """Drop and acknowledge the results of a command whose answer is durable."""
         self._known.begun.discard(command.command_id)
-        self._known.unconfirmed.discard(command.command_id)
-        ids = [result_id for result_id, (each, _) in self._kept.items() if has_command_id(each, command)]
-        for result_id in ids:
-            del self._kept[result_id]
+        assigned = self._known.assigned
+        ids = [
+            result_id
+            for result_id, (each, _) in self._kept.items()
+            if has_command_id(each, command) or assigned.get(result_id) == command.command_id
+        ]
+        self._known.settle(ids)
         await self._acknowledge(ids)
 
-    async def _keep(self, result: Result) -> None:
+    async def _keep(self, result: Result, *, is_new: bool = True) -> None:
         meta = result["ResultMetaData"]
         if meta.get("IsPartial"):
             return
-        if await self._is_unwanted(result):
-            try:
-                await self._acknowledge([meta["ResultId"]])
-            except Refused as refusal:
-                _log.debug("a result that nobody waits for stays where it is", reason=refusal.message)
+        if command_id_of(result) is None:
+            self._assign(result)
+        if meta["ResultId"] in self._known.settled or await self._is_late(result):
+            await self._dismiss(result, is_new=is_new)
         else:
             self._store(meta["ResultId"], without_traces(result))
         self.changed.set()
 
-    def _store(self, result_id: str, result: Result) -> None:
-        kept = self._kept
-        kept[result_id] = result, len(msgspec.json.encode(result))
-        # The newest stays in any case: who waits for one that is too large has to hear that it is.
-        while len(kept) > 1 and (len(kept) > _KEPT_LIMIT or sum(size for _, size in kept.values()) > _KEPT_BYTES_LIMIT):
-            del kept[next(iter(kept))]
+    async def _dismiss(self, result: Result, *, is_new: bool) -> None:
+        """Report a result that no command waits for, unless it was answered before, then acknowledge it."""
+        result_id = result["ResultMetaData"]["ResultId"]
+        if is_new and result_id not in self._known.settled and not was_aborted(result):
+            _log.warning("late result", result=result_id, command=command_id_of(result))
+        self._known.settle([result_id])
+        try:
+            await self._acknowledge([result_id])
+        except Refused as refusal:
+            _log.debug("late result not acknowledged", reason=refusal.message)
 
-    async def _is_unwanted(self, result: Result) -> bool:
-        """Tell whether a result is that of a command that was answered, or stopped, before."""
+    def _assign(self, result: Result) -> None:
+        """Assign a result without a command id to the command that was started last, where the settings say so."""
+        meta, known = result["ResultMetaData"], self._known
+        if meta["ResultId"] in known.assigned or meta["ResultId"] in self._kept:
+            return
+        _log.info("result without command id", result=meta["ResultId"], correlation=self._correlation)
+        match known.expected:
+            case command, before if is_newer(result, before) and may_be_result_of(result, command):
+                known.assigned[meta["ResultId"]] = command.command_id
+                known.expected = None
+
+    def _store(self, result_id: str, result: Result) -> None:
+        kept, limits = self._kept, self._limits
+        kept[result_id] = result, len(msgspec.json.encode(result))
+        # The newest stays in any case: the command that waits for one that is too large must fail with that reason.
+        while len(kept) > 1 and (len(kept) > limits.kept or sum(size for _, size in kept.values()) > limits.kept_bytes):
+            oldest = next(iter(kept))
+            del kept[oldest]
+            self._known.assigned.pop(oldest, None)
+
+    async def _is_late(self, result: Result) -> bool:
+        """Return whether a result is that of a command that was answered, or stopped, before."""
         command_id = command_id_of(result)
         if command_id is None:
             return False
@@ -158,17 +286,16 @@ class ResultCollector:
         if "GetLatestResult" not in self._methods:
             return None
         try:
-            handle, told = await self._methods.call_result_method("GetLatestResult", _HANDLE_MS, output_count=2)
-            if handle and "ReleaseResultHandle" in self._methods:
-                await self._methods.call_result_method("ReleaseResultHandle", handle)
-            return parse_result(told)
+            handle, data = await self._methods.call_result_method("GetLatestResult", _HANDLE_MS, output_count=2)
+            await self._release(handle)
+            return parse_result(data)
         except Refused:
             # There is none yet, or none that we could read.
             return None
 
     async def _request_range(self, first: int, last: int) -> int:
         """Ask for the results from one SequenceNumber to another; give how many have come when they all have."""
-        first = max(first, last - _KEPT_LIMIT + 1)
+        first = max(first, last - self._limits.kept + 1)
         if first > last or "RequestResults" not in self._methods:
             return self._came
         end = self._came + last - first + 1
@@ -185,8 +312,8 @@ class ResultCollector:
             return self._came
         came = self._came
         try:
-            _pace, count = await self._methods.call("RequestUnacknowledgedResults", _KEPT_LIMIT, output_count=2)
+            _pace, count = await self._methods.call("RequestUnacknowledgedResults", self._limits.kept, output_count=2)
         except Refused as refusal:
             _log.warning("results that were not acknowledged are not told", reason=refusal.message)
             return self._came
-        return came + (min(count, _KEPT_LIMIT) if isinstance(count, int) else 0)
+        return came + (min(count, self._limits.kept) if isinstance(count, int) else 0)

@@ -16,16 +16,18 @@ from msgspec import Struct
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
+from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
+from edge.southbound.vision_state import StateReader, VisionState, find_states
 from edge.station.equipment import Command, StationPort
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 READY_SECONDS = 30.0
-"""How long a camera may take to become ready, a recipe to be prepared."""
 
 _SYSTEM = TypeName(NAMESPACE_URI, 1003)
 _RESULT_READY = TypeName(NAMESPACE_URI, 1024)
+_RECIPE_PREPARED = TypeName(NAMESPACE_URI, 1022)
 _FIELDS = (
     "ResultId",
     "JobId",
@@ -38,14 +40,16 @@ _FIELDS = (
     "CreationTime",
     "ResultContent",
 )
+_RECIPE_FIELDS = ("ExternalId", "InternalId")
 _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
-_EXECUTING = "SingleExecution"
+_IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 # The causes of Reset, Stop and Abort are the manufacturer's; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
 _RESULT_STATES = {0: "Undefined", 1: "Completed", 2: "Processing", 3: "Aborted", 4: "Failed"}
 _COMPLETED = 1
 _KEPT_LIMIT = 1000
 _MIRROR_SECONDS = 0.05
+_UNTIL_READY = -1.0
 
 
 class _Identifier(Struct):
@@ -77,8 +81,13 @@ def open_vision(
     station: StationPort,
     scopes: Collection[str],
     session_factory: OpenSession = open_session,
+    *,
+    ready_seconds: float = READY_SECONDS,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Connect to a camera for the length of the block; one that is not there yet is waited for."""
+    """Connect to a camera for the length of the block; one that is not there yet is waited for.
+
+    `ready_seconds` is how long it may take to become ready, or to prepare a recipe.
+    """
     jobs: dict[str, str] = {}
 
     @asynccontextmanager
@@ -86,12 +95,13 @@ def open_vision(
         system = await find_single_instance(session, _SYSTEM, "vision system")
         parts = await session.children(system)
         machine = await session.children(_part(parts, _STATE))
-        automatic = await session.children(_part(machine, _MODE))
-        values = {_STATE: _part(machine, "CurrentState"), _MODE: _part(automatic, "CurrentState")}
+        automatic = _part(machine, _MODE)
+        states = await find_states(session, {_STATE: parts[_STATE], _MODE: automatic})
         # The fields of a result are defined by the event type itself, as are those of its base by their own.
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
-        async with session.watch(None, fields, values) as device_events:
-            yield Camera(session, parts, machine[_MODE], jobs), device_events
+        fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
+        async with session.watch(None, fields, states.variables) as device_events:
+            yield Camera(session, parts, automatic, states, jobs, ready_seconds=ready_seconds), device_events
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device)
 
@@ -100,40 +110,66 @@ class Camera:
     """A camera on one connection, its states mirrored; `jobs` are its JobIds by command, kept beyond it."""
 
     def __init__(
-        self, session: ClientSession, parts: Mapping[str, Node], automatic: Node, jobs: dict[str, str]
+        self,
+        session: ClientSession,
+        parts: Mapping[str, Node],
+        automatic: Node,
+        states: StateReader,
+        jobs: dict[str, str],
+        *,
+        ready_seconds: float = READY_SECONDS,
     ) -> None:
         self._session = session
         self._parts = parts
         self._automatic = automatic
+        self._reader = states
         self._jobs = jobs
-        self._states: dict[str, str] = {}
+        self._ready_seconds = ready_seconds
+        self._states: dict[str, VisionState] = {}
         self._results: dict[str, Mapping[str, Any]] = {}
+        self._prepared: set[str] = set()
         self._changed = asyncio.Event()
         self._starting = asyncio.Lock()
         self._started: set[str] = set()
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Mirror a state, or keep a result until its job asks for it."""
+        """Mirror a state, note a prepared recipe, or keep a result until its job asks for it."""
         if (event_type := device_event.get("EventType")) is None:
-            self._states |= {name: str(text or "") for name, text in device_event.items()}
-        elif await self._session.is_a(event_type, _RESULT_READY) and not device_event["IsPartial"]:
-            result = _parse_result(device_event)
-            self._results[result["JobId"]["Id"]] = result
-            if len(self._results) > _KEPT_LIMIT:
-                del self._results[next(iter(self._results))]
+            for name, value in device_event.items():
+                self._states[name] = await self._reader.state(value)
+        elif await self._session.is_a(event_type, _RESULT_READY):
+            self._keep(device_event)
+        elif await self._session.is_a(event_type, _RECIPE_PREPARED):
+            ids = [_id(device_event, field) for field in _RECIPE_FIELDS]
+            self._prepared |= {each for each in ids if each}
         self._changed.set()
 
+    def _keep(self, device_event: DeviceEvent) -> None:
+        if device_event["IsPartial"]:
+            return
+        result = _parse_result(device_event)
+        self._results[result["JobId"]["Id"]] = result
+        if len(self._results) > _KEPT_LIMIT:
+            del self._results[next(iter(self._results))]
+
     async def perform(self, command: Command) -> Any:
-        """Do a job, unless the camera has its result already or is at it; give the result as JSON."""
+        """Run a job, unless the camera has its result already or is at it; return the result as JSON.
+
+        A reset stops the job at hand and starts none.
+        """
+        if command.phase is Phase.RESET:
+            if await self._is_busy():
+                await self._stop_job()
+            return {"reset": True}
         found = await self._find_result(command)
         if found is None and not await self._is_running(command) and await self._is_busy():
             # A gateway that was killed in mid-command has not left us the JobId: it may be this very job.
-            await self._wait_until("end its job", lambda: self._states[_MODE] != _EXECUTING, seconds=None)
+            await self._wait_until("end its job", lambda: not self._executes, seconds=None)
             found = await self._find_result(command)
         if found is None and not await self._is_running(command):
             await self._get_ready()
             await self._prepare(command)
-            # Who stops a job that is just being started waits until it has its id.
+            # A stop of a job that is being started waits until the job has its id.
             async with self._starting:
                 await self._start(command)
         return _data(found or await self._result(command))
@@ -141,10 +177,23 @@ class Camera:
     async def stop(self, command: Command) -> None:
         """Stop the job of a command, if the camera is at it."""
         async with self._starting:
-            is_at = await self._is_running(command)
-        if is_at:
-            methods = await self._session.children(self._automatic)
-            await self._call(self._automatic, "Stop" if "Stop" in methods else "Abort", *_CAUSE)
+            is_running = await self._is_running(command)
+        if is_running:
+            await self._stop_job()
+
+    async def _stop_job(self) -> None:
+        """Stop the job at hand; where Stop is declined, abort it."""
+        methods = await self._session.children(self._automatic)
+        offered = [name for name in ("Stop", "Abort") if name in methods]
+        for name in offered:
+            try:
+                await self._call(self._automatic, name, *_CAUSE)
+            except Refused:
+                # It may have ended in this moment.
+                if name == offered[-1] and await self._is_busy():
+                    raise
+            else:
+                return
 
     async def settle(self, command: Command) -> None:
         """Forget the JobId of a command that is answered."""
@@ -157,29 +206,48 @@ class Camera:
         """Bring the camera into the automatic mode, out of an error too."""
         machine = self._parts[_STATE]
         await self._synchronize_state()
-        if self._state in {"Error", "Halted"}:
+        if self._state in _IDLE:
             await self._call(machine, "Reset", *_CAUSE)
-            await self._wait_until("leave its error", lambda: self._state not in {"Error", "Halted"})
-        if self._state == "Preoperational":
+            await self._wait_until("leave its error", lambda: self._state not in _IDLE)
+        if self._state is VisionState.PREOPERATIONAL:
             await self._call(machine, "SelectModeAutomatic")
-        await self._wait_until("become Operational", lambda: self._state == "Operational")
+        await self._wait_until("become Operational", lambda: self._state is VisionState.OPERATIONAL)
 
     async def _synchronize_state(self) -> None:
-        """Wait until our mirror shows the present state: what a camera tells comes a moment after it is so."""
-        current = _part(await self._session.children(self._parts[_STATE]), "CurrentState")
+        """Wait until our mirror shows the present state: what a camera reports comes a moment after it is so."""
         try:
-            async with asyncio.timeout(READY_SECONDS):
-                # A change may be told late, or not at all when another follows at once: none says that it is the last.
-                while await self._session.read(current) != self._state:  # noqa: ASYNC110
-                    await asyncio.sleep(_MIRROR_SECONDS)
+            async with asyncio.timeout(self._ready_seconds):
+                await self._mirror(_STATE)
+                if self._state is VisionState.OPERATIONAL:
+                    await self._mirror(_MODE)
         except TimeoutError:
-            raise Refused("device", "the camera does not tell the changes of its state") from None
+            raise Refused("device", "the camera does not report the changes of its state") from None
+
+    async def _mirror(self, machine: str) -> None:
+        variable = self._reader.variables[machine]
+        # A change may be reported late, or not at all when another follows at once: none is known as the last.
+        while await self._reader.state(await self._session.read(variable)) is not self._states.get(machine):  # noqa: ASYNC110
+            await asyncio.sleep(_MIRROR_SECONDS)
 
     async def _prepare(self, command: Command) -> None:
         if recipe := _recipe(command):
-            # A recipe that is prepared already is so at once; one that takes its time ends in Ready, too.
-            await self._call(_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe)
-        await self._wait_until("become Ready", lambda: self._states.get(_MODE) == "Ready")
+            self._prepared.clear()
+            match await self._call(_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe):
+                case [_, True]:
+                    pass
+                case [internal, _]:
+                    await self._recipe_prepared({recipe["Id"], (internal or {}).get("Id")})
+                case _:
+                    raise Refused("device", "PrepareRecipe: what the camera answers is not what OPC 40100-1 says")
+        await self._wait_until("become Ready", lambda: self._states.get(_MODE) is VisionState.READY)
+
+    async def _recipe_prepared(self, ids: set[str | None]) -> None:
+        """Wait until the camera reports a recipe as prepared: until then it may be Ready with the recipe before."""
+        named = ids - {None, ""}
+        what = f"report the recipe {', '.join(sorted(filter(None, named)))} as prepared"
+        await self._wait_until(what, lambda: bool(named & self._prepared) or self._state in _IDLE)
+        if self._state in _IDLE:
+            raise self._failed()
 
     async def _start(self, command: Command) -> None:
         part = {"Id": str(command.parameters.get("part_id", ""))}
@@ -197,9 +265,9 @@ class Camera:
 
     async def _result(self, command: Command) -> Mapping[str, Any]:
         job_id = self._jobs[command.command_id]
-        await self._wait_until("end its job", lambda: job_id in self._results or self._state == "Error", seconds=None)
+        await self._wait_until("end its job", lambda: job_id in self._results or self._state in _IDLE, seconds=None)
         if job_id not in self._results:
-            raise Refused("device", "the camera went into the state Error")
+            raise self._failed()
         result = self._results.pop(job_id)
         if (of := _id(result, "MeasId")) not in {None, "", _meas_id(command)}:
             raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
@@ -247,8 +315,12 @@ class Camera:
 
     async def _is_busy(self) -> bool:
         await self._synchronize_state()
-        await self._wait_until("tell its state", lambda: _MODE in self._states)
-        return self._states[_MODE] == _EXECUTING
+        return self._executes
+
+    @property
+    def _executes(self) -> bool:
+        """Whether it is at a job; out of the automatic mode its last mode stays where it was."""
+        return self._state is VisionState.OPERATIONAL and self._states.get(_MODE) is VisionState.SINGLE_EXECUTION
 
     async def _call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
         """Call a method that tells an Error; give what it tells before it."""
@@ -261,19 +333,21 @@ class Camera:
                 raise Refused("device", f"{name}: what the camera answers is not what OPC 40100-1 says")
 
     @property
-    def _state(self) -> str:
-        return self._states.get(_STATE, "")
+    def _state(self) -> VisionState:
+        return self._states.get(_STATE, VisionState.UNKNOWN)
 
-    async def _wait_until(
-        self, what: str, condition: Callable[[], bool], seconds: float | None = READY_SECONDS
-    ) -> None:
+    def _failed(self) -> Refused:
+        return Refused("device", f"the camera went into the state {self._state.title}")
+
+    async def _wait_until(self, what: str, condition: Callable[[], bool], seconds: float | None = _UNTIL_READY) -> None:
+        """Wait for a condition, for as long as a camera may take to become ready unless another limit is named."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._ready_seconds if seconds == _UNTIL_READY else seconds):
                 while not condition():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            states = ", ".join(filter(None, self._states.values()))
+            states = ", ".join(each.title for each in self._states.values())
             raise Refused("device", f"the camera does not {what}; it is {states}") from None
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from edge.cli.sim import ijt, sim, vision
 from edge.sim.broker import LocalBroker
-from edge.sim.ijt import IjtFault
+from edge.sim.ijt_fault import IjtFault
 from edge.sim.vision import VisionFault
 
 START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"

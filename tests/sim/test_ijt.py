@@ -9,7 +9,8 @@ import pytest_asyncio
 
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
-from edge.sim.ijt import IjtFault, JoiningController, open_ijt
+from edge.sim.ijt import JoiningController, open_ijt
+from edge.sim.ijt_fault import IjtFault
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

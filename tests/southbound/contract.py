@@ -28,6 +28,7 @@ WORK = Command(
     attempt=1,
     parameters={"program": "P1", "recipe_id": "P1", "green": True, "joining_process_id": "P1 85Nm"},
 )
+RESET = replace(WORK, command_id=f"{WORK.command_id}/reset", phase=Phase.RESET)
 NEXT = replace(WORK, command_id=WORK.command_id.replace("/1", "/2"), attempt=2)
 
 
@@ -120,10 +121,11 @@ Opener = Callable[[], AbstractAsyncContextManager[Bench]]
 class Contract:
     """The suite. A kind derives from it and gives the fixture `opener`; its tests share the loop of their module.
 
-    `failure` is what its device says when it cannot do a work.
+    `failure` is what its device says when it cannot do a work. Work that a device may not do twice is `once`.
     """
 
     failure = "the spindle is jammed"
+    once = False
 
     @pytest_asyncio.fixture(loop_scope="module")
     async def bench(self, opener: Opener) -> AsyncIterator[Bench]:
@@ -223,16 +225,34 @@ class Contract:
         assert set(bench.station.said()) == {WORK.command_id}
         assert len(bench.device.begun) == 1
 
-    async def test_who_was_away_gets_what_it_has_not_answered_again(self, bench: Bench, wait_until: WaitUntil) -> None:
+    async def test_work_that_a_device_lost_is_repeated_or_unknown(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         bench.station.unanswered = [WORK]
         await wait_until(lambda: bench.device.begun)
         async with bench.device.away():
             pass
+        if self.once:
+            await wait_until(lambda: bench.station.answers, deadline=10)
+            assert "outcome unknown" in bench.station.said()[WORK.command_id]
+            assert len(bench.device.begun) == 1
+            return
         await wait_until(lambda: len(bench.device.begun) == 2, deadline=10)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
         assert set(bench.station.said()) == {WORK.command_id}
+
+    async def test_reset_starts_nothing(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(RESET)
+        await wait_until(lambda: bench.station.answers)
+        assert [(each.command_id, each.error) for each in bench.station.answers] == [(RESET.command_id, None)]
+        assert bench.device.begun == []
+
+    async def test_reset_ends_the_work_that_it_resets(self, bench: Bench, wait_until: WaitUntil) -> None:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.equipment.send(RESET)
+        await wait_until(lambda: RESET.command_id in bench.station.said())
+        assert len(bench.device.begun) == len(bench.device.stopped) == 1
 
     async def test_it_can_be_shut_down_in_mid_command(self, opener: Opener, wait_until: WaitUntil) -> None:
         async with asyncio.timeout(10):

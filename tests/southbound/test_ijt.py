@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from edge.sim.ijt import IjtFault, JoiningController
+from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_result import INTERVENTION, NOT_OK
 from edge.station.equipment import EquipmentAnswer
@@ -32,7 +32,7 @@ def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
 
 
 class TestIjtContract(Contract):
-    pass
+    once = True
 
 
 async def test_a_result_brings_torque_and_angle_with_their_units(opener: Opener, wait_until: WaitUntil) -> None:
@@ -164,19 +164,3 @@ async def test_a_controller_that_cannot_abort_has_its_tool_locked(
         await bench.equipment.stop(WORK)
         assert controller.stopped == ["P1 85Nm"]
         assert not controller.enabled
-
-
-@pytest.mark.parametrize("missing", [(), ("GetIdentifiers",)])
-async def test_a_start_whose_confirmation_got_lost_is_not_made_twice(
-    opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
-) -> None:
-    async with controller.without(*missing), opener() as bench:
-        controller.fault = IjtFault.CUT
-        bench.station.unanswered = [WORK]
-        await begun(bench, wait_until)
-        await wait_until(lambda: not bench.equipment.connected)
-        await wait_until(lambda: controller.declined == ["a joining is at work"])
-        await bench.device.finish()
-        await wait_until(lambda: bench.station.answers)
-    assert [each.error for each in bench.station.answers] == [None]
-    assert len(controller.begun) == 1

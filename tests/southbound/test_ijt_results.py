@@ -11,14 +11,15 @@ import pytest
 import pytest_asyncio
 
 from edge.errors import Refused, Unavailable
-from edge.sim.ijt import IjtFault, JoiningController
+from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
+from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
 from edge.southbound.ijt_methods import IjtMethods
-from edge.southbound.ijt_results import ControllerState, ResultCollector
+from edge.southbound.ijt_results import ControllerState, ResultCollector, ResultLimits
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
-from tests.southbound.tightening import answered, begun, equipped, settings
+from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
 
 BATCH = 3
 
@@ -75,7 +76,7 @@ async def test_a_gateway_that_was_started_anew_finds_a_result_that_is_not_the_la
     await controller.end_joining()
     station = RecordingStation()
     station.unanswered = [WORK]
-    async with open_ijt("wrench", settings(controller), station, SCOPES):
+    async with open_ijt("wrench", settings(controller), station, SCOPES, times=TIMES):
         await wait_until(lambda: station.answers)
     assert station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
     assert len(controller.begun) == 1
@@ -150,8 +151,9 @@ def result_of(command_id: str, result_id: str, **content: Any) -> dict[str, Any]
     return {"ResultMetaData": {"ResultId": result_id, "AssociatedEntities": [entity]}, "ResultContent": [content]}
 
 
-def results_of_nobody() -> ResultCollector:
-    return ResultCollector(cast("IjtMethods", Mute()), ControllerState(), RecordingStation(), acknowledge=False)
+def results_of_nobody(limits: ResultLimits = ResultLimits()) -> ResultCollector:  # noqa: B008 - frozen
+    methods, state = cast("IjtMethods", Mute()), ControllerState()
+    return ResultCollector(methods, state, RecordingStation(), acknowledge=False, limits=limits)
 
 
 @pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
@@ -164,9 +166,8 @@ async def test_a_result_of_odd_entities_hides_no_other(entities: Any) -> None:
     assert results.find(WORK) == mine
 
 
-async def test_results_that_nobody_collects_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.southbound.ijt_results._MOST_BYTES_KEPT", 11_500)
-    results = results_of_nobody()
+async def test_results_that_nobody_collects_fill_no_memory() -> None:
+    results = results_of_nobody(ResultLimits(kept_bytes=11_500))
     for number in range(20):
         await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 1000))
     found = results.find(WORK)
@@ -174,9 +175,8 @@ async def test_results_that_nobody_collects_fill_no_memory(monkeypatch: pytest.M
     assert found["ResultMetaData"]["ResultId"] == "R11"
 
 
-async def test_a_result_that_is_larger_than_all_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.southbound.ijt_results._MOST_BYTES_KEPT", 1000)
-    results = results_of_nobody()
+async def test_a_result_that_is_larger_than_all_that_is_kept_is_found() -> None:
+    results = results_of_nobody(ResultLimits(kept_bytes=1000))
     for number in range(2):
         await results.handle_live(result_of(WORK.command_id, f"R{number}", Vendor="x" * 2000))
     found = results.find(WORK)

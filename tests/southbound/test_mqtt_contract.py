@@ -82,7 +82,17 @@ class MqttDevice:
         phase = command.extensions["phase"]
         if (command.id, phase) not in self._seen:
             self._seen.add((command.id, phase))
-            (self.stopped if phase == "stop" else self.begun).append(command.id)
+            match phase:
+                case "start":
+                    self.begun.append(command.id)
+                case "stop":
+                    self.stopped.append(command.id)
+                case "reset":
+                    self.stopped += self.begun[len(self.stopped) :]
+                    answer = CloudEvent(id=new_id(), source="/device", type=TYPE_ID, causationid=command.id)
+                    await self._send(answer)
+                case _:
+                    raise AssertionError(phase)
 
 
 class TestMqttContract(Contract):

@@ -92,7 +92,7 @@ async def test_commands_are_done_one_after_the_other(server: OpcuaDevice, wait_u
     ]
 
 
-async def test_a_command_that_waits_can_be_taken_back(server: OpcuaDevice, wait_until: WaitUntil) -> None:
+async def test_stop_of_a_command_that_waits_reaches_the_device(server: OpcuaDevice, wait_until: WaitUntil) -> None:
     device = Scripted()
     async with equipped(server, RecordingStation(), device) as equipment:
         await wait_until(lambda: equipment.connected)
@@ -101,7 +101,7 @@ async def test_a_command_that_waits_can_be_taken_back(server: OpcuaDevice, wait_
         await wait_until(lambda: device.begun)
         await equipment.stop(NEXT)
         await equipment.stop(WORK)
-    assert (device.begun, device.stopped) == ([WORK], [WORK])
+    assert (device.begun, device.stopped) == ([WORK], [NEXT, WORK])
 
 
 async def test_what_the_station_still_waits_for_is_taken_up_at_the_start(

@@ -27,6 +27,8 @@ class SlowChip:
         self._cut_off = False
 
     async def switch(self, lamps: Mapping[str, bool]) -> None:
+        if not any(lamps.values()):
+            return
         self.begun.append(str(lamps))
         self._at_work = asyncio.get_running_loop().create_future()
         try:

@@ -15,11 +15,11 @@ from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
 from edge.sim.vision import open_vision as open_camera
-from edge.southbound import vision
 from edge.southbound.vision import Camera, open_vision
+from edge.southbound.vision_state import StateReader
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
+from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -71,6 +71,9 @@ def opener(camera: VisionCamera, wait_until: WaitUntil) -> Opener:
     async def opened() -> AsyncIterator[Bench]:
         await camera.forget()
         camera.begun.clear()
+        camera.recipes.clear()
+        camera.jobs.clear()
+        camera.state_texts = {}
         camera.stopped.clear()
         camera.fault = VisionFault.NONE
         settings = OpcuaEquipmentSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
@@ -111,6 +114,51 @@ async def test_a_camera_in_error_is_reset_first(opener: Opener, camera: VisionCa
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].error is None
+
+
+async def test_job_waits_until_its_own_recipe_is_prepared(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+        camera.fault = VisionFault.SLOW_RECIPE
+        await bench.equipment.send(replace(NEXT, parameters={"recipe_id": "P2"}))
+        await wait_until(lambda: len(bench.device.begun) == 2)
+        await bench.device.finish()
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
+    assert camera.jobs == [(WORK.command_id, "P1"), (NEXT.command_id, "P2")]
+
+
+async def test_states_are_read_by_their_ids_in_any_language(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    camera.state_texts = {"Operational": "Betriebsbereit", "Ready": "Bereit", "Error": "Fehler"}
+    async with opener() as bench:
+        camera.state_texts = {"Operational": "Betriebsbereit", "Ready": "Bereit", "Error": "Fehler"}
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].error is None
+
+
+async def test_stale_mode_of_a_camera_in_error_blocks_no_job(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        # The mode of the machine stays SingleExecution.
+        await camera.break_down()
+        await wait_until(lambda: bench.station.answers)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(bench.device.begun) == 2)
+        await bench.device.finish()
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
+    assert bench.station.said()[NEXT.command_id]["result_state"] == "Completed"
 
 
 async def test_a_job_that_the_camera_refuses_fails(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
@@ -177,13 +225,13 @@ class Scripted:
     async def children(self, _: Node) -> dict[str, Node]:
         return {"CurrentState": Node("i=1", "/CurrentState")}
 
-    async def read(self, _: Node) -> str:
-        return "Operational"
+    async def read(self, variable: Node) -> str:
+        return "Ready" if "Mode" in variable.path else "Operational"
 
     async def call(self, _: Node, method: str, *__: object) -> list[Any]:
         assert method in {"PrepareRecipe", "StartSingleJob"}
         self.jobs += method == "StartSingleJob"
-        return [{"Id": f"job-{self.jobs}"}, 0]
+        return [{"Id": f"job-{self.jobs}"}, 0] if method == "StartSingleJob" else [{"Id": "1"}, True, 0]
 
     async def is_a(self, *_: object) -> bool:
         return True
@@ -194,19 +242,20 @@ class Scripted:
         done = {"IsPartial": False, "ResultState": 1, "ResultId": {"Id": "r"}, "ResultContent": []}
         await camera.handle_event({"EventType": "i=2", "JobId": {"Id": f"job-{self.jobs}"}, **empty, **done})
 
-    async def opened(self) -> Camera:
+    async def opened(self, ready_seconds: float = 5.0) -> Camera:
         state = Node("i=3", "/VisionStateMachine")
         parts = {"VisionStateMachine": state, "RecipeManagement": state}
-        camera = Camera(cast("ClientSession", self), parts, state, {})
+        variables = {name: Node("i=1", f"/{name}") for name in ("VisionStateMachine", "AutomaticModeStateMachine")}
+        session = cast("ClientSession", self)
+        camera = Camera(session, parts, state, StateReader(session, variables), {}, ready_seconds=ready_seconds)
         if not self.mute:
             await camera.handle_event({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
         return camera
 
 
-async def test_a_camera_that_does_not_tell_its_states_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vision, "READY_SECONDS", 0.05)
-    camera = await Scripted(mute=True).opened()
-    with pytest.raises(Refused, match="does not tell the changes of its state"):
+async def test_a_camera_that_does_not_report_its_states_is_given_up() -> None:
+    camera = await Scripted(mute=True).opened(ready_seconds=0.05)
+    with pytest.raises(Refused, match="does not report the changes of its state"):
         await camera.perform(WORK)
 
 
@@ -259,7 +308,7 @@ async def test_what_is_no_result_of_a_camera_is_refused(told: dict[str, Any]) ->
 async def test_a_camera_that_does_not_say_which_job_it_began_fails_the_command(outputs: list[Any]) -> None:
     class Odd(Scripted):
         async def call(self, _: Node, method: str, *__: object) -> list[Any]:
-            return outputs if method == "StartSingleJob" else [0]
+            return outputs if method == "StartSingleJob" else [{"Id": "1"}, True, 0]
 
     camera = await Odd().opened()
     with pytest.raises(Refused, match="StartSingleJob: "):

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from edge.config import IjtSettings
-from edge.sim.ijt import IjtFault, JoiningController
-from edge.southbound.ijt import open_ijt
+from edge.sim.ijt import JoiningController
+from edge.sim.ijt_fault import IjtFault
+from edge.southbound.ijt import IjtTimes, open_ijt
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, RecordingStation
+
+TIMES = IjtTimes(poll=0.1, search=0.5)
 
 
 class ByHand:
@@ -56,8 +59,9 @@ async def equipped(controller: JoiningController, wait_until: WaitUntil, **keys:
     controller.stopped.clear()
     controller.declined.clear()
     controller.fault = IjtFault.NONE
+    controller.echoes_identifiers = controller.accepts_abort = True
     station = RecordingStation()
-    async with open_ijt("wrench", settings(controller, **keys), station, SCOPES) as equipment:
+    async with open_ijt("wrench", settings(controller, **keys), station, SCOPES, times=TIMES) as equipment:
         await wait_until(lambda: equipment.connected)
         yield Bench(equipment, station, ByHand(controller))
 

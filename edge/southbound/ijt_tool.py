@@ -1,0 +1,115 @@
+"""The tool of a joining system: made ready for a command, started, and made safe again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from edge.errors import Refused
+from edge.southbound.ijt_answer import COMMAND_ID, entities, process
+from edge.southbound.ijt_methods import IjtMethods
+from edge.station.equipment import Command
+
+_REASON = "requested by the station"
+
+_log = structlog.get_logger(__name__)
+
+
+class JoiningTool:
+    """One tool, by its ProductInstanceUri, or the only one where `uri` is empty.
+
+    Every call raises Refused when the controller declines it, Unavailable when the connection is lost.
+    """
+
+    def __init__(self, methods: IjtMethods, uri: str) -> None:
+        self._methods = methods
+        self._uri = uri
+
+    async def pending_command(self) -> str | None:
+        """Return the id of the command whose identifier waits at the tool for a result; empty when none does.
+
+        None says that the controller cannot tell.
+        """
+        if "SendIdentifiers" not in self._methods or "GetIdentifiers" not in self._methods:
+            return None
+        (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID], output_count=1)
+        ids = [each.get("EntityId") for each in found or () if isinstance(each, Mapping)]
+        return next((each for each in reversed(ids) if isinstance(each, str)), "")
+
+    async def prepare(self, command: Command) -> None:
+        """Enable the tool and replace its identifiers with those of a command."""
+        methods, told = self._methods, entities(command)
+        if "EnableAsset" in methods:
+            await methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
+        await self._reset_identifiers(command)
+        if "SendIdentifiers" in methods:
+            await methods.call("SendIdentifiers", self._uri, told)
+        elif "SendTextIdentifiers" in methods:
+            await methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in told])
+        elif "StartJoiningProcess" not in methods:
+            raise Refused("device", "the controller takes no identifiers: its results could not be told apart")
+
+    async def start(self, command: Command) -> None:
+        """Start the joining of a command, or select its process where the operator starts it."""
+        methods, named = self._methods, process(command)
+        if command.parameters.get("start") is False:
+            await self._select(named)
+        elif named and "StartJoiningProcess" in methods:
+            await methods.call("StartJoiningProcess", self._uri, named, entities(command))
+        else:
+            await self._select(named)
+            # Without the method, the operator starts it with the trigger of the tool.
+            if "StartSelectedJoining" in methods:
+                await methods.call("StartSelectedJoining", self._uri, bool(named))
+
+    async def release(self, command: Command) -> None:
+        """Deselect the process and drop the identifiers of a command that did not start; refusals are logged."""
+        for step, refusal in (await self._attempt(self._release_steps(command))).items():
+            _log.info("tool release declined", step=step, reason=refusal)
+
+    async def make_safe(self, command: Command, *, is_running: bool) -> None:
+        """Abort, deselect, drop the identifiers and disable the tool, each also when another step was declined.
+
+        Raises Refused when the tool may still be able to move.
+        """
+        steps: dict[str, tuple[Any, ...]] = {}
+        if is_running and "AbortJoiningProcess" in self._methods:
+            steps["AbortJoiningProcess"] = (process(command), _REASON)
+        steps |= self._release_steps(command)
+        if "EnableAsset" in self._methods:
+            steps["EnableAsset"] = (False,)
+        declined = await self._attempt(steps)
+        for step, reason in declined.items():
+            _log.warning("stop step declined", command=command.command_id, step=step, reason=reason)
+        stops = "EnableAsset" if "EnableAsset" in steps else "AbortJoiningProcess"
+        if stops not in steps and is_running:
+            raise Refused("device", "the controller has no method to abort a joining")
+        if "EnableAsset" in declined or ("EnableAsset" not in steps and stops in declined):
+            raise Refused("device", f"the tool may still be enabled: {'; '.join(declined.values())}")
+
+    def _release_steps(self, command: Command) -> dict[str, tuple[Any, ...]]:
+        names = [each["Name"] for each in entities(command)]
+        steps: dict[str, tuple[Any, ...]] = {"DeselectJoiningProcess": (), "ResetIdentifiers": (names,)}
+        return {name: arguments for name, arguments in steps.items() if name in self._methods}
+
+    async def _attempt(self, steps: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
+        """Call methods one after the other; return the reasons of those that the controller declines."""
+        declined: dict[str, str] = {}
+        for name, arguments in steps.items():
+            try:
+                await self._methods.call(name, self._uri, *arguments)
+            except Refused as refusal:
+                declined[name] = refusal.message
+        return declined
+
+    async def _select(self, named: dict[str, str]) -> None:
+        if not named:
+            return
+        if "SelectJoiningProcess" not in self._methods:
+            raise Refused("device", "the controller has no method to select a joining process")
+        await self._methods.call("SelectJoiningProcess", self._uri, named)
+
+    async def _reset_identifiers(self, command: Command) -> None:
+        # A controller may find it an error that there is nothing to be reset.
+        steps = {name: each for name, each in self._release_steps(command).items() if name == "ResetIdentifiers"}
+        await self._attempt(steps)

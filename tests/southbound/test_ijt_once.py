@@ -1,0 +1,235 @@
+"""A joining is started once: what the spindle of the controller has done is compared with what the station got."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from edge.sim.ijt import JoiningController
+from edge.sim.ijt import open_ijt as open_controller
+from edge.sim.ijt_fault import IjtFault
+from edge.southbound.ijt import open_ijt
+from tests.conftest import WaitUntil
+from tests.southbound.contract import NEXT, RESET, SCOPES, WORK, Opener, RecordingStation
+from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
+
+SPINDLE = "P1 85Nm"
+BY_TRIGGER = replace(WORK, parameters={"joining_process_id": SPINDLE, "start": False})
+NUMBERS = ("RequestResults", "RequestUnacknowledgedResults")
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def controller() -> AsyncIterator[JoiningController]:
+    async with open_controller(delay=None) as running:
+        yield running
+
+
+@pytest.fixture
+def opener(controller: JoiningController, wait_until: WaitUntil) -> Opener:
+    return partial(equipped, controller, wait_until)
+
+
+def is_safe(controller: JoiningController) -> bool:
+    return not controller.enabled and controller.selected is None and controller.identifiers == []
+
+
+async def test_reset_makes_the_tool_safe_while_a_joining_runs(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        await bench.equipment.send(RESET)
+        await wait_until(lambda: RESET.command_id in bench.station.said())
+    assert (controller.begun, controller.stopped) == ([SPINDLE], [SPINDLE])
+    assert is_safe(controller)
+    assert bench.station.said() == {
+        RESET.command_id: {"reset": True},
+        WORK.command_id: "the action was reset before it ended",
+    }
+
+
+@pytest.mark.parametrize("missing", [(), ("GetIdentifiers",), ("DeselectJoiningProcess",)])
+async def test_reset_locks_a_tool_that_waits_for_its_trigger(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
+) -> None:
+    async with controller.without(*missing), opener() as bench:
+        await bench.equipment.send(BY_TRIGGER)
+        await wait_until(lambda: controller.selected)
+        await bench.equipment.send(RESET)
+        await wait_until(lambda: RESET.command_id in bench.station.said())
+    assert not controller.enabled
+    assert controller.begun == []
+
+
+@pytest.mark.parametrize("missing", [(), NUMBERS, (*NUMBERS, "GetLatestResult"), ("GetIdentifiers", *NUMBERS)])
+async def test_joining_that_ended_unreported_is_found_and_not_repeated(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
+) -> None:
+    async with controller.without(*missing), opener() as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [WORK]
+        async with bench.device.cut_off():
+            await bench.device.finish()
+        await wait_until(lambda: bench.station.answers, deadline=10)
+    assert bench.station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
+    assert controller.begun == [SPINDLE]
+
+
+@pytest.mark.parametrize("missing", [(), NUMBERS, ("GetResultById",), ("GetLatestResult",)])
+async def test_joining_lost_in_a_power_cut_is_unknown_and_not_repeated(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
+) -> None:
+    async with controller.without(*missing), opener() as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [WORK]
+        async with bench.device.away():
+            pass
+        await wait_until(lambda: bench.station.answers, deadline=10)
+    assert "outcome unknown" in bench.station.said()[WORK.command_id]
+    assert controller.begun == [SPINDLE]
+
+
+async def test_result_of_an_operator_in_between_does_not_repeat_a_joining(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.without(*NUMBERS), opener() as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [WORK]
+        async with bench.device.cut_off():
+            await controller.end_joining()
+            await controller.end_joining()
+        await wait_until(lambda: bench.station.answers, deadline=10)
+    assert bench.station.answers[0].error is None
+    assert controller.begun == [SPINDLE]
+
+
+async def test_joining_that_ends_between_two_questions_at_reconnect_is_found(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [WORK]
+        controller.fault = IjtFault.UNSEEN
+        async with bench.device.cut_off():
+            pass
+        await wait_until(lambda: bench.station.answers, deadline=10)
+    assert bench.station.answers[0].error is None
+    assert controller.begun == [SPINDLE]
+
+
+@pytest.mark.parametrize("missing", [(), ("GetIdentifiers",)])
+async def test_unconfirmed_start_is_not_sent_again(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
+) -> None:
+    async with controller.without(*missing), opener() as bench:
+        controller.fault = IjtFault.CUT
+        bench.station.unanswered = [WORK]
+        await begun(bench, wait_until)
+        await wait_until(lambda: not bench.equipment.connected)
+        await wait_until(lambda: bench.equipment.connected, deadline=10)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert [each.error for each in bench.station.answers] == [None]
+    assert (controller.begun, controller.declined) == ([SPINDLE], [])
+
+
+async def test_stop_locks_a_tool_that_an_operator_was_to_trigger(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(BY_TRIGGER)
+        await wait_until(lambda: controller.selected)
+        await bench.equipment.stop(BY_TRIGGER)
+    assert is_safe(controller)
+
+
+async def test_stop_goes_on_after_a_declined_abort(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        controller.accepts_abort = False
+        await bench.equipment.stop(WORK)
+    assert is_safe(controller)
+    assert controller.stopped == [SPINDLE]
+
+
+async def test_stop_of_an_old_command_leaves_the_next_one_alone(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await answered(bench, wait_until)
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: len(controller.begun) == 2)
+        await bench.equipment.stop(WORK)
+        await bench.device.finish()
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
+    assert controller.stopped == []
+
+
+async def test_tool_of_an_operator_is_locked_after_its_result(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(BY_TRIGGER)
+        await wait_until(lambda: controller.selected)
+        await controller.end_joining()
+        await wait_until(lambda: bench.station.answers)
+        await wait_until(lambda: is_safe(controller))
+
+
+async def test_next_result_is_taken_from_a_controller_that_does_not_echo(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until, correlation="next") as bench:
+        controller.echoes_identifiers = False
+        with capture_logs() as logs:
+            answer = await answered(bench, wait_until)
+    assert answer.data["torque"] == {"value": 85.2, "unit": "N·m"}
+    assert "result without command id" in {each["event"] for each in logs}
+
+
+async def test_result_of_another_process_is_not_the_next_result(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until, correlation="next") as bench:
+        controller.echoes_identifiers = False
+        await bench.equipment.send(BY_TRIGGER)
+        await wait_until(lambda: controller.selected)
+        controller.selected = "P7 20Nm"
+        await controller.end_joining()
+        controller.selected = SPINDLE
+        await controller.end_joining()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
+
+
+async def test_lost_event_is_polled_for_while_a_command_waits(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        controller.fault = IjtFault.UNTOLD
+        await controller.end_joining()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.answers[0].error is None
+
+
+async def test_restarted_gateway_does_not_start_what_the_controller_is_at(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+    station = RecordingStation()
+    station.unanswered = [WORK]
+    async with open_ijt("wrench", settings(controller), station, SCOPES, times=TIMES) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await controller.end_joining()
+        await wait_until(lambda: station.answers)
+    assert station.answers[0].error is None
+    assert (controller.begun, controller.declined) == ([SPINDLE], [])

@@ -1,0 +1,71 @@
+"""A tool is made safe step by step, whatever its controller declines."""
+
+from typing import Any, cast
+
+import pytest
+
+from edge.errors import Refused
+from edge.southbound.ijt_methods import IjtMethods
+from edge.southbound.ijt_tool import JoiningTool
+from tests.southbound.contract import WORK
+
+STOPPING = ("AbortJoiningProcess", "DeselectJoiningProcess", "ResetIdentifiers", "EnableAsset")
+
+
+class Controller:
+    """A controller that offers some methods and declines some of them; `called` are those that it was asked for."""
+
+    def __init__(self, offered: tuple[str, ...], declined: tuple[str, ...] = ()) -> None:
+        self.called: list[str] = []
+        self._offered = offered
+        self._declined = declined
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._offered
+
+    async def call(self, name: str, *_: Any, output_count: int | None = None) -> list[Any]:
+        self.called.append(name)
+        if name in self._declined:
+            raise Refused("device", f"{name}: no")
+        return [[{"Name": "CommandID", "EntityId": "J1"}, "odd"]]
+
+
+def tool_of(controller: Controller) -> JoiningTool:
+    return JoiningTool(cast("IjtMethods", controller), "")
+
+
+@pytest.mark.parametrize("declined", [(), STOPPING[:1], STOPPING[:3]])
+async def test_every_step_is_taken_whatever_is_declined(declined: tuple[str, ...]) -> None:
+    controller = Controller(STOPPING, declined)
+    await tool_of(controller).make_safe(WORK, is_running=True)
+    assert controller.called == list(STOPPING)
+
+
+async def test_tool_that_runs_nothing_is_not_aborted() -> None:
+    controller = Controller(STOPPING)
+    await tool_of(controller).make_safe(WORK, is_running=False)
+    assert controller.called == list(STOPPING[1:])
+
+
+@pytest.mark.parametrize(
+    ("offered", "declined", "reason"),
+    [
+        (STOPPING, ("EnableAsset",), "the tool may still be enabled: EnableAsset: no"),
+        (STOPPING[:1], STOPPING[:1], "the tool may still be enabled: AbortJoiningProcess: no"),
+        (("SendIdentifiers",), (), "the controller has no method to abort a joining"),
+    ],
+)
+async def test_tool_that_may_still_move_is_reported(
+    offered: tuple[str, ...], declined: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(Refused, match=reason):
+        await tool_of(Controller(offered, declined)).make_safe(WORK, is_running=True)
+
+
+@pytest.mark.parametrize(
+    ("offered", "pending"), [(("SendIdentifiers", "GetIdentifiers"), "J1"), (("GetIdentifiers",), None), ((), None)]
+)
+async def test_pending_command_is_known_where_the_controller_can_tell(
+    offered: tuple[str, ...], pending: str | None
+) -> None:
+    assert await tool_of(Controller(offered)).pending_command() == pending
