@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import functools
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -19,17 +20,18 @@ from redis.backoff import NoBackoff
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
-from edge.store.client import AccessDenied, Store
+from edge.store.client import Store
 from edge.store.commit import join, operation
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.errors import AccessDenied, translate_errors
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
 from edge.store.server_check import check_server
 
 logger = structlog.get_logger(__name__)
 
-_CONNECTIONS = 16
-_PATIENT_CONNECTIONS = 1000
-"""Each follows a stream of its own for as long as we run: there have to be as many as are wanted."""
+_CONNECTIONS = 1000
+"""Each reads a stream of its own for as long as we run."""
 _DIRECTORY_LIMIT = 90
 """A Unix socket's path has at most 107 bytes."""
 
@@ -56,11 +58,11 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             url = f"unix://{path}"
         else:
             url = settings.url
-        client = _client(settings, url, _CONNECTIONS)
-        stack.push_async_callback(client.aclose)
-        patient = _client(settings, url, _PATIENT_CONNECTIONS)
-        stack.push_async_callback(patient.aclose)
-        store = Store(client, patient, Keys(settings.prefix), consumer)
+        blocking = _client(settings, url)
+        stack.push_async_callback(blocking.aclose)
+        connection = CommandConnection(functools.partial(_locate, blocking))
+        stack.callback(connection.close)
+        store = Store(connection, blocking, Keys(settings.prefix), consumer)
         try:
             # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
             probe = store.keys.cededupe("probe")
@@ -84,7 +86,7 @@ def _shown(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", url)
 
 
-def _client(settings: RedisSettings, url: str, connections: int) -> aioredis.Redis:
+def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
     # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
     options: dict[str, Any] = {
         "decode_responses": True,
@@ -97,11 +99,31 @@ def _client(settings: RedisSettings, url: str, connections: int) -> aioredis.Red
     if settings.password:
         options["password"] = settings.password
     if url.startswith("redis+sentinel://"):
-        return _sentinel_client(url, options | {"max_connections": connections})
-    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=connections, timeout=None)
+        return _sentinel_client(url, options | {"max_connections": _CONNECTIONS})
+    pool = aioredis.BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, timeout=None)
     # What we rely on stands over what the address says of it (`?protocol=2`).
     pool.connection_kwargs.update(options)
     return aioredis.Redis.from_pool(pool)
+
+
+async def _locate(client: aioredis.Redis) -> Endpoint:
+    """Return where the server is now, by what redis-py made of the settings; Sentinel names the primary."""
+    pool = client.connection_pool
+    connection = pool.make_connection()
+    host, port = getattr(connection, "host", ""), getattr(connection, "port", 0)
+    if isinstance(pool, SentinelConnectionPool):
+        with translate_errors():
+            host, port = await pool.get_master_address()
+    return Endpoint(
+        path=getattr(connection, "path", ""),
+        host=host,
+        port=int(port),
+        tls=connection.ssl_context.get() if isinstance(connection, aioredis.SSLConnection) else None,
+        username=connection.username or "",
+        password=connection.password or "",
+        database=int(connection.db or 0),
+        client_name=connection.client_name or "",
+    )
 
 
 class _SentinelPool(SentinelConnectionPool, aioredis.BlockingConnectionPool):

@@ -73,7 +73,7 @@ KeyDump = StringKey | HashKey | SetKey | SortedSetKey | StreamKey
 
 async def dump(store: Store, now: int) -> list[KeyDump]:
     """Read everything at one instant, but who is there just now; the server answers nobody else meanwhile."""
-    found = await store.execute("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
+    found = await store.wait("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
     kept = (_kept(now, *each) for each in found)
     return sorted((each for each in kept if not _is_transient(each)), key=lambda each: each.key)
 

@@ -18,6 +18,7 @@ REGISTRY = re.compile(r"https?://(?:[\w-]+\.)*(?:archive|deb|files|index|mirrors
 
 
 SPEAKERS = {
+    "hiredis": {"store"},
     "redis": {"store"},
     "valkey": {"store"},
     "paho": {"links"},

@@ -98,16 +98,29 @@ class Relay:
         self._server_path = server_url.removeprefix("unix://")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on one connection."""
+        """Forward one connection."""
         server_reader, server_writer = await asyncio.open_unix_connection(self._server_path)
         self.ends += (writer, server_writer)
-        with contextlib.suppress(ConnectionError):
-            while request := await reader.read(1 << 20):
-                server_writer.write(request)
-                reply = await server_reader.read(1 << 20)
-                if not reply or not await self.deliver(request):
+        unanswered: list[bytes] = []
+
+        async def forward_replies() -> None:
+            while reply := await server_reader.read(1 << 20):
+                requests = b"".join(unanswered)
+                unanswered.clear()
+                if not await self.deliver(requests):
                     break
                 writer.write(reply)
+            await self.close(writer, server_writer)
+
+        replies = asyncio.ensure_future(forward_replies())
+        with contextlib.suppress(ConnectionError):
+            while request := await reader.read(1 << 20):
+                unanswered.append(request)
+                server_writer.write(request)
+            # The client has gone: what it asked is done all the same.
+            server_writer.write_eof()
+        with contextlib.suppress(ConnectionError):
+            await replies
         await self.close(writer, server_writer)
 
     async def close(self, *ends: asyncio.StreamWriter) -> None:

@@ -1,0 +1,73 @@
+"""Sorts the errors of Redis by what the caller does next: retry, correct the settings, or report a defect."""
+
+import contextlib
+from collections.abc import Iterator
+
+from redis import exceptions
+
+from edge.errors import Defect, EdgeError, Unavailable
+
+ADVICE_START = "Start the Redis server, or correct [redis] url."
+
+
+class AccessDenied(Unavailable):
+    """The server refuses our user or a command: at the start a fault of the settings, later one that may pass."""
+
+
+def error_of_reply(reply: str) -> EdgeError:
+    """Return the error for an error reply of the server, by its first word."""
+    match reply.partition(" ")[0]:
+        case "WRONGPASS" | "NOAUTH":
+            return AccessDenied(
+                f"Redis refuses our password: {reply}", "Set [redis] password or password_file to that of the server."
+            )
+        case "NOPERM":
+            advice = "Allow the user in [redis] url all commands on keys and channels that begin with [redis] prefix."
+            return AccessDenied(f"our user may not do what we must in Redis: {reply}", advice)
+        case "OOM":
+            advice = "Raise `maxmemory` of the Redis server or shorten [retention]."
+            return Unavailable(f"Redis is out of memory: {reply}", advice)
+        case "READONLY":
+            return Unavailable(f"Redis is a read-only replica: {reply}", "Point [redis] url at the primary server.")
+        case "LOADING":
+            return Unavailable(f"Redis does not answer: {reply}", ADVICE_START)
+        case "MASTERDOWN" | "BUSY":
+            return Unavailable(f"Redis cannot serve now: {reply}", "Read the log of the Redis server.")
+        case "MISCONF" | "NOREPLICAS":
+            return Unavailable(f"Redis cannot serve now: {reply}", "Read the log of the Redis server (disk full?).")
+        case "NOGROUP" | "UNBLOCKED" | "BUSYGROUP":
+            return Unavailable(f"a consumer group came or went: {reply}", "Find out who empties the Redis database.")
+        case "ERR" if "AUTH" in reply:
+            return AccessDenied(f"Redis refuses our password: {reply}", "Correct [redis] password and the user in url.")
+        case _:
+            return Defect(f"Redis refuses a command of ours: {reply}", "Report this with the log.")
+
+
+@contextlib.contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise the errors of redis-py as ours."""
+    try:
+        yield
+    except (exceptions.RedisError, OSError) as error:
+        raise _translate(error) from error
+
+
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.AuthenticationError, "WRONGPASS"),
+    (exceptions.NoPermissionError, "NOPERM"),
+    (exceptions.OutOfMemoryError, "OOM"),
+    (exceptions.ReadOnlyError, "READONLY"),
+    (exceptions.MasterDownError, "MASTERDOWN"),
+)
+"""redis-py cuts the first word off these errors."""
+
+
+def _translate(error: Exception) -> EdgeError:
+    # What the server replies to the greeting comes wrapped in an error of the connection.
+    reply = error.__cause__ if isinstance(error.__cause__, exceptions.AuthenticationError) else error
+    for kind, code in _CODES:
+        if isinstance(reply, kind):
+            return error_of_reply(f"{code} {reply}")
+    if isinstance(reply, exceptions.ConnectionError | exceptions.TimeoutError | exceptions.InvalidResponse | OSError):
+        return Unavailable(f"Redis does not answer: {str(reply) or 'no reply in time'}", ADVICE_START)
+    return error_of_reply(str(reply))

@@ -1,0 +1,246 @@
+"""Every caller gets its own reply or an error, whatever happens to the connection."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edge.errors import Unavailable
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.errors import AccessDenied
+from edge.store.pipeline import ReplyError
+from tests.store.servers import free_port, own_server
+
+
+def connection_to(path: str, timeout: float = 5.0) -> CommandConnection:
+    async def locate() -> Endpoint:
+        return Endpoint(path=path)
+
+    return CommandConnection(locate, timeout=timeout, backoff=(0.001, 0.01))
+
+
+class Saboteur:
+    """A way to a server that breaks, or falls silent for a while, in the middle of what it forwards."""
+
+    def __init__(self, server_path: str, chance: random.Random) -> None:
+        self._server_path = server_path
+        self._chance = chance
+        self._lines: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_unix_connection(self._server_path)
+        self._lines += [writer, server_writer]
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._forward(reader, server_writer))
+            tasks.create_task(self._forward(server_reader, writer))
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(self._chance.randint(1, 4000)):
+                if self._chance.random() < 0.02:
+                    writer.write(data[: self._chance.randint(0, len(data))])
+                    break
+                if self._chance.random() < 0.01:
+                    await asyncio.sleep(0.1)
+                writer.write(data)
+        writer.close()
+
+    def close(self) -> None:
+        """Close every line."""
+        for line in self._lines:
+            line.close()
+
+
+@contextlib.asynccontextmanager
+async def sabotaged(directory: Path, server_path: str, seed: int) -> AsyncIterator[str]:
+    saboteur = Saboteur(server_path, random.Random(seed))
+    path = f"{directory}/saboteur.sock"
+    async with await asyncio.start_unix_server(saboteur.serve, path):
+        yield path
+        saboteur.close()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32))
+def test_no_reply_reaches_the_wrong_caller(tmp_path: Path, seed: int) -> None:
+    """With random cancellations, timeouts and disconnects, over calls of one and of several commands."""
+    answered = asyncio.run(_ask_under_sabotage(tmp_path, seed))
+    assert answered > 0
+
+
+async def _ask_under_sabotage(directory: Path, seed: int) -> int:
+    chance = random.Random(seed)
+    answered = 0
+
+    async def ask(connection: CommandConnection, number: int) -> None:
+        nonlocal answered
+        words = [f"{number} {part} {'x' * chance.randint(0, 3000)}" for part in range(chance.choice((1, 1, 1, 3)))]
+        with contextlib.suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(chance.choice((0.001, 0.01, 10))):
+                assert await connection.call(*(("ECHO", word) for word in words)) == words
+                answered += 1
+
+    async with own_server(directory) as server, sabotaged(directory, server.url[7:], seed) as path:
+        connection = connection_to(path, timeout=0.05)
+        for batch in range(15):
+            asked = [asyncio.create_task(ask(connection, batch * 100 + number)) for number in range(30)]
+            await asyncio.sleep(0)
+            for task in chance.sample(asked, 5):
+                task.cancel()
+            for result in await asyncio.gather(*asked, return_exceptions=True):
+                assert result is None or isinstance(result, asyncio.CancelledError)
+        connection.close()
+    return answered
+
+
+async def test_calls_of_one_turn_share_a_connection_and_keep_their_order(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        connection = connection_to(server.url[7:])
+        counted = await asyncio.gather(*(connection.call(("INCR", "n")) for _ in range(200)))
+        assert counted == [[number + 1] for number in range(200)]
+        (clients,) = await connection.call(("CLIENT", "LIST"))
+        assert len(clients.strip().splitlines()) == 1
+        connection.close()
+
+
+async def test_calls_in_flight_fail_when_the_server_is_killed(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        connection = connection_to(server.url[7:])
+        await connection.call(("PING",))
+        server.freeze()
+        asked = [asyncio.create_task(connection.call(("INCR", "n"))) for _ in range(50)]
+        await asyncio.sleep(0)
+        await server.kill()
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(result, Unavailable) for result in results)
+        await server.start()
+        async with asyncio.timeout(5):
+            while True:
+                with contextlib.suppress(Unavailable):
+                    assert await connection.call(("PING",)) == ["PONG"]
+                    break
+                await asyncio.sleep(0.005)
+        connection.close()
+
+
+async def test_a_server_that_falls_silent_fails_the_calls_by_their_deadline(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        connection = connection_to(server.url[7:], timeout=0.1)
+        await connection.call(("PING",))
+        server.freeze()
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(Unavailable, match="no reply in time"):
+            await connection.call(("PING",))
+        assert asyncio.get_running_loop().time() - began < 2
+        server.thaw()
+        assert await _until_served(connection) == ["PONG"]
+        connection.close()
+
+
+async def _until_served(connection: CommandConnection) -> list[object]:
+    async with asyncio.timeout(5):
+        while True:
+            with contextlib.suppress(Unavailable):
+                return await connection.call(("PING",))
+            await asyncio.sleep(0.01)
+
+
+async def test_attempts_to_connect_are_made_with_growing_delays(tmp_path: Path) -> None:
+    attempts = 0
+
+    async def locate() -> Endpoint:
+        nonlocal attempts
+        attempts += 1
+        return Endpoint(path=f"{tmp_path}/nowhere")
+
+    connection = CommandConnection(locate, backoff=(60.0, 60.0))
+    for _ in range(20):
+        with pytest.raises(Unavailable, match="does not answer"):
+            await connection.call(("PING",))
+    assert attempts == 1
+
+
+async def test_a_call_that_is_cancelled_while_it_connects_leaves_the_others_their_turn(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        gate = asyncio.Event()
+
+        async def locate() -> Endpoint:
+            await gate.wait()
+            return Endpoint(path=server.url[7:])
+
+        connection = CommandConnection(locate)
+        first, second = (asyncio.create_task(connection.call(("PING",))) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        gate.set()
+        assert await second == ["PONG"]
+        connection.close()
+
+
+async def test_more_calls_than_may_be_in_flight_wait_for_room(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+
+        async def locate() -> Endpoint:
+            return Endpoint(path=server.url[7:])
+
+        connection = CommandConnection(locate, most_in_flight=3)
+        words = [str(number) for number in range(100)]
+        assert await asyncio.gather(*(connection.call(("ECHO", word)) for word in words)) == [[each] for each in words]
+        connection.close()
+
+
+async def test_user_password_database_and_name_are_those_of_the_endpoint(tmp_path: Path) -> None:
+    async with own_server(tmp_path, "--user", "station", "on", ">secret", "~*", "&*", "+@all") as server:
+
+        async def ask(**who: str) -> list[object]:
+            async def locate() -> Endpoint:
+                return Endpoint(path=server.url[7:], database=3, client_name="edge", **who)  # type: ignore[arg-type]
+
+            connection = CommandConnection(locate)
+            try:
+                return await connection.call(("ACL", "WHOAMI"), ("CLIENT", "GETNAME"), ("CLIENT", "INFO"))
+            finally:
+                connection.close()
+
+        user, name, info = await ask(username="station", password="secret")
+        assert (user, name) == ("station", "edge")
+        assert " db=3 " in str(info)
+        assert " resp=3 " in str(info)
+        with pytest.raises(AccessDenied, match="password"):
+            await ask(username="station", password="wrong")
+
+
+async def test_tcp_is_spoken_too(tmp_path: Path) -> None:
+    port = free_port()
+    async with own_server(tmp_path, "--port", str(port)):
+
+        async def locate() -> Endpoint:
+            return Endpoint(host="127.0.0.1", port=port)
+
+        connection = CommandConnection(locate)
+        assert await connection.call(("PING",)) == ["PONG"]
+        connection.close()
+
+
+async def test_a_server_that_became_a_replica_is_looked_up_again(tmp_path: Path) -> None:
+    """Sentinel may have named another one as primary."""
+    located = 0
+    async with own_server(tmp_path) as server:
+
+        async def locate() -> Endpoint:
+            nonlocal located
+            located += 1
+            return Endpoint(path=server.url[7:])
+
+        connection = CommandConnection(locate)
+        await connection.call(("REPLICAOF", "127.0.0.1", free_port()))
+        (reply,) = await connection.call(("SET", "a", "b"))
+        assert isinstance(reply, ReplyError)
+        await connection.call(("PING",))
+        assert located == 2
+        connection.close()
