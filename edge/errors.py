@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 class EdgeError(Exception):
-    """Anything microdcs-edge raises on purpose; `advice` tells a person what to do next."""
+    """Base of all expected errors; `advice` is the next action for a person."""
 
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message)
@@ -14,11 +14,11 @@ class EdgeError(Exception):
 
 
 class Unavailable(EdgeError):
-    """Something we need is not there just now (store, broker, equipment): try again later."""
+    """A dependency is unavailable now (store, broker, equipment): retry later."""
 
 
 class Refused(EdgeError):
-    """A message we cannot act on as it stands: answer its sender, set it aside, go on.
+    """A message cannot be processed as it is: answer its sender, store it as refused, continue.
 
     `kind` is the `mdcserrorkind` of the answer: `unreadable`, `unknown_type`, `invalid_payload`, `recipe`, ...
     """
@@ -29,7 +29,7 @@ class Refused(EdgeError):
 
 
 class SettingsError(EdgeError):
-    """The settings cannot work; `problems` names every fault found, so that one look mends them all."""
+    """The settings are invalid; `problems` lists every fault, so that all can be fixed at once."""
 
     def __init__(self, problems: Iterable[str], advice: str = "") -> None:
         self.problems = tuple(problems)
@@ -37,12 +37,12 @@ class SettingsError(EdgeError):
 
 
 class Defect(EdgeError):
-    """The program contradicts itself: report it."""
+    """The program contradicts itself: report the defect."""
 
 
 @contextmanager
 def unwrap_group() -> Iterator[None]:
-    """Bring out the error that ended a task: people are told by its message, not by the group around it."""
+    """Unwrap the expected error from the exception group of a task group, so that its message is reported."""
     try:
         yield
     except BaseExceptionGroup as group:

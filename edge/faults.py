@@ -1,7 +1,6 @@
-"""Points between decision and acknowledgement at which a test has the process killed.
+"""Points between decision and acknowledgement at which a test can kill the process.
 
-`EDGE_FAULT=committed:17` in the environment kills it, as a power cut does, when it gets to `committed` for the 17th
-time.
+`EDGE_FAULT=committed:17` in the environment kills it, as a power cut does, at the 17th pass of `committed`.
 """
 
 import os
@@ -16,15 +15,15 @@ class FaultPoint(StrEnum):
     DECIDED = "decided"
     """Before a commit."""
     COMMITTED = "committed"
-    """After a commit, before what it asks for is done."""
+    """After a commit, before its commands are sent."""
     SENT = "sent"
-    """After a command was sent, before that is noted."""
+    """After a command was sent, before that is recorded."""
     HANDLED = "handled"
     """After a message took effect, before it is acknowledged."""
 
 
 def fault_point_of(armed: str) -> Callable[[FaultPoint], None]:
-    """Give what is called at each point; it does nothing unless a point and the number of the pass are `armed`."""
+    """Return the function called at each point; it does nothing unless a point and a pass are `armed`."""
     name, _, count = armed.partition(":")
     if not armed:
         return _not_armed
@@ -40,7 +39,7 @@ def fault_point_of(armed: str) -> Callable[[FaultPoint], None]:
 
 
 def _not_armed(_: FaultPoint) -> None:
-    """Nothing is armed."""
+    """Ignore the point: none is armed."""
 
 
 fault_point = fault_point_of(os.environ.get("EDGE_FAULT", ""))

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Writes files atomically: a file is complete or absent, whatever interrupts the write."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 
 def write_atomically(path: Path, content: bytes, mode: int) -> None:
-    """Write a file that a power cut leaves as it was or as it is to be. Raises OSError."""
+    """Write a file atomically: after a power cut it has the old or the new content. Raises OSError."""
     with replace_atomically(path, mode) as file:
         file.write(content)
         sync(file)
@@ -16,9 +16,9 @@ def write_atomically(path: Path, content: bytes, mode: int) -> None:
 
 @contextmanager
 def replace_atomically(path: Path, mode: int) -> Iterator[BinaryIO]:
-    """Give a file to write to, which takes the place of `path` at the end, unless that fails. Raises OSError.
+    """Yield a file that replaces `path` at the end of the block, unless the block fails. Raises OSError.
 
-    It has this mode whatever the umask; when root writes it, it belongs to whom its folder does. Without `sync` a power
+    Its mode does not depend on the umask; written by root, it gets the owner of its folder. Without `sync` a power
     cut soon after may leave it empty.
     """
     partial = path.with_name(f".{path.name}.partial")
@@ -38,13 +38,13 @@ def replace_atomically(path: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def sync(file: BinaryIO) -> None:
-    """See what was written on the disk; it may take as long as the disk takes. Raises OSError."""
+    """Flush the file to the disk; this may take long on a slow disk. Raises OSError."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def make_directory(path: Path, mode: int) -> None:
-    """Make a directory, if it is not there; when root makes it, it belongs to whom the one above does.
+    """Create a directory unless it exists; created by root, it gets the owner of its parent.
 
     Raises OSError.
     """

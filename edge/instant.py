@@ -1,12 +1,12 @@
-"""The present instant of the wall clock, as it is stored and sent: in milliseconds since the epoch."""
+"""Reads the wall clock in milliseconds since the epoch, the unit in which instants are stored and sent."""
 
 import time
 from collections.abc import Callable
 
 Clock = Callable[[], int]
-"""Gives the present instant, in milliseconds since the epoch."""
+"""Returns the present instant in milliseconds since the epoch."""
 
 
 def now_ms() -> int:
-    """Give the present instant in milliseconds since the epoch."""
+    """Return the present instant in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""How long something took, counted by bounds: what it costs to note one more is less than a microsecond."""
+"""Counts durations in a histogram; recording one takes less than a microsecond."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ class Latency:
         """The sum of all durations, in seconds."""
 
     def record(self, seconds: float) -> None:
-        """Note one more."""
+        """Record one duration."""
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self.total += seconds
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Give, for each bound and at the end for infinity, how many took no longer."""
+        """Yield for each bound, and last for infinity, the number of durations up to it."""
         yield from zip((*self._bounds, float("inf")), accumulate(self._counts), strict=True)

@@ -1,1 +1,1 @@
-"""The one place that knows every adapter: builds the gateway, starts it in order, tells how it is, stops it."""
+"""Builds the gateway from every adapter, starts it in order, reports its health and stops it."""

@@ -1,4 +1,4 @@
-"""Looks how the gateway is, and says it in one line: what does not work first, then its jobs and its store."""
+"""Checks the gateway and summarizes its state in one line: faults first, then jobs and store."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import MqttSession
 from edge.maintenance.clock import Clock, read_clock
-from edge.maintenance.finding import Finding, Level
+from edge.maintenance.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store.client import Store
@@ -20,14 +20,14 @@ logger = structlog.get_logger(__name__)
 
 _CHECK_INTERVAL_S = 5.0
 _CERTIFICATE_INTERVAL_S = 60.0
-"""To read a private key takes the CPU longer than all else that is looked at."""
+"""Reading a private key takes more CPU time than all other checks together."""
 
 
 class Health:
-    """What the gateway depends on; `sessions` are those with brokers, by who needs them.
+    """The state of everything the gateway depends on; `sessions` are those with brokers, by their user.
 
-    `line` and `memory` are what the last look found. `refusals` give the topics that a broker refuses now.
-    `certificates` examines those that are ours.
+    `line` and `memory` are the results of the last check. `refusals` return the topics that a broker refuses now.
+    `certificates` examines the certificates of the gateway.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Health:
         store: Store,
         active_runs: ActiveRuns,
         watch: EquipmentWatch,
-        certificates: Callable[[], Iterable[Finding]] = tuple,
+        certificates: Callable[[], Iterable[HealthFinding]] = tuple,
     ) -> None:
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
@@ -46,18 +46,18 @@ class Health:
         self._watch = watch
         self._certificates = certificates
         self._filling_up = False
-        self._reported: frozenset[Finding] = frozenset()
+        self._reported: frozenset[HealthFinding] = frozenset()
         self._certificate_problems: list[str] = []
         self._certificates_due = 0.0
 
     async def publish_status(self, notify: Notify, serving: str) -> None:
-        """Tell systemd again and again how we are and what we serve, until cancelled."""
+        """Publish the state and what is served to systemd at each interval, until cancelled."""
         while True:
             notify(f"STATUS={await self.check()}; {serving}")
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
     async def check(self) -> str:
-        """Say how we are."""
+        """Return how we are."""
         self.line = await self._check()
         return self.line
 
@@ -81,11 +81,11 @@ class Health:
         if silent := self._store.heartbeat.stalled():
             yield f"no progress: {', '.join(silent)}"
         if away := [name for name, session in self.sessions.items() if not session.connected]:
-            yield f"broker away: {', '.join(away)}"
-        # Of what is behind a broker that is away, nobody knows.
+            yield f"broker unavailable: {', '.join(away)}"
+        # The state of equipment behind an absent broker is unknown.
         equipment = [each.equipment for each in self._watch.watched]
         if lost := [each.name for each in equipment if each.connected is False and each.name not in away]:
-            yield f"equipment away: {', '.join(lost)}"
+            yield f"equipment disconnected: {', '.join(lost)}"
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"
 
@@ -95,14 +95,14 @@ class Health:
         except SettingsError as error:
             return [error.message]
         for each in unfit - self._reported:
-            logger.warning("a certificate cannot be used", subject=each.subject, reason=each.found, advice=each.advice)
+            logger.warning("certificate unusable", subject=each.subject, reason=each.found, advice=each.advice)
         self._reported = unfit
         return sorted(f"{each.subject}: {each.found}" for each in unfit)
 
     def _warn_if_filling(self, taken: MemoryUsage) -> None:
         if taken.is_nearly_full and not self._filling_up:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
-            logger.warning("the store fills up", used=taken.used, limit=taken.limit, advice=advice)
+            logger.warning("store filling up", used=taken.used, limit=taken.limit, advice=advice)
         self._filling_up = taken.is_nearly_full
 
 

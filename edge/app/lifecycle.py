@@ -1,4 +1,4 @@
-"""Starts the gateway in order, stops it in reverse within a deadline."""
+"""Starts the gateway in order and stops it in reverse order within a deadline."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ _STOP_WITHIN_S = 10.0
 async def serve(settings: Settings) -> None:
     """Run the gateway until SIGTERM or SIGINT; a second signal ends the process at once.
 
-    Raises what keeps it from running: SettingsError, Unavailable (also when it does not stop in time).
+    Raises SettingsError, or Unavailable (also when the stop takes too long).
     """
     notify = notifier()
     stop = asyncio.Event()
@@ -34,7 +34,7 @@ async def serve(settings: Settings) -> None:
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
                 _log_clock_state()
                 async with open_gateway(settings, notify) as summary:
-                    # What is there now stays to the end: from here on garbage is looked for in what comes.
+                    # Objects created so far live until the end: exclude them from garbage collection.
                     gc.freeze()
                     gc.enable()
                     notify(f"READY=1\nSTATUS={summary}")
@@ -45,20 +45,20 @@ async def serve(settings: Settings) -> None:
         if not limit.expired():
             raise
         message = f"the gateway did not stop within {_STOP_WITHIN_S:.0f} s"
-        raise Unavailable(message, "Nothing is lost: the next start goes on where this one ended.") from error
+        raise Unavailable(message, "No data is lost. The next start continues from the stored state.") from error
     logger.info("stopped", gateway=settings.gateway.name)
 
 
 def _log_clock_state() -> None:
-    """A gateway without network has to start, too: nothing waits for the clock, and who reads the log knows of it."""
+    """Log the state of the clock; the start never waits for it, because a gateway without network must start too."""
     match read_clock():
         case Clock.SYNCHRONISED:
             return
         case Clock.UNSYNCHRONISED:
-            advice = "Until it is, each record bears clock=unsynchronised. Look at it with: timedatectl timesync-status"
-            logger.warning("the clock is not synchronised: instants may be wrong", advice=advice)
+            advice = "Until then each record has clock=unsynchronised. Check it with: timedatectl timesync-status"
+            logger.warning("clock not synchronised", effect="time stamps may be wrong", advice=advice)
         case Clock.UNKNOWN:
-            logger.info("it cannot be told whether the clock is synchronised")
+            logger.info("clock state unknown")
 
 
 @contextlib.contextmanager
@@ -72,7 +72,7 @@ def _signals(stop: asyncio.Event, limit: asyncio.Timeout) -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
         logger.info("stopping", signal=number.name)
         stop.set()
-        # From the signal on, so that a start that hangs cannot hold up the stop.
+        # The deadline runs from the signal on, so that a hanging start cannot delay the stop.
         limit.reschedule(loop.time() + _STOP_WITHIN_S)
 
     for number in before:

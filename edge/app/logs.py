@@ -1,4 +1,4 @@
-"""Structured logs: to the journal under systemd, lines for people on a terminal, else JSON lines."""
+"""Configures structured logs: journal under systemd, text on a terminal, JSON lines elsewhere."""
 
 import importlib.util
 import logging
@@ -19,11 +19,11 @@ Format = Literal["console", "json", "journal"]
 
 _STDERR = 2
 _SYSLOG_PRIORITY = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
-"""From which level on which priority of syslog(3), the highest first."""
+"""Minimum log level -> priority of syslog(3), highest first."""
 
 
 def set_up(settings: LoggingSettings) -> None:
-    """Send every record, ours and the libraries', the same way; `settings.level` bounds ours."""
+    """Route records of the product and of libraries to one handler; `settings.level` limits those of the product."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -40,7 +40,7 @@ def set_up(settings: LoggingSettings) -> None:
     )
     root = logging.getLogger()
     root.handlers = [_handler(_select_format(settings.format), shared)]
-    # Libraries tell their troubles only: their daily business is ours to tell.
+    # Libraries log warnings and errors only.
     root.setLevel(logging.WARNING)
     logging.getLogger("edge").setLevel(level)
 
@@ -54,7 +54,7 @@ def _select_format(wanted: Literal["auto", "console", "json", "journal"]) -> For
 
 
 def _stderr_is_the_journal() -> bool:
-    """Compare what JOURNAL_STREAM names with stderr, as systemd.exec(5) says: a terminal of a desktop inherits it."""
+    """Return whether JOURNAL_STREAM names stderr (systemd.exec(5)); a desktop terminal inherits the variable."""
     try:
         stderr = os.fstat(_STDERR)
     except OSError:
@@ -68,7 +68,7 @@ def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
         case "journal":
             return _JournalHandler()
         case "console":
-            # Of a rich traceback the local variables would tell passwords.
+            # A rich traceback shows local variables, and with them passwords.
             plain = structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             )
@@ -84,45 +84,45 @@ def _handler(chosen: Format, shared: list[Processor]) -> logging.Handler:
 
 
 def _escape_event(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """Write out what could drive a terminal: equipment, MES and passers-by are quoted in records."""
+    """Escape control characters: records quote text from equipment, MES and network clients."""
     return {key: escape_controls(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def escape_controls(text: str) -> str:
-    r"""Give text with control characters written out, as in `\x1b`; lines stay lines."""
+    r"""Return text with control characters escaped, as in `\x1b`; line breaks stay."""
     return "\n".join(line if line.isprintable() else repr(line)[1:-1] for line in text.split("\n"))
 
 
 class _JournalHandler(logging.Handler):
-    """Writes records with their fields, so that `journalctl JOB=…` finds what belongs to a job."""
+    """Writes records with their fields, so that `journalctl JOB=…` finds the records of a job."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one record; what cannot be sent goes where logging sends its own errors."""
-        from systemd.journal import send  # noqa: PLC0415  an extra, there where this handler is chosen
+        """Send one record to the journal; report failures through `handleError`."""
+        from systemd.journal import send  # noqa: PLC0415  an extra, installed where this handler is selected
 
         try:
             message, fields = journal_entry(record)
             send(message, **fields)
-        except Exception:  # noqa: BLE001 - as in every handler: what cannot be logged must not stop what it tells of
+        except Exception:  # noqa: BLE001 - as in every handler: a logging failure must not stop the caller
             self.handleError(record)
 
 
 def journal_entry(record: logging.LogRecord) -> tuple[str, dict[str, str]]:
-    """Give the message and the fields (upper case, systemd.journal-fields(7)) of a record."""
-    given: Mapping[str, object] = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}
-    told = {key: value for key, value in given.items() if not key.startswith("_")}
-    message = str(told.pop("event", ""))
+    """Return the message and the fields (upper case, systemd.journal-fields(7)) of a record."""
+    event: Mapping[str, object] = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}
+    extra = {key: value for key, value in event.items() if not key.startswith("_")}
+    message = str(extra.pop("event", ""))
     for known in ("logger", "level", "timestamp", "exc_info"):
-        told.pop(known, None)
-    if told:
-        message = f"{message} ({', '.join(f'{key}={value}' for key, value in told.items())})"
-    exc_info = given.get("exc_info") or record.exc_info
+        extra.pop(known, None)
+    if extra:
+        message = f"{message} ({', '.join(f'{key}={value}' for key, value in extra.items())})"
+    exc_info = event.get("exc_info") or record.exc_info
     if exc_info:
         error = sys.exc_info()[1] if exc_info is True else exc_info[1] if isinstance(exc_info, tuple) else exc_info
         if isinstance(error, BaseException):
             message = "\n".join((message, *traceback.format_exception(error)))
-    fields = {re.sub(r"[^A-Z0-9]", "_", key.upper()).lstrip("_"): str(value) for key, value in told.items()}
+    fields = {re.sub(r"[^A-Z0-9]", "_", key.upper()).lstrip("_"): str(value) for key, value in extra.items()}
     priority = next(priority for least, priority in _SYSLOG_PRIORITY if record.levelno >= least)
     ours = {"PRIORITY": str(priority), "LOGGER": record.name, "SYSLOG_IDENTIFIER": "microdcs-edge"}
-    # Of a message with control characters journalctl would show its size only.
+    # journalctl shows only the size of a message with control characters.
     return escape_controls(message), fields | ours

@@ -1,4 +1,4 @@
-"""Tells Prometheus how the gateway is: what is measured is read when somebody asks, and kept nowhere else."""
+"""Renders the metrics for Prometheus; values are read at each scrape and stored nowhere else."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ PATH = "/metrics"
 _PREFIX = "microdcs_edge_"
 
 _Samples = Iterable[tuple[Sequence[str], float]]
-"""Values by the values of their labels."""
+"""Label values and the sample value."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSources:
-    """What is measured; `sessions` counts those of OPC UA clients, None where there is no server."""
+    """The measured parts; `sessions` counts OPC UA sessions, None without a server."""
 
     gateway: str
     scopes: Sequence[str]
@@ -43,7 +43,7 @@ class MetricSources:
 
 
 async def page(sources: MetricSources) -> Page:
-    """Write all metrics in the text format of Prometheus, version 0.0.4; without the store, all that is known here."""
+    """Return all metrics in the Prometheus text format 0.0.4; without the store, the metrics of this process."""
     try:
         found = await gauges.read_gauges(sources.store, sources.scopes)
     except Unavailable:
@@ -52,24 +52,24 @@ async def page(sources: MetricSources) -> Page:
 
 
 class _CollectedMetrics(Collector):
-    """Metrics that have been collected: no registry of the process has to be asked."""
+    """Metrics collected already, independent of the registry of the process."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """Give them."""
+        """Return the collected families."""
         return self._families
 
 
 def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     info = ((sources.gateway, __version__), 1)
-    yield _gauge("info", "Which gateway this is, and its version.", ("gateway", "version"), [info])
+    yield _gauge("info", "Name and version of the gateway.", ("gateway", "version"), [info])
     yield from _activity_metrics(sources)
     yield from _equipment_metrics(sources)
     yield from _connection_metrics(sources)
     yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
-    yield _histogram("commit_seconds", "How long commits to the store took.", (), [((), sources.store.commits)])
+    yield _histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:
         yield from _store_metrics(found)
         yield from _scope_metrics(found, now_ms())
@@ -86,8 +86,8 @@ def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
     ended = [((scope, outcome.value), count) for (scope, outcome), count in activity.ended.items()]
     steps = [((scope,), activity.steps[scope]) for scope in sources.scopes]
     yield _counter("steps", "Activations of steps.", ("scope",), steps)
-    yield _counter("runs_ended", "Runs that ended, by how they did.", ("scope", "outcome"), ended)
-    yield _counter("commands", "Commands that decisions asked for.", ("equipment", "phase"), commands.items())
+    yield _counter("runs_ended", "Ended runs by outcome.", ("scope", "outcome"), ended)
+    yield _counter("commands", "Commands requested by decisions.", ("equipment", "phase"), commands.items())
 
 
 def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
@@ -103,50 +103,52 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
     trips = [((each.equipment.name,), each.stats.round_trips) for each in sources.equipment.watched]
     yield _gauge(
         "equipment_connected",
-        "Whether it is there: 1 or 0; missing until it says so.",
+        "Whether it is connected: 1 or 0; absent until known.",
         ("equipment", "kind"),
         connected,
     )
-    yield _gauge("equipment_last_seen_timestamp_seconds", "When it last said something, came or went.", one, seen)
+    yield _gauge("equipment_last_seen_timestamp_seconds", "Last message, connection or disconnection.", one, seen)
     yield _gauge(
         "commands_outstanding",
-        "Commands that wait for an answer.",
+        "Commands without an answer.",
         one,
         [((each.name,), each.outstanding) for each in health],
     )
     yield _counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
     yield _counter(
         "equipment_messages_ignored",
-        "Answers that came late or again, events that nobody waited for.",
+        "Late or repeated answers, and events that no recipe waited for.",
         one,
         [((each.name,), each.ignored) for each in health],
     )
     yield _counter(
         "equipment_messages_refused",
-        "Messages of equipment that could not be taken.",
+        "Messages of equipment that were refused.",
         one,
         [((each.name,), each.refused) for each in health],
     )
-    yield _histogram("command_round_trip_seconds", "From the decision to send a command to its answer.", one, trips)
+    yield _histogram(
+        "command_round_trip_seconds", "Time from the decision to send a command to its answer.", one, trips
+    )
 
 
 def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     sessions = [((name,), session.connected) for name, session in sources.health.sessions.items()]
-    yield _gauge("broker_connected", "Whether a session has its broker: 1 or 0.", ("session",), sessions)
+    yield _gauge("broker_connected", "Whether a session is connected to its broker: 1 or 0.", ("session",), sessions)
     if sources.sessions is not None:
         yield _gauge("opcua_sessions", "Sessions of OPC UA clients.", (), [((), sources.sessions())])
     hanging = len(sources.store.heartbeat.stalled())
-    yield _gauge("tasks_hanging", "Critical tasks that make no progress.", (), [((), hanging)])
+    yield _gauge("tasks_hanging", "Critical tasks without progress.", (), [((), hanging)])
 
 
 def _store_metrics(found: Gauges) -> Iterator[Metric]:
     memory = found.memory
-    yield _gauge("store_memory_bytes", "Memory that the store takes.", (), [((), memory.used)])
-    yield _gauge("store_memory_limit_bytes", "Memory it may take; 0: no limit.", (), [((), memory.limit)])
-    nearly = f"Whether {NEARLY_FULL:.0%} of its memory are taken: 1 or 0."
+    yield _gauge("store_memory_bytes", "Memory used by the store.", (), [((), memory.used)])
+    yield _gauge("store_memory_limit_bytes", "Memory limit of the store; 0: no limit.", (), [((), memory.limit)])
+    nearly = f"Whether {NEARLY_FULL:.0%} of its memory are used: 1 or 0."
     yield _gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
-    yield _gauge("dead_letters", "Work that was given up and is kept.", (), [((), found.dead_letters)])
-    yield _counter("messages_refused", "Messages refused since the store began.", (), [((), found.refused)])
+    yield _gauge("dead_letters", "Failed work kept for a decision.", (), [((), found.dead_letters)])
+    yield _counter("messages_refused", "Messages refused since the store was created.", (), [((), found.refused)])
 
 
 def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
@@ -161,13 +163,13 @@ def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
     ]
     jobs += [((scope, "EndState"), each.ended_jobs) for scope, each in found.scopes.items()]
     one = ("scope",)
-    yield _gauge("jobs", "Jobs in the store, by their state.", ("scope", "state"), jobs)
+    yield _gauge("jobs", "Jobs in the store by state.", ("scope", "state"), jobs)
     work = [((scope,), each.work) for scope, each in found.scopes.items()]
-    yield _gauge("work_entries", "Work that is not done.", one, work)
+    yield _gauge("work_entries", "Pending work entries.", one, work)
     waits = [((scope,), age(each.work_since)) for scope, each in found.scopes.items()]
-    yield _gauge("work_lag_seconds", "How long the oldest of it waits.", one, waits)
+    yield _gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
     untold = [((scope,), age(each.untold_since)) for scope, each in found.scopes.items()]
-    yield _gauge("publish_lag_seconds", "How long a change waits to be told to the MES.", one, untold)
+    yield _gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, untold)
 
 
 def _gauge(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:

@@ -1,4 +1,4 @@
-"""Tells systemd that we are ready, how we are, and that the event loop still turns."""
+"""Notifies systemd of readiness and status, and feeds its watchdog from the event loop."""
 
 import asyncio
 import os
@@ -12,32 +12,34 @@ Notify = Callable[[str], None]
 
 
 def notifier() -> Notify:
-    """Give what sends a message to systemd (sd_notify(3)); it does nothing where systemd does not listen."""
+    """Return a function that sends a message to systemd (sd_notify(3)); without systemd it does nothing."""
     if not os.environ.get("NOTIFY_SOCKET"):
         return discard_status
     try:
         from systemd.daemon import notify  # noqa: PLC0415  an extra: Debian's package brings it
     except ImportError:
         logger.warning(
-            "systemd waits for us, but systemd-python is not installed", advice="Install microdcs-edge[systemd]."
+            "systemd notification unavailable",
+            reason="systemd-python is not installed",
+            advice="Install microdcs-edge[systemd].",
         )
         return discard_status
     return notify  # type: ignore[no-any-return]  # the package has no types
 
 
 def discard_status(_: str) -> None:
-    """Outside systemd nobody wants to know."""
+    """Discard a status message, as outside systemd."""
 
 
 async def feed_watchdog(notify: Notify, silent: Callable[[], Sequence[str]]) -> None:
-    """Feed systemd's watchdog from the event loop, three times an interval; a loop that hangs is restarted.
+    """Feed the watchdog of systemd from the event loop, three times per interval; systemd restarts a hanging loop.
 
-    So is a gateway one of whose critical tasks hangs: `silent` names them.
+    `silent` returns the critical tasks without progress; while there are any, the watchdog is not fed.
     """
     interval_us = int(os.environ.get("WATCHDOG_USEC", "0"))
     while interval_us:
         if hanging := silent():
-            logger.error("tasks hang, systemd is to restart us", tasks=hanging)
+            logger.error("watchdog not fed", reason="critical tasks make no progress", tasks=hanging)
         else:
             notify("WATCHDOG=1")
         await asyncio.sleep(interval_us / 3_000_000)

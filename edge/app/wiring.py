@@ -1,4 +1,4 @@
-"""Builds the gateway from its settings: every part, in the order in which they need each other."""
+"""Builds the gateway from its settings: every part, in the order of their dependencies."""
 
 import asyncio
 import contextlib
@@ -54,15 +54,15 @@ _CONNECT_WITHIN_S = 5.0
 """How long a start waits for a broker; who starts us (systemd) tries again."""
 
 _LARGEST_OF_EQUIPMENT = 1 << 20
-"""Four times the largest result that is kept. A hundred may wait, and what is read takes many times its bytes."""
+"""Four times the largest stored result: a hundred may wait, and a decoded message takes many times its size."""
 
 _CRITICAL = ("worker", "timers", "OPC UA lists")
-"""With the publishers the tasks without which the gateway is none: systemd restarts one in which they hang."""
+"""The critical tasks, in addition to the publishers: systemd restarts a gateway in which one of them hangs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _GatewayCore:
-    """What decides, and tells how it is: every adapter is given some of it."""
+    """The parts that adapters share: store, runs, equipment and health."""
 
     settings: Settings
     store: Store
@@ -75,21 +75,21 @@ class _GatewayCore:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes that it works for."""
+        """The served scopes."""
         return self.settings.gateway.scopes
 
     @property
     def source(self) -> str:
-        """The CloudEvents source of what it sends."""
+        """The CloudEvents source of published events."""
         return f"urn:microdcs-edge:{self.settings.gateway.name}"
 
 
 @contextlib.asynccontextmanager
 async def open_gateway(settings: Settings, notify: Notify = discard_status) -> AsyncIterator[str]:
-    """Open every part and have them work; gives one line that says what is served.
+    """Open every part and start its work; yield one line that names what is served.
 
-    What takes calls is opened after what carries them out, and closed before it. Raises SettingsError or Unavailable
-    naming what is missing.
+    Interfaces that accept calls open after the parts that execute them, and close before them. Raises SettingsError
+    or Unavailable with the missing part.
     """
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -118,7 +118,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _G
     store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name))
     scopes, keep = settings.gateway.scopes, settings.retention
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
-    # Before any session is opened: a broker would throw out that of another gateway of our name.
+    # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
     clock = SteadyClock()
     runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
@@ -131,7 +131,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _G
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: _GatewayCore) -> None:
     southbound, runs = core.settings.southbound, core.runs
-    # What goes over a broker can be listened to there.
+    # Messages over a broker can be recorded there.
     tracer = EquipmentTracer(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
     await stack.enter_async_context(tracer.tracing())
     for name, section in southbound.items():
@@ -149,13 +149,13 @@ async def _open_one(
     stack: contextlib.AsyncExitStack, core: _GatewayCore, name: str, section: EquipmentSettings, answers: Answers
 ) -> EquipmentPort:
     if not isinstance(section, MqttEquipmentSettings):
-        # As for the server: asyncua is imported only where it is used.
+        # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(KINDS[section.kind].opener)
         opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
     if not broker.url:
-        raise SettingsError([f"southbound.{name}: has no broker"], "Give it a url, or set that of [mqtt].")
+        raise SettingsError([f"southbound.{name}: has no broker"], "Set its url, or the url of [mqtt].")
     try:
         session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
     except Unavailable as error:
@@ -165,7 +165,7 @@ async def _open_one(
 
 
 async def _open_background_work(stack: contextlib.AsyncExitStack, core: _GatewayCore, jobs: JobService) -> None:
-    """Have what decides by itself work, for as long as this instance holds its name."""
+    """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
     dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
     timers = Timers(store, runs)
@@ -182,7 +182,7 @@ async def _open_background_work(stack: contextlib.AsyncExitStack, core: _Gateway
         await stack.enter_async_context(
             background_task(core.instance.lease_held.run_while_open(work, name), f"{name} while present")
         )
-    # What runs already is shown from the first.
+    # Runs in progress are shown from the start.
     await core.active_runs.look()
     await stack.enter_async_context(background_task(core.active_runs.follow(), "active runs"))
 
@@ -193,7 +193,7 @@ async def _open_opcua(
     settings, store, scopes = core.settings, core.store, core.scopes
     if not settings.opcua.endpoint:
         return None
-    # asyncua takes half a second to import: who switched the server off does not pay for it.
+    # asyncua takes half a second to import: skip it when the server is off.
     from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
     from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
     from edge.uaserver.methods import Services  # noqa: PLC0415
@@ -225,7 +225,7 @@ async def _open_opcua(
 async def _open_metrics(stack: contextlib.AsyncExitStack, core: _GatewayCore, server: "UaServer | None") -> str | None:
     if not core.settings.metrics.listen:
         return None
-    # As for the OPC UA server: who is not asked does not pay for it.
+    # Imported only when metrics are on.
     from edge.app.metrics import PATH, MetricSources, page  # noqa: PLC0415
 
     activity = Activity()
@@ -255,7 +255,7 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _GatewayCore,
 async def _open_session(
     stack: contextlib.AsyncExitStack, core: _GatewayCore, name: str, mqtt: MqttSettings, largest_packet: int
 ) -> MqttSession:
-    """Open the session of one adapter; no two share a client id, as the broker would throw one out."""
+    """Open the MQTT session of one adapter; each has its own client id, as a broker allows one session per id."""
     base = core.settings.mqtt.client_id or core.settings.gateway.name
     client_id = f"{base}-{name}" if name else base
     opening = open_session(mqtt, client_id, connect_timeout=_CONNECT_WITHIN_S, largest_packet=largest_packet)

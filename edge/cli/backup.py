@@ -12,13 +12,13 @@ from edge.cli.terminal.store_access import FILE, settings_option
 @click.command(epilog="Example: edge backup gateway.tar.gz")
 @click.argument("file", type=FILE)
 @click.option("--with-key", is_flag=True, help="Also save private keys and the files of passwords/.")
-@click.option("--without-store", is_flag=True, help="Leave out jobs, Work Masters and all else that the store holds.")
+@click.option("--without-store", is_flag=True, help="Leave out jobs, Work Masters and the rest of the store.")
 @settings_option
 def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_store: bool) -> None:
     """Save settings, certificates, users and jobs of a gateway in one file.
 
-    FILE is a tar.gz that only its owner can read: settings may hold passwords. The gateway may run meanwhile; the store
-    is read as it is at one instant. Call it as root on a gateway that is installed.
+    FILE is a tar.gz that only its owner can read: settings may contain passwords. The gateway may run meanwhile; the
+    store is read at one instant. On an installed gateway call it as root.
     """
     import asyncio
 

@@ -1,4 +1,4 @@
-"""`edge check`: tells every fault of a settings file or a recipe before it matters."""
+"""`edge check`: reports every fault of a settings file or a recipe before it is used."""
 
 import os
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group()
 def check() -> None:
-    """Tell every fault of a settings file or a recipe.
+    """Check a settings file or a recipe and report every fault.
 
-    The exit status is 0 when there is none, else 2.
+    The exit status is 0 without a fault, else 2.
     """
 
 
@@ -27,7 +27,7 @@ def check() -> None:
 def settings(file: Path, *, as_json: bool) -> None:
     """Check a settings file.
 
-    FILE is read as `edge run` reads it: with conf.d/*.toml beside it and the EDGE_ variables of the
+    FILE is read as by `edge run`: with conf.d/*.toml in its folder and the EDGE_ variables of the
     environment.
     """
     from edge.config import load_settings
@@ -47,7 +47,7 @@ def settings(file: Path, *, as_json: bool) -> None:
 def recipe(file: Path, *, as_json: bool) -> None:
     """Check an SFC recipe.
 
-    FILE holds the recipe as JSON; - is standard input. What is allowed but suspicious is told as a warning.
+    FILE contains the recipe as JSON; - is standard input. Valid but suspicious parts are reported as warnings.
     """
     from edge.errors import Refused
     from edge.model.json_text import read_json_text
@@ -67,7 +67,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
 
 
 def _print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
-    """Writes what was found and ends the command with its exit status."""
+    """Print the result and exit with the status."""
     if as_json:
         print_json({"file": click.format_filename(file), "problems": problems, "warnings": warnings})
     else:

@@ -1,4 +1,4 @@
-"""`edge demo`: one whole job on real parts, on this machine."""
+"""`edge demo`: one whole job on this machine, with a real broker, store, gateway and OPC UA client."""
 
 import asyncio
 import signal
@@ -11,14 +11,18 @@ import click
 @click.command(epilog="Example: edge demo --keep")
 @click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
 @click.option(
-    "--devices", type=click.Choice(["mqtt", "opcua"]), default="mqtt", show_default=True, help="What the devices speak."
+    "--devices",
+    type=click.Choice(["mqtt", "opcua"]),
+    default="mqtt",
+    show_default=True,
+    help="Protocol of the devices.",
 )
 def demo(*, keep: bool, devices: str) -> None:
-    """Run one whole job on real parts, on this machine.
+    """Run one whole job on this machine: broker, gateway, equipment and MES.
 
     It starts a broker, a gateway with its own store, simulated equipment and a MES, runs the example recipe (rear
-    axle), and reads the job back as an OPC UA client. Nothing of it is left. The exit status is 0 when all went as it
-    should, else 1 with the reason.
+    axle), and reads the job back as an OPC UA client. All of it is removed at the end. The exit status is 0 on
+    success, else 1 with the reason.
     """
     from rich.console import Console
 
@@ -46,9 +50,9 @@ def demo(*, keep: bool, devices: str) -> None:
 
 
 async def _run_until_signal(work: Coroutine[Any, Any, None]) -> int:
-    """Do the work to its end, or until a signal tells us to stop; give the number of that signal, or 0.
+    """Run the work to its end or until a signal; return the number of the signal, or 0.
 
-    Further signals do not disturb the cleaning up, which ends by itself.
+    Further signals are ignored during the cleanup, which ends by itself.
     """
     received = 0
     task = asyncio.current_task()

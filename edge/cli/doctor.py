@@ -1,4 +1,4 @@
-"""`edge doctor`: what of a gateway is well, what is not, and what to do about it."""
+"""`edge doctor`: examines a gateway and prints findings with advice."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from edge.cli.terminal.store_access import json_option, settings_option
 @settings_option
 @json_option
 def doctor(settings_file: Path | None, *, as_json: bool) -> None:
-    """Examine a gateway and all it depends on; say what to do.
+    """Examine a gateway and its dependencies, with advice for each fault.
 
     It looks at settings, store, brokers, equipment, OPC UA, certificates, clock, disk, memory and versions, in ten
     seconds at most, and changes nothing. Call it as root on a gateway that is installed. The exit status is 0 when

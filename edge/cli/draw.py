@@ -1,4 +1,4 @@
-"""`edge draw`: shows a recipe, or a job that runs, as an IEC 61131-3 chart."""
+"""`edge draw`: draws a recipe or a running job as an IEC 61131-3 chart."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ _PIPE_SIZE = (120, 24)
 
 @click.command(epilog="Example: edge draw rear-axle.json -o rear-axle.svg")
 @click.argument("recipe", type=FILE, required=False)
-@click.option("--job", "job_id", help="Draw this job instead: active steps, times, where each action stands.")
+@click.option("--job", "job_id", help="Draw this job instead: active steps, times, state of each action.")
 @settings_option
 @click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
 @click.option(
@@ -33,10 +33,10 @@ _PIPE_SIZE = (120, 24)
 def draw(
     recipe: Path | None, job_id: str | None, settings_file: Path | None, output: Path | None, width: int | None
 ) -> None:
-    """Draw a recipe, or a job that runs, as an IEC 61131-3 chart.
+    """Draw a recipe or a running job as an IEC 61131-3 chart.
 
-    RECIPE holds the recipe as JSON; - is standard input. A chart that is wider than the terminal is folded: its
-    branches are drawn one below the other. The exit status is 2 when the recipe is refused, with all its faults.
+    RECIPE contains the recipe as JSON; - is standard input. A chart wider than the terminal is folded: its branches
+    are drawn one below the other. The exit status is 2 when the recipe is invalid; all faults are reported.
     """
     if (recipe is None) == (job_id is None):
         raise click.UsageError("Name either a RECIPE or a --job.")
@@ -57,7 +57,7 @@ def _compile(data: object) -> "Net":
 
 
 async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
-    """Read a job's run, and the recipe it started with, from the store."""
+    """Read the run of a job and its recipe from the store."""
     from edge.chart.marks import marks_of
     from edge.errors import Refused
     from edge.store.runs import load
@@ -85,7 +85,7 @@ def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, w
         columns = width or max(MIN_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
         drawing = draw_within(chart, title, marks, columns)
         if output is None:
-            # click takes the colours out where nobody sees them.
+            # click removes the colours when the output is no terminal.
             click.echo("\n".join(chart_text(drawing, ANSI)))
             return
         document = "\n".join(chart_text(drawing, PLAIN)) + "\n"

@@ -1,4 +1,4 @@
-"""`edge hw`: which board this is, whether it is fit to be a gateway, and the files that make it one."""
+"""`edge hw`: detects and checks the board, and writes the files that it needs."""
 
 import difflib
 from collections.abc import Iterator
@@ -35,9 +35,9 @@ def hw() -> None:
 @_root_option
 @json_option
 def detect(root: Path, *, as_json: bool) -> None:
-    """Tell which board this is.
+    """Detect the board.
 
-    The exit status is 1 when no profile fits.
+    The exit status is 1 when no profile matches.
     """
     computer, name, board = _select_board(root, None)
     if as_json:
@@ -53,7 +53,7 @@ def detect(root: Path, *, as_json: bool) -> None:
 def check(name: str | None, root: Path, *, as_json: bool) -> None:
     """Check watchdog, real-time clock, GPIO, serial ports, clock, memory and storage.
 
-    The exit status is 0 when all is well, 1 when there is a warning, 2 when something fails.
+    The exit status is 0 without a fault, 1 with a warning, 2 with a failure.
     """
     from edge.cli.terminal.findings import print_findings
     from edge.maintenance.board_check import examine_board
@@ -69,13 +69,13 @@ def check(name: str | None, root: Path, *, as_json: bool) -> None:
 @hw.command(epilog="Example: edge hw apply --with rtc-ds3231 --dry-run")
 @_board_option
 @click.option("--with", "options", multiple=True, help="An option of the board, such as rtc-ds3231.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without writing.")
 @_root_option
 @json_option
 def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bool, as_json: bool) -> None:
     """Write what the board needs: udev rules, watchdog, journal, access of the service to devices, lines of config.txt.
 
-    Files that are as they should be stay untouched. What was written counts after a reboot.
+    Unchanged files are not written. The changes take effect after a reboot.
     """
     from edge.hardware.board import profile_directory
     from edge.hardware.files import wanted_files, write
@@ -94,7 +94,7 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 
 
 def _select_board(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
-    """Give the computer, and the board it is or is said to be."""
+    """Return the computer, and the board that is named or detected."""
     from edge.hardware.board import find_board, profile_directory, read_boards
     from edge.hardware.computer import Computer
     from edge.hardware.detect import detect as found
@@ -113,5 +113,5 @@ def _difference(file: "BoardFile") -> Iterator[str]:
 
 def _summary(board: str, changed: int, *, dry_run: bool) -> str:
     if not changed:
-        return f"{board}: every file is as it should be"
+        return f"{board}: every file is up to date"
     return f"{board}: nothing was written" if dry_run else f"{board}: reboot, then: edge hw check"

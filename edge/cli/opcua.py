@@ -1,4 +1,4 @@
-"""`edge opcua`: our certificate, the applications we trust, the users who may log in."""
+"""`edge opcua`: manages the certificate of the gateway, trusted applications and users."""
 
 import contextlib
 import os
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from edge.config import OpcuaSettings
     from edge.opcua.x509 import CertificateFile
 
-_ADVICE = "Look at them with: edge opcua list"
-_HOST_ADVICE = "Write it as it stands in the address that clients use, without opc.tcp:// and port."
+_ADVICE = "List them with: edge opcua list"
+_HOST_ADVICE = "Use the host of the address that clients connect to, without opc.tcp:// and port."
 _ROLES = ("observer", "operator", "engineer")
 
 
@@ -25,7 +25,7 @@ _ROLES = ("observer", "operator", "engineer")
 def opcua() -> None:
     """Manage certificates and users of the OPC UA server.
 
-    All but `renew` counts at once: the server looks when somebody connects.
+    All but `renew` takes effect at once: the server reads the files at each connection.
     """
 
 
@@ -33,7 +33,7 @@ def opcua() -> None:
 @settings_option
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
-    """List our certificate, those we trust and those we turned away, and the users."""
+    """List the certificate of the gateway, trusted and rejected certificates, and users."""
     from edge.opcua.x509 import application_uris, certificate_files, host_names
     from edge.uaserver.certificates import load, thumbprint
     from edge.uaserver.users import read_users
@@ -68,8 +68,8 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 def trust(which: str, settings_file: Path | None) -> None:
     """Trust an application.
 
-    THUMBPRINT, or its beginning, is that of an application that was turned away; FILE is the certificate of an
-    application, or of an authority whose applications are to be trusted.
+    THUMBPRINT, or its beginning, is that of a rejected application; FILE is the certificate of an application or of
+    an authority that signs trusted applications.
     """
     from edge.opcua.x509 import read_certificate
     from edge.uaserver.certificates import thumbprint
@@ -93,10 +93,10 @@ def trust(which: str, settings_file: Path | None) -> None:
 @click.argument("which", metavar="THUMBPRINT")
 @settings_option
 def reject(which: str, settings_file: Path | None) -> None:
-    """Trust an application no longer.
+    """Reject a trusted application.
 
-    THUMBPRINT, or its beginning, is that of a trusted one. A channel it has open ends when its key has to be renewed,
-    within the hour; restart the gateway to end it now.
+    THUMBPRINT, or its beginning, is that of a trusted application. Its open channels end when their keys have to be
+    renewed, within one hour; restart the gateway to end them now.
     """
     from edge.uaserver.trust import add_certificate
 
@@ -111,12 +111,12 @@ def reject(which: str, settings_file: Path | None) -> None:
 
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
-@click.option("--host", "hosts", multiple=True, help="A further name or address clients reach us under.")
+@click.option("--host", "hosts", multiple=True, help="A further host name or address that clients use.")
 @settings_option
 def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
-    """Make a new key and certificate.
+    """Generate a new key and certificate.
 
-    It counts after a restart, and clients have to trust it again.
+    They take effect after a restart, and clients have to trust the new certificate.
     """
     from urllib.parse import urlsplit
 
@@ -126,24 +126,24 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
 
     settings, gateway = _read(settings_file)
     if wrong := [host for host in hosts if not certificates.is_host(host)]:
-        raise Refused("host", f"{wrong[0]!r} is neither a name nor an address of a host", _HOST_ADVICE)
+        raise Refused("host", f"{wrong[0]!r} is neither a host name nor an address", _HOST_ADVICE)
     directory = Path(settings.pki)
     names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
     with _file_errors(directory):
         own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
     print_text(f"{directory / 'own.der'}: {certificates.thumbprint(own.certificate)}")
-    print_text("restart the gateway, then let its clients trust this certificate")
+    print_text("restart the gateway, then trust this certificate in its clients")
 
 
 @opcua.command(epilog="Example: edge opcua password alice --role operator")
 @click.argument("name")
-@click.option("--role", type=click.Choice(_ROLES), required=True, help="What the user may do.")
+@click.option("--role", type=click.Choice(_ROLES), required=True, help="Role of the user.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @settings_option
 def password(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
-    """Add a user, or change password and role of one.
+    """Add a user, or change the password and role of a user.
 
-    To remove a user, remove their line from the file that is named at the end.
+    To remove a user, delete the line of the user from the printed file.
     """
     import re
 
@@ -153,15 +153,15 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
 
     settings, _ = _read(settings_file)
     if not re.fullmatch(NAME, name):
-        raise Refused("user", f"{name!r} cannot be the name of a user", "Take up to 64 characters without a colon.")
+        raise Refused("user", f"{name!r} is not a valid user name", "Use up to 64 characters without a colon.")
     secret: str
     if password_stdin:
         secret = sys.stdin.readline().rstrip("\r\n")
     else:
         secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
     if len(secret) not in PASSWORD_LENGTH:
-        bounds = f"{PASSWORD_LENGTH[0]} characters at least, and {PASSWORD_LENGTH[-1]} at most"
-        raise Refused("user", f"a password has {bounds}", "Choose another.")
+        bounds = f"between {PASSWORD_LENGTH[0]} and {PASSWORD_LENGTH[-1]} characters"
+        raise Refused("user", f"a password must have {bounds}", "Choose another password.")
     users_file = Path(settings.users_file)
     with _file_errors(users_file):
         write_user(users_file, User(name, Role[role.upper()], hash_password(secret)))
@@ -183,7 +183,7 @@ def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
 
 
 def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
-    """Find one certificate, in every file in which it stands."""
+    """Find the files of one certificate. Raises Refused when none or more than one matches."""
     from edge.errors import Refused
     from edge.uaserver.trust import find_certificates
 
@@ -213,7 +213,7 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
         yield f"own       {own['thumbprint']}  until {own['expires']}  {', '.join(own['applications'])}"
         yield f"          for {', '.join(own['hosts'])}"
     else:
-        yield "own       none yet: the first start makes it"
+        yield "own       none yet: the first start generates it"
     for kind in ("trusted", "rejected"):
         for entry in described[kind]:
             yield f"{kind:9} {entry['thumbprint']}  until {entry['expires']}  {entry['subject']}"
@@ -223,12 +223,12 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
-    """Tell what keeps a file from being read or written."""
+    """Translate errors of reading and writing a file to Refused."""
     from edge.errors import Refused
 
     try:
         yield
     except OSError as error:
-        raise Refused("file", f"{error.filename or path}: {error.strerror}", "Is this to be done as root?") from error
+        raise Refused("file", f"{error.filename or path}: {error.strerror}", "Call it as root (sudo).") from error
     except ValueError as error:
-        raise Refused("file", f"{path} is no certificate: {error}", "It has to be in DER or PEM.") from error
+        raise Refused("file", f"{path} is not a certificate: {error}", "Use a file in DER or PEM format.") from error

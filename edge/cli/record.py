@@ -1,4 +1,4 @@
-"""`edge record`: what goes between the gateway and a piece of equipment, in a file."""
+"""`edge record`: records the messages between the gateway and equipment to a file."""
 
 import os
 from pathlib import Path
@@ -22,20 +22,20 @@ _LONGEST_SHOWN = 200
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="End by itself after so many seconds.",
+    help="End after this many seconds.",
 )
 @settings_option
 def record(equipment: str, file: Path, seconds: float | None, settings_file: Path | None) -> None:
-    """Record what goes between the gateway and a piece of equipment, without secrets.
+    """Record the messages between the gateway and equipment, without secrets.
 
-    EQUIPMENT is that of [southbound.EQUIPMENT] in the settings. FILE is a new file of JSON lines, each with when it
-    came. Of equipment that speaks MQTT they are its messages at the broker: commands, answers, events, tasks and
-    presence. Of all other it is what the gateway tells: its connections, commands and answers, what it asked the
-    equipment and what happened there; for that the gateway has to run, on the store of these settings. Begin before
-    the gateway starts to have the first connection, too.
+    EQUIPMENT is that of [southbound.EQUIPMENT] in the settings. FILE is a new file of JSON lines with time offsets.
+    Equipment over MQTT is recorded at its broker: commands, answers, events, tasks and presence. Other equipment is
+    recorded by the gateway: connections, commands, answers, requests and events; for that the gateway has to run on
+    the store of these settings. To record the first connection too, start the recording before the gateway.
 
-    Passwords, serial numbers, persons and hosts are hidden where the name of a member or their own look gives them
-    away: look through it before you hand it on. It disturbs neither the gateway nor the equipment, and ends by Ctrl-C.
+    Passwords, serial numbers, persons and hosts are hidden where a member name or the format of a value identifies
+    them: review the file before you pass it on. The recording affects neither gateway nor equipment, and ends by
+    Ctrl-C.
     """
     import asyncio
     import math
@@ -48,36 +48,36 @@ def record(equipment: str, file: Path, seconds: float | None, settings_file: Pat
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
     if seconds is not None and not math.isfinite(seconds):
-        raise click.UsageError("--seconds: without an end leave it out.")
+        raise click.UsageError("--seconds must be finite; omit it to record without an end.")
     settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     secrets = secrets_of(settings, main_file(settings_file, os.environ), os.environ)
     log_to_stderr()
 
     async def run() -> int:
-        told = 0
+        count = 0
 
-        def tell(line: "Line") -> None:
-            nonlocal told
-            told += 1
+        def on_line(line: "Line") -> None:
+            nonlocal count
+            count += 1
             print_text(format_record(line))
 
-        async with recording(equipment, settings, secrets, file, tell) as source:
-            await wait_for_stop(f"listening to {source}; Ctrl-C ends it", seconds)
-        return told
+        async with recording(equipment, settings, secrets, file, on_line) as source:
+            await wait_for_stop(f"recording {source}; Ctrl-C ends it", seconds)
+        return count
 
-    told = asyncio.run(run())
-    print_text(f"{file}: {told} lines; look through it before you hand it on")
+    count = asyncio.run(run())
+    print_text(f"{file}: {count} lines; review the file before you pass it on")
 
 
 def format_record(line: "Line") -> str:
-    """Give what passed as one line for people."""
+    """Return a record as one line of text."""
     from edge.maintenance.recording import ExchangeRecord
 
     if isinstance(line, ExchangeRecord):
         try:
             what, words = str(line.what), _exchange_text(line)
         except (LookupError, TypeError, AttributeError):
-            # A gateway of another version tells it in its own way.
+            # A gateway of another version may use another format.
             what, words = str(line.what), str(line.data)
     else:
         what, words = line.topic, _message_text(line)
@@ -87,8 +87,8 @@ def format_record(line: "Line") -> str:
 
 def _message_text(message: "MessageRecord") -> str:
     properties = message.properties
-    told = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
-    return "  ".join(word for word in told if word) or str(message.payload)
+    words = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
+    return "  ".join(word for word in words if word) or str(message.payload)
 
 
 def _exchange_text(exchange: "ExchangeRecord") -> str:

@@ -1,4 +1,4 @@
-"""`edge refused`: looks at messages of the MES and of equipment that could not be taken."""
+"""`edge refused`: shows refused messages of the MES and of equipment."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ _SHOWN_CHARACTERS = 400
 @settings_option
 @json_option
 def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
-    """Look at messages that could not be taken, the newest first.
+    """Show refused messages, newest first.
 
-    Each is told with where it came in, what was wrong with it, and how what it holds begins: with --json the 4 KiB of
-    it that are kept. The newest thousand are. The exit status is 0, or 1 when the store is away.
+    Each is shown with its topic, the reason, and the beginning of its payload; with --json the stored 4 KiB of the
+    payload. The newest thousand messages are stored. The exit status is 0, or 1 when the store is unavailable.
     """
     from edge.store.refused import count, newest
 

@@ -1,4 +1,4 @@
-"""`edge restore`: a gateway as a backup has saved it."""
+"""`edge restore`: restores a gateway from a backup."""
 
 import os
 from pathlib import Path
@@ -11,19 +11,19 @@ from edge.cli.terminal.store_access import FILE
 
 @click.command(epilog="Example: edge restore gateway.tar.gz")
 @click.argument("file", type=FILE)
-@click.option("--force", is_flag=True, help="Also over jobs that run, and beside a gateway that works on the store.")
+@click.option("--force", is_flag=True, help="Also over running jobs, and while a gateway works on the store.")
 @click.option(
     "--settings",
     "settings_file",
     type=FILE,
-    help="Where the settings file goes, conf.d beside it. [default: /etc/microdcs-edge/edge.toml]",
+    help="Target of the settings file; conf.d goes to its folder. [default: /etc/microdcs-edge/edge.toml]",
 )
 def restore(file: Path, settings_file: Path | None, *, force: bool) -> None:
-    """Bring back what a backup has saved.
+    """Restore a gateway from a backup.
 
-    FILE is what `edge backup` wrote. Stop the gateway first. The store that the settings in FILE name is replaced as a
-    whole; what the replaced files held stays beside them, in files that end in .before-restore. Nothing is written
-    unless all of FILE can be used.
+    FILE was written by `edge backup`. Stop the gateway first. The store named by the settings in FILE is replaced as a
+    whole; replaced files are kept in the same folder with the ending .before-restore. Nothing is written unless all of
+    FILE is valid.
     """
     import asyncio
 

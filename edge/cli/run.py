@@ -13,14 +13,14 @@ import click
     "--settings",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Settings file; conf.d and EDGE_ variables go over it. [default: /etc/microdcs-edge/edge.toml]",
+    help="Settings file; conf.d and EDGE_ variables override it. [default: /etc/microdcs-edge/edge.toml]",
 )
 def run(file: Path | None) -> None:
-    """Run the gateway until it is told to stop (SIGTERM, SIGINT).
+    """Run the gateway until SIGTERM or SIGINT.
 
-    The exit status is 0 after a stop, 1 when something it needs is not there, 2 when the settings cannot work.
+    The exit status is 0 after a stop, 1 when a required dependency is unavailable, 2 when the settings are invalid.
     """
-    # Almost all that a start makes stays. To look for garbage in it again and again takes a sixth of its time.
+    # Most objects of the start live until the end: garbage collection would take a sixth of the start time.
     gc.disable()
 
     import uvloop
@@ -38,7 +38,7 @@ def run(file: Path | None) -> None:
         set_up(settings.logging)
         uvloop.run(serve(settings))
     except EdgeError as error:
-        # `systemctl status` shows it until the next start.
+        # `systemctl status` shows the reason until the next start.
         notifier()(f"STATUS={'; '.join(error.message.splitlines())}")
         raise
 

@@ -1,4 +1,4 @@
-"""`edge schemas`: writes the JSON Schemas of everything that travels."""
+"""`edge schemas`: writes the JSON Schemas of all payloads and of recipes."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from edge.cli.terminal.store_access import usage_failure
 def schemas(directory: Path) -> None:
     """Write the JSON Schemas of all payloads, and of recipes.
 
-    DIRECTORY is made where it is missing. What else is in it stays.
+    DIRECTORY is created if missing. Other files in it stay.
     """
     from edge.model.schemas import schemas as made
 
@@ -23,5 +23,5 @@ def schemas(directory: Path) -> None:
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        usage_failure(f"{directory}: cannot be written: {error.strerror}; name a directory where you may write")
+        usage_failure(f"{directory}: cannot be written: {error.strerror}; name a writable directory")
     print_text(f"{len(texts)} schemas in {directory}")

@@ -1,4 +1,4 @@
-"""`edge sim`: simulated equipment as processes of their own."""
+"""`edge sim`: runs simulated equipment, each as its own process."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import click
 from edge.cli.terminal.stop_signal import wait_for_stop
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
-_name = click.option("--name", required=True, help="Its name, that of [southbound.NAME] in the settings.")
+_name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
 _port = click.IntRange(0, 65_535)
 _seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
@@ -15,9 +15,9 @@ _prefix = click.option("--prefix", default="app/equipment", show_default=True, h
 
 @click.group()
 def sim() -> None:
-    """Run simulated equipment against a broker.
+    """Run simulated equipment.
 
-    It works until it is told to stop, by Ctrl-C or SIGTERM. What speaks OPC UA, `vision` and `ijt`, needs no broker.
+    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers.
     """
 
 
@@ -25,13 +25,13 @@ def sim() -> None:
 @_url
 @_name
 @_prefix
-@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a command takes, in seconds.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a command in seconds.")
 @click.option("--fail", "failing", multiple=True, metavar="TYPE_ID", help="Answer this type with an error.")
 def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...]) -> None:
     """Run a tightening controller.
 
-    It takes commands on PREFIX/NAME/commands and answers each after a delay with torque and angle. It says on
-    PREFIX/NAME/presence whether it is there.
+    It receives commands on PREFIX/NAME/commands and answers each after a delay with torque and angle. It publishes
+    its presence on PREFIX/NAME/presence.
     """
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
@@ -43,7 +43,7 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
         ):
-            await wait_for_stop(f"controller {name} takes commands on {device.topic}/commands")
+            await wait_for_stop(f"controller {name} receives commands on {device.topic}/commands")
 
     asyncio.run(run())
 
@@ -58,13 +58,13 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
     type=click.FloatRange(min=0.01),
     default=0.5,
     show_default=True,
-    help="Offer a result this often, in seconds.",
+    help="Interval between results in seconds.",
 )
 def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> None:
     """Run an inspection camera.
 
-    It offers its results on PREFIX/NAME/events, again and again, for one job after the other. It says on
-    PREFIX/NAME/presence whether it is there.
+    It publishes results on PREFIX/NAME/events at each interval, for one job after the other. It publishes its presence
+    on PREFIX/NAME/presence.
     """
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
@@ -76,15 +76,15 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
         ):
-            await wait_for_stop(f"camera {name} offers results on {device.topic}/events")
+            await wait_for_stop(f"camera {name} publishes results on {device.topic}/events")
 
     asyncio.run(run())
 
 
 @sim.command(epilog="Example: edge sim vision --port 4850 --fault error-state")
 @click.option("--name", default="camera", show_default=True, help="The BrowseName of its vision system.")
-@click.option("--port", type=_port, default=4850, show_default=True, help="Where it listens, on this host only.")
-@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a job takes, in seconds.")
+@click.option("--port", type=_port, default=4850, show_default=True, help="Port on the loopback address.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a job in seconds.")
 @click.option(
     "--fault",
     type=click.Choice(
@@ -92,27 +92,27 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
     ),
     default="none",
     show_default=True,
-    help="What goes wrong with every job; a restart comes once.",
+    help="Fault in every job; a restart happens once.",
 )
 def vision(name: str, port: int, delay: float, fault: str) -> None:
     """Run a Machine Vision camera (OPC 40100-1), an OPC UA server without security.
 
-    It takes one job after the other, and ends each after a delay with a result whose content is true.
+    It runs one job after the other, and ends each after a delay with a good result.
     """
     from edge.sim.vision import VisionFault, open_vision
 
     async def run() -> None:
         async with open_vision(name, port=port, delay=delay) as camera:
             camera.fault = VisionFault(fault)
-            await wait_for_stop(f"vision {name} takes jobs at {camera.device.url}")
+            await wait_for_stop(f"vision {name} accepts jobs at {camera.device.url}")
 
     asyncio.run(run())
 
 
 @sim.command(epilog="Example: edge sim ijt --port 4851 --fault nok")
 @click.option("--name", default="wrench", show_default=True, help="The BrowseName of its joining system.")
-@click.option("--port", type=_port, default=4851, show_default=True, help="Where it listens, on this host only.")
-@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="How long a joining takes, in seconds.")
+@click.option("--port", type=_port, default=4851, show_default=True, help="Port on the loopback address.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a joining in seconds.")
 @click.option(
     "--fault",
     type=click.Choice(
@@ -120,13 +120,13 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
     ),
     default="none",
     show_default=True,
-    help="What goes wrong with every joining; a restart and a cut come once.",
+    help="Fault in every joining; a restart and a cut happen once.",
 )
 def ijt(name: str, port: int, delay: float, fault: str) -> None:
     """Run a tightening controller (OPC 40450-1), an OPC UA server without security.
 
-    It does one joining after the other, and ends each after a delay with a torque near the one that the name of the
-    joining process tells, such as `front axle 85Nm`.
+    It runs one joining after the other, and ends each after a delay with a torque near the value in the name of the
+    joining process, such as `front axle 85Nm`.
     """
     from edge.sim.ijt import open_ijt
     from edge.sim.ijt_fault import IjtFault
@@ -134,6 +134,6 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay) as device:
             device.fault = IjtFault(fault)
-            await wait_for_stop(f"joining system {name} takes joinings at {device.device.url}")
+            await wait_for_stop(f"joining system {name} accepts joinings at {device.device.url}")
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""`edge simulate`: runs a recipe against a script, in virtual time or live, and prints what happened."""
+"""`edge simulate`: runs a recipe against a script, in virtual time or live, and prints the trace."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: edge simulate rear-axle.json --script good-day.json --json")
 @click.argument("recipe", type=FILE)
-@click.option("--script", "script_file", type=FILE, help="How equipment answers and what happens when (JSON).")
+@click.option("--script", "script_file", type=FILE, help="Answers and events of the equipment (JSON).")
 @json_option
-@click.option("--live", is_flag=True, help="Run it through the real engine, on a store of its own.")
+@click.option("--live", is_flag=True, help="Run it through the real engine, on a temporary store.")
 @click.option(
     "--speed",
     metavar="N",
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, live: bool) -> None:
     """Run a recipe with simulated equipment, in virtual time or live.
 
-    RECIPE holds the recipe as JSON; - is standard input. Without a script all equipment answers well after 0.1 s.
-    Virtual time needs no Redis, broker or equipment, and is over at once. With --live the same script goes through
-    the real engine, on an embedded store, and takes its time; the trace is the same, but for the time that the
-    machine takes, a few milliseconds for each step, which --speed multiplies. The exit status is 0 when the
-    simulation worked, however the job ended, and 2 when a file cannot be used.
+    RECIPE contains the recipe as JSON; - is standard input. Without a script all equipment answers with success after
+    0.1 s. Virtual time needs no Redis, broker or equipment, and ends at once. With --live the same script runs through
+    the real engine on a temporary store in real time; the trace is the same except for a few milliseconds per step,
+    which --speed multiplies. The exit status is 0 when the simulation ran, whatever the outcome of the job, and 2 when
+    a file is invalid.
     """
     from edge.sim.script import Script, ScriptError, parse_script
     from edge.sim.virtual_simulation import simulate as run
@@ -62,7 +62,7 @@ def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
 
 
 def _print_trace(trace: "Trace") -> None:
-    """Print the trace as a person reads it: one line per instant and happening, in order of time."""
+    """Print the trace as text: one line per event, in the order of time."""
     lines = [(step["t"], 0, f"{step['job']}  {'▶' if step['active'] else '■'} {step['step']}") for step in trace.steps]
     lines += [
         (sent["t"], 1, f"{sent['job']}    {sent['phase']} {sent['action']} #{sent['attempt']}  {sent['type_id']}")

@@ -1,4 +1,4 @@
-"""`edge support-bundle`: what support asks for, in one file."""
+"""`edge support-bundle`: collects what support needs in one file."""
 
 import os
 from pathlib import Path
@@ -11,14 +11,16 @@ from edge.cli.terminal.store_access import FILE, settings_option
 
 @click.command("support-bundle", epilog="Example: edge support-bundle support.tar.gz")
 @click.argument("file", type=FILE)
-@click.option("--since", default="-2d", show_default=True, help="How far back logs go, as journalctl takes it.")
-@click.option("--with-jobs", is_flag=True, help="Also jobs, Work Masters and runs with all their data.")
+@click.option(
+    "--since", default="-2d", show_default=True, help="Start of the logs, in the format of journalctl --since."
+)
+@click.option("--with-jobs", is_flag=True, help="Include jobs, Work Masters and runs with their data.")
 @settings_option
 def support_bundle(file: Path, since: str, settings_file: Path | None, *, with_jobs: bool) -> None:
-    """Gather what support needs in one file, without secrets.
+    """Collect what support needs in one file, without secrets.
 
-    FILE is a tar.gz with logs, settings, versions, what `edge doctor` finds, and how much the store holds. Keys are
-    never in it; passwords are hidden wherever they turn up. Logs name jobs, users and addresses: look through it first.
+    FILE is a tar.gz with logs, settings, versions, the findings of `edge doctor`, and the sizes of the store. It never
+    contains keys; passwords are hidden everywhere. Logs name jobs, users and addresses: review the file first.
     """
     import asyncio
 

@@ -1,4 +1,4 @@
-"""Frozen settings from TOML files and environment, all problems told at once."""
+"""Loads frozen settings from TOML files and environment, and reports all problems together."""
 
 from edge.config.load import load_settings, main_file
 from edge.config.sections import (

@@ -1,6 +1,6 @@
-"""Reads the settings from their files and the environment, and tells every problem at once.
+"""Reads the settings from files and environment, and reports every problem at once.
 
-Later sources win, key by key: the given file, `conf.d/*.toml` beside it, then the environment variables
+Later sources win, key by key: the named file, `conf.d/*.toml` in its folder, then the environment variables
 `EDGE_<SECTION>__<KEY>`, for equipment `EDGE_SOUTHBOUND__<NAME>__<KEY>`.
 """
 
@@ -21,11 +21,11 @@ from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
 from edge.errors import SettingsError
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
-"""Where `edge.toml` and `conf.d/` are looked for when no file is named, unless systemd names a directory."""
+"""Default directory of `edge.toml` and `conf.d/`, unless systemd names another."""
 
 
 def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[str, str]) -> Settings:
-    """Reads the settings; without a path those of the default directory, if there are any, else the defaults.
+    """Read the settings; without a path from the default directory, else the default values.
 
     `kinds` names for each `kind` of equipment the type of its section, as `module:name`; it is imported once the
     settings name the kind. Raises SettingsError with every problem of every file and variable.
@@ -38,29 +38,29 @@ def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[
     settings = draft.build()
     problems = [*draft.problems, *_conflicts(settings)]
     if problems:
-        raise SettingsError(problems, "mend them all, then look again with: edge check settings FILE")
+        raise SettingsError(problems, "Correct them all, then check again with: edge check settings FILE")
     return settings
 
 
 def _files(path: Path | None, environ: Mapping[str, str], problems: list[str]) -> list[Path]:
-    """Names the files to read, the main one first; one that was asked for has to exist."""
+    """Return the files to read, the main file first; a file named explicitly has to exist."""
     main = main_file(path, environ)
     try:
         if path and not path.exists():
             problems.append(f"{path}: there is no such file")
         return [file for file in (main, *sorted(main.parent.glob("conf.d/*.toml"))) if file.exists()]
     except PermissionError:
-        problems.append(f"{main}: is not for this user to read; on an installed gateway call edge as root (sudo)")
+        problems.append(f"{main}: this user may not read it; on an installed gateway call edge as root (sudo)")
         return []
 
 
 def main_file(path: Path | None, environ: Mapping[str, str]) -> Path:
-    """Names the main settings file, which need not be there: the given one, else that of the default directory."""
+    """Return the main settings file, which may be absent: the named one, else that of the default directory."""
     return path or Path(environ.get("CONFIGURATION_DIRECTORY", DEFAULT_DIRECTORY), "edge.toml")
 
 
 def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
-    """Finds the file of a password: systemd's credential, or for root, who is not the service, what that is made of."""
+    """Find the file of a password: the systemd credential, or outside the service the source file of the credential."""
     if credentials := environ.get("CREDENTIALS_DIRECTORY"):
         return Path(credentials, name)
     passwords = directory / "passwords"
@@ -70,7 +70,7 @@ def _credential(name: str, directory: Path, environ: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _RawValue:
-    """A value as somebody wrote it, and where."""
+    """A value as written in its source, with the origin."""
 
     origin: str
     written: Any
@@ -81,7 +81,7 @@ class _RawValue:
 
 
 class _SettingsDraft:
-    """Settings in the making: what was given for each section, and every problem so far."""
+    """Collects raw values by section and every problem found so far."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self.problems: list[str] = []
@@ -89,7 +89,7 @@ class _SettingsDraft:
         self._given: dict[str, dict[str, _RawValue]] = {}
 
     def read_file(self, file: Path) -> None:
-        """Lays a TOML file over what is there."""
+        """Merge a TOML file; later values win."""
         try:
             tables = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -112,7 +112,7 @@ class _SettingsDraft:
             self.problems.append(f"{origin}: {section}: expected a table, got {kind}")
 
     def read_environment(self, environ: Mapping[str, str]) -> None:
-        """Lays the variables `EDGE_<SECTION>__<KEY>` over what is there; other variables are not ours."""
+        """Merge the variables `EDGE_<SECTION>__<KEY>`; ignore other variables."""
         for variable in sorted(name for name in environ if name.startswith("EDGE_")):
             given = _RawValue(f"environment {variable}", environ[variable], from_environment=True)
             match variable.removeprefix("EDGE_").lower().split("__"):
@@ -127,7 +127,7 @@ class _SettingsDraft:
                     self.problems.append(f"{given.origin}: {parts[0]}: there is no such section{near}")
 
     def _equipment(self, name: str) -> str:
-        """Finds the section a variable means: it cannot spell `rear-axle` but as `REAR_AXLE`."""
+        """Find the section of a variable: `REAR_AXLE` in a variable is `rear-axle` in a file."""
         spelled = f"southbound.{name}"
         return next((known for known in self._given if known.lower().replace("-", "_") == spelled), spelled)
 
@@ -138,7 +138,7 @@ class _SettingsDraft:
             self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
 
     def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
-        """Takes passwords from their files; a missing file shows when its section is built.
+        """Read passwords from their files; a missing file is reported when its section is built.
 
         `directory` is that of the settings.
         """
@@ -149,7 +149,7 @@ class _SettingsDraft:
                     file = _credential(name, directory, environ)
                     given["password_file"] = _RawValue(origin, str(file))
                     if "password" in given:
-                        both = f"give this or {section}.password, not both"
+                        both = f"set this or {section}.password, not both"
                         self.problems.append(f"{origin}: {section}.password_file: {both}")
                     if os.access(file, os.R_OK) and not file.is_dir():
                         try:
@@ -160,7 +160,7 @@ class _SettingsDraft:
                     pass
 
     def build(self) -> Settings:
-        """Makes settings of what was given; where that is wrong, they only serve to find more problems."""
+        """Build the settings; with problems they serve only to find more problems."""
         southbound = {
             name.removeprefix("southbound."): section
             for name in self._given
@@ -170,7 +170,7 @@ class _SettingsDraft:
         return Settings(**plain, southbound=southbound)
 
     def _equipment_section(self, name: str) -> Any:
-        """Makes the section of a piece of equipment, whose keys depend on its kind."""
+        """Build the section of equipment; its keys depend on its kind."""
         kind = self._given[name].get("kind")
         if kind is None:
             return self._section(name, SECTIONS["southbound"])
@@ -182,7 +182,7 @@ class _SettingsDraft:
         return self._section(name, pkgutil.resolve_name(reference))
 
     def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:
-        """Makes one section, with the default where a value is wrong; None where a required one is."""
+        """Build one section, with defaults for wrong values; None when a required value is wrong."""
         hints = get_type_hints(cls, include_extras=True)
         given = self._given.get(name, {})
         for key in given:
@@ -209,7 +209,7 @@ class _SettingsDraft:
 
 
 def _conflicts(settings: Settings) -> Iterator[str]:
-    """Yields what is wrong only in the light of another key."""
+    """Yield the conflicts between keys."""
     southbound = {f"southbound.{name}": equipment for name, equipment in settings.southbound.items()}
     found = {"mqtt": settings.mqtt.conflicts()}
     found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
@@ -222,7 +222,7 @@ def _conflicts(settings: Settings) -> Iterator[str]:
             yield f"{name}: expected {NAME_EXPECTED}"
         for type_id in equipment.type_ids:
             if (other := takers.setdefault(type_id, name)) != name:
-                yield f"{name}.type_ids: {type_id} is taken by {other} already"
+                yield f"{name}.type_ids: {type_id} is used by {other} already"
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
-"""What can be set: every section and key with its type, default and meaning.
+"""Defines every section and key of the settings with its type, default and meaning.
 
-A key's annotation carries what people have to know of it: its meaning (`description`), its bounds, and in
-`extra` what `edge.config.value` heeds beyond the type: the `schemes` of a URL, a path that `must_be` there, a
-`secret`.
+The annotation of a key has its meaning (`description`), its bounds, and in `extra` what `edge.config.value`
+validates beyond the type: the `schemes` of a URL, a path that `must_be` there, a `secret`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
-"""What may stand as one level of an MQTT topic and as one part of a Redis key."""
+"""Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
 NAME_EXPECTED = "a name without blanks or any of / + # : * ? [ ] { }"
 
 _Name = Annotated[str, Meta(pattern=NAME, extra={"expected": NAME_EXPECTED})]
@@ -31,7 +30,7 @@ _MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
 
 
 class GatewaySettings(Struct, frozen=True, kw_only=True):
-    """`[gateway]`: who this gateway is and which scopes it serves."""
+    """`[gateway]`: name of this gateway and its scopes."""
 
     name: Annotated[_Name, Meta(description="Name of this gateway in messages, logs and the OPC UA server.")] = "edge"
     scopes: Annotated[tuple[_Name, ...], Meta(min_length=1, description="ISA-95 scopes whose job orders run here.")] = (
@@ -40,7 +39,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
 
 
 class RedisSettings(Struct, frozen=True, kw_only=True):
-    """`[redis]`: where every decision is kept."""
+    """`[redis]`: the store of every decision."""
 
     url: Annotated[
         str,
@@ -82,7 +81,7 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
 
     def conflicts(self) -> Iterator[str]:
-        """Yield what is wrong only in the light of another key, as `key: what`."""
+        """Yield conflicts with other keys, as `key: fault`."""
         return _broker_conflicts(self)
 
 
@@ -96,18 +95,18 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
 
 
 class EquipmentSettings(Struct, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: one piece of equipment and the actions it takes; each kind adds keys of its own."""
+    """`[southbound.<name>]`: one piece of equipment and its action types; each kind adds its own keys."""
 
     kind: str
     type_ids: Annotated[tuple[str, ...], Meta(min_length=1, description="The `type_id`s of the actions it takes.")]
 
     def conflicts(self, _settings: "Settings") -> Iterator[str]:
-        """Yield what is wrong only in the light of another key, of this section or another, as `key: what`."""
+        """Yield conflicts with other keys of this or another section, as `key: fault`."""
         return iter(())
 
 
 class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: one piece of equipment that speaks MQTT, and the actions it takes."""
+    """`[southbound.<name>]`: one piece of equipment over MQTT and its action types."""
 
     kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
     topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
@@ -121,7 +120,7 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
 
     def conflicts(self, settings: "Settings") -> Iterator[str]:
-        """Yield what keeps it from having a broker, or contradicts how that is reached."""
+        """Yield a missing broker, and conflicts in its connection."""
         yield from _broker_conflicts(self)
         if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
@@ -137,7 +136,7 @@ def _broker_conflicts(broker: MqttSettings | MqttEquipmentSettings) -> Iterator[
 
 
 def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttSettings:
-    """Give the broker of a piece of equipment, with the user and certificates that are meant for it."""
+    """Return the broker settings of equipment, with its user and certificates."""
     own = MqttSettings(
         url=section.url,
         username=section.username,
@@ -146,12 +145,12 @@ def broker_settings(section: MqttEquipmentSettings, mqtt: MqttSettings) -> MqttS
         cert_file=section.cert_file,
         key_file=section.key_file,
     )
-    says_no_more = own == MqttSettings(url=mqtt.url)
-    return own if section.url and not says_no_more else mqtt
+    is_url_only = own == MqttSettings(url=mqtt.url)
+    return own if section.url and not is_url_only else mqtt
 
 
 class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
-    """`[southbound.<name>]`: one piece of equipment that is an OPC UA server, and the actions it takes."""
+    """`[southbound.<name>]`: one OPC UA server as equipment, and its action types."""
 
     url: Annotated[str, Meta(description="Its server.", extra={"schemes": ("opc.tcp",)})]
     security: Annotated[
@@ -169,7 +168,7 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
 
     def conflicts(self, _settings: "Settings") -> Iterator[str]:
-        """Yield which files encryption lacks, or which are there in vain without it."""
+        """Yield missing TLS files, and TLS files that are unused without encryption."""
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":
             yield from (f"{key}: needed, because security is encrypted" for key, file in files.items() if not file)
@@ -221,7 +220,7 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     ] = "encrypted"
     anonymous: Annotated[
         Literal["nobody", "observer", "operator", "engineer"],
-        Meta(description="What a client may do that gives no user name."),
+        Meta(description="Role of a client without a user name."),
     ] = "observer"
     users_file: Annotated[
         str,
@@ -274,11 +273,11 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     ca_file: Annotated[_File, Meta(description="Certificates that vouch for clients.")] = ""
 
     def conflicts(self) -> Iterator[str]:
-        """Yield what would let strangers call, and what does not go with the scheme of `listen`."""
+        """Yield missing access control, and conflicts with the scheme of `listen`."""
         try:
             parts = urlsplit(self.listen)
             host, port = parts.hostname or "", parts.port
-        except ValueError:  # it was told when the key was read
+        except ValueError:  # reported when the key was read
             return
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "ca_file": self.ca_file}
         match parts.scheme:
@@ -315,7 +314,7 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
 
 
 class MetricsSettings(Struct, frozen=True, kw_only=True):
-    """`[metrics]`: what monitoring may ask."""
+    """`[metrics]`: the endpoint for monitoring."""
 
     listen: Annotated[
         str,
@@ -327,7 +326,7 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
     ] = ""
 
     def conflicts(self) -> Iterator[str]:
-        """Yield what would let other hosts ask."""
+        """Yield unwanted access by other hosts."""
         try:
             parts = urlsplit(f"//{self.listen}")
             host, _ = parts.hostname or "", parts.port
@@ -349,9 +348,9 @@ def _is_loopback(host: str) -> bool:
 
 
 class LoggingSettings(Struct, frozen=True, kw_only=True):
-    """`[logging]`: what is told and how."""
+    """`[logging]`: level and format of the log."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Least severity that is told.")] = (
+    level: Annotated[Literal["debug", "info", "warning", "error"], Meta(description="Lowest level that is logged.")] = (
         "info"
     )
     format: Annotated[
@@ -361,7 +360,7 @@ class LoggingSettings(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything that can be set, parsed once; an adapter is handed its own section only."""
+    """All settings, parsed once; an adapter receives only its own section."""
 
     gateway: GatewaySettings = GatewaySettings()
     redis: RedisSettings = RedisSettings()
@@ -387,4 +386,4 @@ SECTIONS: dict[str, type[Struct]] = {
     "metrics": MetricsSettings,
     "logging": LoggingSettings,
 }
-"""Every section with its keys; those of `southbound` are the keys of a `[southbound.<name>]` that names no kind."""
+"""Section -> its keys; those of `southbound` apply to a `[southbound.<name>]` without a kind."""

@@ -1,4 +1,4 @@
-"""Reads one value as its key's annotation expects it, and says for people what is wrong with it."""
+"""Reads one value by the annotation of its key, and reports its faults in plain words."""
 
 import json
 import re
@@ -19,29 +19,29 @@ KINDS = {
     list: "a list",
     dict: "a table",
 }
-"""What people call the types of TOML."""
+"""Names of the TOML types in messages."""
 
 
 class Secret(str):
-    """A text that does not show itself in logs."""
+    """A text that is hidden in logs."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Hides the text."""
+        """Hide the text."""
         return "'***'" if self else "''"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A value that was read, None where it cannot be what is expected; and all that is wrong with it."""
+    """A value, None when it has the wrong type, with all its faults."""
 
     value: Any
     faults: tuple[str, ...] = ()
 
 
 def from_toml(value: object, hint: object) -> Reading:
-    """Reads a value that has a type of its own."""
+    """Read a value that has a type of its own."""
     try:
         return _checked(msgspec.convert(value, hint), hint)
     except msgspec.ValidationError:
@@ -50,7 +50,7 @@ def from_toml(value: object, hint: object) -> Reading:
 
 
 def from_text(text: str, hint: object) -> Reading:
-    """Reads a text of the environment; a list is JSON or separated by commas, a table is JSON."""
+    """Read a text of the environment; a list is JSON or separated by commas, a table is JSON."""
     try:
         raw = _PARSERS.get(_toml_type(hint), str)(text)
         return _checked(msgspec.convert(raw, hint, strict=False), hint)
@@ -59,7 +59,7 @@ def from_text(text: str, hint: object) -> Reading:
 
 
 def expected(hint: object) -> str:
-    """Says what an annotation takes."""
+    """Return the expected value of an annotation in words."""
     bare, extra = _bare(hint), _extra(hint)
     if schemes := extra.get("schemes"):
         return "a URL that begins with " + " or ".join(f"{scheme}:" for scheme in schemes)
@@ -79,7 +79,7 @@ def expected(hint: object) -> str:
 
 
 def meaning(hint: object) -> str:
-    """Gives the description an annotation carries."""
+    """Return the description of an annotation."""
     return next(meta.description for meta in _metas(hint) if meta.description)
 
 
@@ -90,7 +90,7 @@ def _checked(value: object, hint: object) -> Reading:
 
 
 def _faults(value: object, extra: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what is wrong with a value of the right type; an empty text means "not set"."""
+    """Yield the faults of a value of the right type; an empty text means "not set"."""
     match value, extra:
         case "", _:
             pass
@@ -106,7 +106,7 @@ def _path_faults(path: Path, kind: Literal["file", "directory"]) -> Iterator[str
     try:
         is_directory = stat.S_ISDIR(path.stat().st_mode)
     except PermissionError:
-        yield f"{path} is not for this user to read"
+        yield f"{path}: this user may not read it"
     except (OSError, ValueError):
         yield f"there is no {kind} {path}"
     else:
@@ -119,7 +119,7 @@ _SENTINELS = re.compile(r"redis\+sentinel://([^/@]*@)?[^/@:,]+:\d{1,5}(,[^/@:,]+
 
 
 def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
-    """Yields what is wrong with a URL; never shows more of it than its scheme: it may hold a password."""
+    """Yield the faults of a URL; only its scheme is shown, because it may contain a password."""
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in schemes:
         known = " or ".join(f"{scheme}:" for scheme in schemes)
@@ -131,7 +131,7 @@ def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
         return
     try:
         parts = urlsplit(url)
-        # Port 0 names nobody to connect to, but lets a server listen on any port that is free.
+        # Port 0 cannot be connected to; a server listens on any free port.
         has_host = bool(parts.hostname) and (parts.port != 0 or scheme == "opc.tcp")
     except ValueError as error:
         yield f"not a URL: {error}"
@@ -166,7 +166,7 @@ def _bare(hint: object) -> Any:
 
 
 def _toml_type(hint: object) -> type:
-    """Names the TOML type of what an annotation takes."""
+    """Return the TOML type of an annotation."""
     bare = _bare(hint)
     named: type = {tuple: list, Mapping: dict, Literal: str}.get(get_origin(bare), bare)
     return named

@@ -1,4 +1,4 @@
-"""What is known of a kind of board, as `hw/boards/*.toml` says it."""
+"""Reads board profiles from `hw/boards/*.toml`."""
 
 import sys
 import tomllib
@@ -15,7 +15,7 @@ _Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
 
 
 class Detect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the board is recognised; one hit is enough, and the one with the most exact rule wins."""
+    """How the board is recognized; one match is enough, and the most exact rule wins."""
 
     compatible: Annotated[tuple[str, ...], Meta(description="Words of /proc/device-tree/compatible.")] = ()
     models: Annotated[tuple[str, ...], Meta(description="Beginnings of /proc/device-tree/model.")] = ()
@@ -30,14 +30,14 @@ class Watchdog(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Rtc(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The clock that goes on without power."""
+    """The battery-backed clock of the board."""
 
     built_in: Annotated[bool, Meta(description="Whether the board has one.")]
     advice: Annotated[str, Meta(description="What to do when there is none, or it forgets.")]
 
 
 class Gpio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The lines that are free for us."""
+    """The GPIO lines that are free for the gateway."""
 
     chip: Annotated[str, Meta(description="Label of the chip; its number changes from one kernel to the next.")]
 
@@ -50,15 +50,15 @@ class Serial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Boot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the firmware of a Raspberry Pi is told in config.txt."""
+    """Lines of config.txt for the firmware of a Raspberry Pi."""
 
     directory: Annotated[str, Meta(pattern="^[^/]", description="Where config.txt is, seen from /.")]
-    lines: Annotated[tuple[_Line, ...], Meta(description="What it is always told.")] = ()
-    options: Annotated[dict[str, tuple[_Line, ...]], Meta(description="What it is told when asked for.")] = {}
+    lines: Annotated[tuple[_Line, ...], Meta(description="Lines that are always written.")] = ()
+    options: Annotated[dict[str, tuple[_Line, ...]], Meta(description="Lines of each option.")] = {}
 
 
 class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kind of board. What is missing, it does not have, or nobody can know."""
+    """A board profile. Missing parts are absent or unknown."""
 
     name: Annotated[str, Meta(min_length=1, description="What people call it.")]
     detect: Detect
@@ -70,13 +70,13 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def profile_directory() -> Path:
-    """Name the directory of what comes with the program for hardware: that of a checkout, else the installed one."""
+    """Return the directory of the hardware files: that of a checkout, else the installed one."""
     checkout = Path(__file__).parents[2] / "hw"
     return checkout if (checkout / "boards").is_dir() else Path(sys.prefix, "share", "microdcs-edge", "hw")
 
 
 def read_boards(directory: Path) -> dict[str, Board]:
-    """Read every profile; its name is that of its file. Raises SettingsError with the faults of all."""
+    """Read every profile, named after its file. Raises SettingsError with all faults."""
     boards = {}
     problems = []
     for file in sorted(directory.glob("*.toml")):
@@ -90,7 +90,7 @@ def read_boards(directory: Path) -> dict[str, Board]:
 
 
 def find_board(boards: Mapping[str, Board], name: str) -> Board:
-    """Give the board of that name. Raises Refused."""
+    """Return the board of that name. Raises Refused."""
     if name not in boards:
         raise Refused("board", f"there is no board {name!r}", f"Known are: {', '.join(boards)}")
     return boards[name]

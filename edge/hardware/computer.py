@@ -1,4 +1,4 @@
-"""What a Linux computer says of itself below /proc, /sys, /dev and /etc; or an image of one, mounted elsewhere."""
+"""Reads the properties of a Linux computer, or of a mounted image, below /proc, /sys, /dev and /etc."""
 
 import fcntl
 import os
@@ -23,7 +23,7 @@ class Mount:
 
 
 def chip_label(device: Path) -> str | None:
-    """Ask the kernel for the label of a GPIO chip; None when it does not tell us."""
+    """Read the label of a GPIO chip from the kernel; None when it is unavailable."""
     try:
         chip = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -39,40 +39,40 @@ def chip_label(device: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """A computer below a root; what only a kernel can tell comes from a function."""
+    """A computer below a root directory; `chip_label` reads from the kernel."""
 
     root: Path = Path("/")
     chip_label: Callable[[Path], str | None] = chip_label
 
     def path(self, name: str) -> Path:
-        """Give where a file of the computer is, seen from here."""
+        """Return the path of a file of the computer below its root."""
         return self.root / name.lstrip("/")
 
     def read(self, name: str) -> str:
-        """Read a file; empty when there is none. The kernel ends its words with NUL: here they are lines."""
+        """Read a file, empty when absent; NUL separators of the kernel become line breaks."""
         try:
             return self.path(name).read_bytes().decode(errors="replace").replace("\0", "\n").strip()
         except OSError:
             return ""
 
     def model(self) -> str:
-        """Give what the board calls itself; empty when it does not."""
+        """Return the model name of the board; empty when unknown."""
         vendor, product = (self.read(f"/sys/class/dmi/id/{key}") for key in ("sys_vendor", "product_name"))
         return self.read("/proc/device-tree/model") or " ".join(filter(None, (vendor, product)))
 
     def is_virtual(self) -> bool:
-        """Tell whether this is a container or a virtual machine."""
+        """Return whether this is a container or a virtual machine."""
         hypervisor = re.search(r"^flags\s*:.*\bhypervisor\b", self.read("/proc/cpuinfo"), re.MULTILINE)
         return bool(hypervisor) or self.path("/run/systemd/container").exists()
 
     def gpio_chips(self) -> Iterator[str]:
-        """Give the labels of the GPIO chips."""
+        """Yield the labels of the GPIO chips."""
         for device in sorted(self.path("/dev").glob("gpiochip*")):
             if label := self.chip_label(device):
                 yield label
 
     def memory_mb(self) -> int:
-        """Give the size of the memory in MiB; 0 when it is not known."""
+        """Return the size of the memory in MiB; 0 when unknown."""
         found = re.search(r"^MemTotal:\s*(\d+) kB", self.read("/proc/meminfo"), re.MULTILINE)
         return int(found[1]) // 1024 if found else 0
 
@@ -88,7 +88,7 @@ class Computer:
         return found
 
     def medium_of(self, mount: Mount) -> str:
-        """Tell what a file system is on: `SD`, `MMC` (eMMC), `disk` (SATA, NVMe, ...) or `memory`."""
+        """Return the medium of a file system: `SD`, `MMC` (eMMC), `disk` (SATA, NVMe, ...) or `memory`."""
         if mount.kind in {"tmpfs", "ramfs", "overlay"}:
             return "memory"
         card = re.match(r"/dev/(mmcblk\d+)", mount.device)

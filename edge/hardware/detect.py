@@ -1,4 +1,4 @@
-"""Which board a computer is."""
+"""Detects the board of a computer."""
 
 from collections.abc import Mapping
 
@@ -8,18 +8,20 @@ from edge.hardware.computer import Computer
 
 
 def detect(computer: Computer, boards: Mapping[str, Board]) -> str:
-    """Give the name of the board whose rule fits best. Raises Refused when none does."""
+    """Return the name of the board with the best matching rule. Raises Refused when none matches."""
     fits = {name: rank for name, board in boards.items() if (rank := _rank(computer, board.detect))}
     if not fits:
-        model = computer.model() or "a computer that does not say what it is"
+        model = computer.model() or "an unknown computer model"
         raise Refused(
-            "board", f"no board profile fits {model}", f"Name the nearest with --board: {', '.join(sorted(boards))}"
+            "board",
+            f"no board profile matches {model}",
+            f"Name the most similar with --board: {', '.join(sorted(boards))}",
         )
     return max(fits, key=lambda name: fits[name])
 
 
 def _rank(computer: Computer, rule: Detect) -> int:
-    """Tell how exactly a rule fits: maker's word before model, model before kind of computer; 0 is not at all."""
+    """Return how exactly a rule matches: compatible string, then model, then kind of computer; 0 is no match."""
     if set(rule.compatible) & set(computer.read("/proc/device-tree/compatible").splitlines()):
         return 4
     if any(computer.model().startswith(model) for model in rule.models):

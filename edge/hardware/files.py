@@ -1,4 +1,4 @@
-"""The files that make a computer of a board a gateway, and how they get there: each whole or not at all."""
+"""Derives the system files that a board needs, and writes them atomically."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from edge.hardware.board import Board, Boot
 from edge.hardware.computer import Computer
 
 _INCLUDED = "microdcs-edge.txt"
-_HEAD = "# Written by `edge hw apply`: it writes this file anew when it is called again.\n"
+_HEAD = "# Written by `edge hw apply`: the next call overwrites this file.\n"
 
 
 @dataclass(frozen=True, slots=True)
 class BoardFile:
-    """A file as it is to be, and as it is now: None when there is none."""
+    """The wanted and the present content of a file; None when it is absent."""
 
     path: Path
     wanted: str
@@ -23,12 +23,12 @@ class BoardFile:
 
     @property
     def differs(self) -> bool:
-        """Tell whether there is anything to write."""
+        """Whether the file has to be written."""
         return self.wanted != self.present
 
 
 def wanted_files(computer: Computer, board: Board, installed: Path, options: Iterable[str] = ()) -> list[BoardFile]:
-    """Give every file that the board needs; `options` are some of the board's own. Raises Refused."""
+    """Return every file that the board needs; `options` are some of the board's own. Raises Refused."""
     texts = dict(_common(installed))
     if board.watchdog:
         texts["etc/systemd/system.conf.d/50-microdcs-edge.conf"] = (
@@ -41,7 +41,7 @@ def wanted_files(computer: Computer, board: Board, installed: Path, options: Ite
 
 
 def write(files: Iterable[BoardFile]) -> list[Path]:
-    """Write what differs; give what was written. Raises Refused when it cannot be written."""
+    """Write the changed files; return their paths. Raises Refused when a file cannot be written."""
     written = []
     for file in files:
         if file.differs:
@@ -51,7 +51,7 @@ def write(files: Iterable[BoardFile]) -> list[Path]:
 
 
 def _common(installed: Path) -> Iterator[tuple[str, str]]:
-    """Give what every board needs, as it came with the program."""
+    """Yield what every board needs, as it came with the program."""
     for target, source in (
         ("etc/udev/rules.d/60-microdcs-edge.rules", "udev/60-microdcs-edge.rules"),
         ("etc/systemd/journald.conf.d/50-microdcs-edge.conf", "systemd/journald.conf"),
@@ -76,7 +76,7 @@ def _access(board: Board) -> str:
 
 
 def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iterator[tuple[str, str]]:
-    """Give the file that config.txt includes, and config.txt with the line that includes it."""
+    """Yield the file that config.txt includes, and config.txt with the line that includes it."""
     known = boot.options if boot else {}
     if unknown := sorted(set(options) - set(known)):
         advice = f"It knows: {', '.join(known)}" if known else "It knows no options"
@@ -88,9 +88,11 @@ def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iter
     config = computer.path(f"{boot.directory}/config.txt")
     present = _read_present(config)
     if present is None:
-        raise Refused("board", f"there is no {config}", "Is this the board you named? Is the boot partition mounted?")
+        raise Refused(
+            "board", f"there is no {config}", "Check the name of the board, and that the boot partition is mounted."
+        )
     if f"include {_INCLUDED}" not in present.splitlines():
-        # Whatever filter the file ends in, what follows is for every board.
+        # [all] ends any filter, so that the line applies to every board.
         present = f"{present.rstrip()}\n\n[all]\ninclude {_INCLUDED}\n"
     yield f"{boot.directory}/config.txt", present
 
@@ -109,4 +111,4 @@ def _replace(path: Path, text: str) -> None:
         make_directory(path.parent, 0o755)
         write_atomically(path, text.encode(), 0o644)
     except OSError as error:
-        raise Refused("file", f"{path}: cannot be written: {error.strerror}", "Is this to be done as root?") from error
+        raise Refused("file", f"{path}: cannot be written: {error.strerror}", "Call it as root (sudo).") from error

@@ -1,1 +1,1 @@
-"""What the person needs who keeps a gateway running: examine it, save and restore it, gather what support asks for."""
+"""Maintenance of a gateway: examine, back up, restore, record, collect data for support."""

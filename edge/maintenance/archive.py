@@ -1,4 +1,4 @@
-"""One file that holds several: written for its owner alone, read with distrust."""
+"""Writes and reads archives: readable by the owner only, validated completely when read."""
 
 import gzip
 import hashlib
@@ -16,17 +16,17 @@ from edge.files import write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-"""Raised by a change that an older version would misread."""
+"""Incremented by a change that older versions cannot read."""
 
 MOST_BYTES = 512 << 20
-"""Unpacked. Nobody has to unpack what fills their memory."""
+"""Limit of the unpacked size, so that an archive cannot exhaust the memory."""
 
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,200}(/(?!\.)[^/\\\x00-\x1f]{1,200}){0,3}")
-_ADVICE = "Take another backup: this file was damaged, or is none."
+_ADVICE = "Use another backup: this file is damaged or is not a backup."
 
 
 class Member(msgspec.Struct, frozen=True):
-    """One file of an archive: its hash, where it stood, and whose it was."""
+    """One file of an archive: hash, original path, mode and owner."""
 
     sha256: str
     path: str = ""
@@ -36,7 +36,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an archive holds; `made_at` is an instant in milliseconds since the epoch."""
+    """The content of an archive; `made_at` is an instant in milliseconds since the epoch."""
 
     format: int = FORMAT
     version: str
@@ -51,12 +51,12 @@ class _ManifestHeader(msgspec.Struct, frozen=True):
 
 
 def sha256(content: bytes) -> str:
-    """Give the hash by which a member is known."""
+    """Return the hash of a member."""
     return hashlib.sha256(content).hexdigest()
 
 
 def write_archive(file: Path, contents: Mapping[str, bytes], now: int) -> int:
-    """Write a tar.gz of these members, whole or not at all, readable for its owner only; give its size in bytes.
+    """Write a tar.gz of these members atomically, readable by its owner only; return its size in bytes.
 
     Raises Unavailable when the file cannot be written.
     """
@@ -69,7 +69,7 @@ def write_archive(file: Path, contents: Mapping[str, bytes], now: int) -> int:
     try:
         write_atomically(file, packed.getvalue(), 0o600)
     except OSError as error:
-        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file where you may write.") from error
+        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file in a writable folder.") from error
     return len(packed.getvalue())
 
 
@@ -81,10 +81,10 @@ def read_archive(file: Path) -> tuple[Manifest, dict[str, bytes]]:
     contents = read_members(file)
     manifest = _manifest(file, contents.pop(MANIFEST, b""))
     if manifest.members.keys() != contents.keys():
-        raise _refused(file, "its members are not those of its manifest")
+        raise _refused(file, "its members differ from its manifest")
     for name, content in contents.items():
         if sha256(content) != manifest.members[name].sha256:
-            raise _refused(file, f"{name} is not what its manifest says")
+            raise _refused(file, f"{name} does not match its manifest")
     return manifest, contents
 
 
@@ -100,24 +100,24 @@ def _manifest(file: Path, content: bytes) -> Manifest:
 
 
 def read_members(file: Path) -> dict[str, bytes]:
-    """Read the members of an archive, as `read_archive` does, without looking at a manifest."""
+    """Read the members of an archive, as `read_archive` does, without checking the manifest."""
     contents: dict[str, bytes] = {}
     try:
         with gzip.open(file) as packed:
             unpacked = packed.read(MOST_BYTES + 1)
         if len(unpacked) > MOST_BYTES:
-            raise _refused(file, f"it holds more than {MOST_BYTES >> 20} MiB")
+            raise _refused(file, f"it is larger than {MOST_BYTES >> 20} MiB")
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
             for each in tar:
-                # The holes of a sparse file would be read as zeros, terabytes of them.
+                # A sparse file could expand to terabytes of zeros.
                 if not each.isreg() or each.issparse() or not _NAME.fullmatch(each.name) or each.name in contents:
-                    raise _refused(file, f"it holds {each.name!r}, which no backup holds")
+                    raise _refused(file, f"it contains {each.name!r}, which is not part of a backup")
                 found = tar.extractfile(each)
                 contents[each.name] = found.read() if found else b""
     except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError) as error:
-        raise _refused(file, f"it is no archive: {error}") from error
+        raise _refused(file, f"it is not an archive: {error}") from error
     except OSError as error:
-        raise Unavailable(f"{file} cannot be read: {error.strerror}", "Name a backup that is there.") from error
+        raise Unavailable(f"{file} cannot be read: {error.strerror}", "Name an existing backup.") from error
     return contents
 
 

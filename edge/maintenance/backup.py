@@ -1,4 +1,4 @@
-"""Saves a gateway in one file: settings, certificates, users, and all that the store holds."""
+"""Saves a gateway in one file: settings, certificates, users and the content of the store."""
 
 import asyncio
 import grp
@@ -20,42 +20,42 @@ from edge.store.snapshot import dump
 
 STORE = "store.jsonl"
 
-Tell = Callable[[str], None]
-"""Told what is being done, for a person who looks on."""
+Progress = Callable[[str], None]
+"""Receives one line of text for each stage of the work."""
 
 
 class Part(StrEnum):
-    """What a backup may hold beyond settings, certificates and users."""
+    """Optional parts of a backup, in addition to settings, certificates and users."""
 
     KEYS = "keys"
     STORE = "store"
 
 
 async def back_up(
-    file: Path, given: Path | None, environ: Mapping[str, str], parts: Collection[Part], now: int, tell: Tell
+    file: Path, given: Path | None, environ: Mapping[str, str], parts: Collection[Part], now: int, progress: Progress
 ) -> None:
-    """Write the backup; `now` is the instant it is of.
+    """Write the backup; `now` is its instant.
 
-    Raises SettingsError and Unavailable; a backup is whole, or there is none.
+    Raises SettingsError and Unavailable; a backup is complete, or no file is written.
     """
     settings = load_settings(given, environ, EQUIPMENT_SETTINGS)
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
-    tell(f"files: {len(contents)}" + ("" if Part.KEYS in parts else ", without private keys and passwords"))
+    progress(f"files: {len(contents)}" + ("" if Part.KEYS in parts else ", without private keys and passwords"))
     if Part.STORE in parts and settings.redis.url == "embedded:":
-        tell("store: it lives and dies with the gateway's process, and is left out")
+        progress("store: left out, because it exists only within the process of the gateway")
     elif Part.STORE in parts:
-        contents[STORE] = await _store(settings, now, tell)
+        contents[STORE] = await _store(settings, now, progress)
         members[STORE] = Member(sha256(contents[STORE]))
     manifest = Manifest(version=__version__, made_at=now, gateway=settings.gateway.name, members=members)
     whole = {MANIFEST: msgspec.json.format(msgspec.json.encode(manifest)), **contents}
     size = await asyncio.to_thread(write_archive, file, whole, now)
-    tell(f"{file}: {size:,} bytes, for its owner only")
+    progress(f"{file}: {size:,} bytes, readable by its owner only")
 
 
-async def _store(settings: Settings, now: int, tell: Tell) -> bytes:
+async def _store(settings: Settings, now: int, progress: Progress) -> bytes:
     async with open_store(settings.redis, consumer=None) as store:
         kept = await dump(store, now)
-    tell(f"store: {len(kept)} keys")
+    progress(f"store: {len(kept)} keys")
     return msgspec.json.Encoder().encode_lines(kept)
 
 
@@ -77,6 +77,6 @@ def _described(path: Path, content: bytes) -> Member:
     status = path.stat()
     try:
         owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid).gr_name
-    except KeyError:  # somebody who is no longer known here
+    except KeyError:  # an owner that is unknown on this machine
         owner, group = "", ""
     return Member(sha256(content), str(path), status.st_mode & 0o777, owner, group)

@@ -1,4 +1,4 @@
-"""Examines whether a computer is fit to be a gateway: what its board has, its memory, what its store is on."""
+"""Examines the board of a gateway: watchdog, clock, GPIO, serial ports, memory and storage."""
 
 import asyncio
 import re
@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator, Iterator
 
 from edge.hardware.board import Board
 from edge.hardware.computer import Computer
-from edge.maintenance.finding import Finding, Level, failing, ok, warning
+from edge.maintenance.finding import HealthFinding, Level, failing, ok, warning
 
 _NEEDED_MB = 512
 _GOOD_MB = 900
 STORE = "/var/lib/redis-microdcs"
-"""Where the package has the gateway's own Redis instance keep its data."""
+"""Data directory of the Redis instance of the package."""
 
 _REDIS = "/etc/redis/redis-microdcs.conf"
 _APPLY = "edge hw apply"
 
 
-def examine_board(computer: Computer, board: Board) -> Iterator[Finding]:
-    """Look at every point that the board has, then at those that every computer has, running or mounted elsewhere."""
+def examine_board(computer: Computer, board: Board) -> Iterator[HealthFinding]:
+    """Examine the parts of the board, then memory and storage, of a running or a mounted system."""
     if board.watchdog:
         yield _watchdog(computer)
     if board.rtc:
@@ -31,16 +31,16 @@ def examine_board(computer: Computer, board: Board) -> Iterator[Finding]:
     yield from _storage(computer)
 
 
-def _watchdog(computer: Computer) -> Finding:
+def _watchdog(computer: Computer) -> HealthFinding:
     if not computer.path("/dev/watchdog0").exists():
-        advice = f"Is its driver loaded? On a Raspberry Pi: {_APPLY}, then reboot"
-        return warning("watchdog", "there is no /dev/watchdog0: a hanging system stays as it is", advice)
+        advice = f"Load its driver. On a Raspberry Pi: {_APPLY}, then reboot"
+        return warning("watchdog", "no /dev/watchdog0: a hanging system is not restarted", advice)
     identity = computer.read("/sys/class/watchdog/watchdog0/identity") or "/dev/watchdog0"
-    # Without CONFIG_WATCHDOG_SYSFS there is no state; then the settings of systemd have to do.
+    # Without CONFIG_WATCHDOG_SYSFS there is no state: check the settings of systemd instead.
     fed = computer.read("/sys/class/watchdog/watchdog0/state") == "active" or _is_fed_by_systemd(computer)
     if not fed:
-        return warning("watchdog", f"{identity} is there, and nobody feeds it", f"{_APPLY}, then reboot")
-    return ok("watchdog", f"{identity} is fed")
+        return warning("watchdog", f"{identity} is not used", f"{_APPLY}, then reboot")
+    return ok("watchdog", f"{identity} is used")
 
 
 def _is_fed_by_systemd(computer: Computer) -> bool:
@@ -50,29 +50,29 @@ def _is_fed_by_systemd(computer: Computer) -> bool:
     return any(re.search(r"^RuntimeWatchdogSec=(?!0|off|$)", text, re.MULTILINE) for text in texts)
 
 
-def _rtc(computer: Computer, advice: str) -> Finding:
+def _rtc(computer: Computer, advice: str) -> HealthFinding:
     if not computer.path("/sys/class/rtc/rtc0").exists():
-        found = "there is none: after a power cut time stands still until a time server is reached"
+        found = "none: after a power cut the time is wrong until a time server is reached"
         return warning("real-time clock", found, advice)
     return ok("real-time clock", computer.read("/sys/class/rtc/rtc0/name") or "rtc0")
 
 
-def _gpio(computer: Computer, label: str) -> Finding:
+def _gpio(computer: Computer, label: str) -> HealthFinding:
     labels = list(computer.gpio_chips())
     if label in labels:
         return ok("GPIO", f"chip {label}")
     found = f"no chip {label}, but {', '.join(labels)}" if labels else "no chip answers"
-    return warning("GPIO", found, "Is this the board you named, and may this user open /dev/gpiochip*?")
+    return warning("GPIO", found, "Check the name of the board, and that this user may open /dev/gpiochip*.")
 
 
-def _serial(computer: Computer, port: str, meaning: str) -> Finding:
+def _serial(computer: Computer, port: str, meaning: str) -> HealthFinding:
     if computer.path(port).exists():
         return ok("serial", f"{port} ({meaning})")
-    advice = f"{_APPLY}, then reboot; what needs no serial port can do without"
+    advice = f"{_APPLY}, then reboot; not needed without serial equipment"
     return warning("serial", f"there is no {port} ({meaning})", advice)
 
 
-def _memory(computer: Computer) -> Finding:
+def _memory(computer: Computer) -> HealthFinding:
     size = computer.memory_mb()
     found = f"{size} MiB"
     if size >= _GOOD_MB:
@@ -81,7 +81,7 @@ def _memory(computer: Computer) -> Finding:
     return grade("memory", found, f"1 GiB is comfortable: lower maxmemory in {_REDIS}")
 
 
-def _storage(computer: Computer) -> Iterator[Finding]:
+def _storage(computer: Computer) -> Iterator[HealthFinding]:
     found = storage(computer)
     yield found
     mount = computer.mount_of(STORE)
@@ -90,35 +90,37 @@ def _storage(computer: Computer) -> Iterator[Finding]:
     if "noatime" in mount.options:
         yield ok("mount options", "noatime")
     else:
-        yield warning("mount options", "without noatime: reading writes", "Add noatime to its options in /etc/fstab")
+        yield warning(
+            "mount options", "without noatime: reading causes writes", "Add noatime to its options in /etc/fstab"
+        )
     yield _append_policy(computer, computer.medium_of(mount))
 
 
-async def examine_storage() -> AsyncIterator[Finding]:
-    """Look at what the store is on here."""
+async def examine_storage() -> AsyncIterator[HealthFinding]:
+    """Examine the storage of the store on this machine."""
     yield await asyncio.to_thread(storage, Computer())
 
 
-def storage(computer: Computer) -> Finding:
-    """Tell what the store is on."""
+def storage(computer: Computer) -> HealthFinding:
+    """Return the finding about the storage of the store."""
     mount = computer.mount_of(STORE)
     if mount is None:
-        return warning("storage", f"it is not known what {STORE} is on", "Look with: findmnt --target /var/lib")
+        return warning("storage", f"the file system of {STORE} is unknown", "Check with: findmnt --target /var/lib")
     medium = computer.medium_of(mount)
     if medium == "memory":
-        found = f"{STORE} is in memory ({mount.kind}): a power cut takes every job"
+        found = f"{STORE} is in memory ({mount.kind}): a power cut loses every job"
         return failing("storage", found, f"Mount a file system of a disk at {STORE}")
     if "ro" in mount.options:
-        return failing("storage", f"{STORE} cannot be written", "Mount its file system rw: look at /etc/fstab, dmesg")
+        return failing("storage", f"{STORE} cannot be written", "Mount its file system rw: check /etc/fstab and dmesg")
     return ok("storage", f"{medium}, {mount.kind}")
 
 
-def _append_policy(computer: Computer, medium: str) -> Finding:
+def _append_policy(computer: Computer, medium: str) -> HealthFinding:
     settings = dict(re.findall(r"^(append\w+) +(\S+)", computer.read(_REDIS), re.MULTILINE))
     policy = settings.get("appendfsync", "everysec")
     match settings.get("appendonly"), policy, medium:
         case None, _, _:
-            return warning("append-only file", f"{_REDIS} does not say", "Does the gateway use another?")
+            return warning("append-only file", f"not set in {_REDIS}", "Check whether the gateway uses another store.")
         case "yes", "always", "SD":
             advice = f"appendfsync everysec in {_REDIS}, or a disk"
             found = "always, on an SD card: it wears six times as fast"
@@ -126,8 +128,8 @@ def _append_policy(computer: Computer, medium: str) -> Finding:
         case "yes", "everysec" | "always", _:
             return ok("append-only file", policy)
         case "yes", _, _:
-            found = f"appendfsync {policy}: half a minute of jobs is lost with the power"
+            found = f"appendfsync {policy}: a power cut loses half a minute of jobs"
             return warning("append-only file", found, "Good only with a UPS; else: appendfsync everysec")
         case _:
             advice = f"appendonly yes in {_REDIS}"
-            return failing("append-only file", "off: a power cut takes jobs", advice)
+            return failing("append-only file", "off: a power cut loses jobs", advice)

@@ -1,4 +1,4 @@
-"""Examines the brokers, and through them the equipment: reached, let in, allowed to listen."""
+"""Examines brokers and the presence of equipment: connection, login, permission to subscribe."""
 
 import asyncio
 import uuid
@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.links.mqtt_broker import Broker, broker_of
 from edge.links.mqtt_connection import Connection, connect
-from edge.maintenance.finding import Finding, failing, ok
+from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.northbound.topics import Topics
 
 _PRESENCE_WITHIN_S = 0.5
-"""How long a retained message may take once its subscription is confirmed."""
+"""Maximum time from the confirmed subscription to its retained message."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSubscriber:
-    """Who of us listens on a broker, to which topics, and where equipment says whether it is there."""
+    """A user of a broker: the topics it subscribes to, and the presence topic of its equipment."""
 
     subject: str
     topics: Sequence[str]
@@ -27,7 +27,7 @@ class BrokerSubscriber:
 
 
 def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerSubscriber]]]:
-    """Name each broker that the settings lead to, with who listens there."""
+    """Yield each broker of the settings with its subscribers."""
     at: dict[MqttSettings, list[BrokerSubscriber]] = {}
     if settings.mqtt.url:
         prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
@@ -45,29 +45,29 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
 
 
 def address(settings: MqttSettings) -> str:
-    """Give a broker's address without user and password."""
+    """Return a broker's address without user and password."""
     return urlsplit(settings.url).netloc.rpartition("@")[2]
 
 
 def diagnostic_broker(settings: MqttSettings) -> Broker:
-    """Give a broker to which we come as a guest, who leaves nothing there. Raises SettingsError."""
+    """Return a broker with a client id of its own and a session that ends with the connection. Raises SettingsError."""
     return broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
 
 
-async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubscriber]) -> AsyncIterator[Finding]:
-    """Connect as a guest and listen where the gateway listens. Raises SettingsError and Unavailable."""
+async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubscriber]) -> AsyncIterator[HealthFinding]:
+    """Connect with a temporary session and subscribe as the gateway does. Raises SettingsError and Unavailable."""
     at = address(settings)
-    guest = diagnostic_broker(settings)
-    async with connect(guest) as connection:
-        yield ok(f"broker {at}", "reached" + (", encrypted" if guest.tls else ""))
+    target = diagnostic_broker(settings)
+    async with connect(target) as connection:
+        yield ok(f"broker {at}", "reached" + (", encrypted" if target.tls else ""))
         refusals = {each.subject: await _refusal(connection, each) for each in listeners}
-        said = await read_retained(connection, {each.presence for each in listeners} - {""})
+        retained = await read_retained(connection, {each.presence for each in listeners} - {""})
     for each in listeners:
         if refusal := refusals[each.subject]:
-            advice = "Look at the broker's access rules for our user."
-            yield failing(each.subject, f"the broker at {at} does not let us listen to {refusal}", advice)
+            advice = "Check the access rules of the broker for the user of the gateway."
+            yield failing(each.subject, f"the broker at {at} refuses the subscription to {refusal}", advice)
         else:
-            yield _presence(each, at, said.get(each.presence))
+            yield _presence(each, at, retained.get(each.presence))
 
 
 async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
@@ -78,25 +78,25 @@ async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
 
 
 async def read_retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
-    """Give what a broker retains on topics that we have just subscribed to."""
-    said: dict[str, bytes] = {}
+    """Return the retained payloads of topics that were just subscribed to."""
+    retained: dict[str, bytes] = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(_PRESENCE_WITHIN_S if topics else 0):
             async for incoming in connection.messages():
                 if incoming.message.topic in topics:
-                    said[incoming.message.topic] = incoming.message.payload
-                if said.keys() == topics:
+                    retained[incoming.message.topic] = incoming.message.payload
+                if retained.keys() == topics:
                     break
-    return said
+    return retained
 
 
-def _presence(listener: BrokerSubscriber, at: str, said: bytes | None) -> Finding:
-    match said:
+def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> HealthFinding:
+    match retained:
         case b"online":
             return ok(listener.subject, f"online, at {at}")
         case b"offline":
-            advice = "Switch it on, and look at its way to the broker: jobs wait for it."
+            advice = "Switch it on and check its connection to the broker; jobs wait for it."
             return failing(listener.subject, f"offline, at {at}", advice)
         case _:
-            silent = "; it does not say whether it is there" if listener.presence else ""
-            return ok(listener.subject, f"can be heard at {at}, on {', '.join(listener.topics)}{silent}")
+            silent = "; presence unknown" if listener.presence else ""
+            return ok(listener.subject, f"subscribed at {at} to {', '.join(listener.topics)}{silent}")

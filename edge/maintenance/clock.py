@@ -1,4 +1,4 @@
-"""Tells whether this machine's clock is synchronised: without that, instants of other machines do not compare."""
+"""Reads whether the clock of this machine is synchronized, which instants of several machines depend on."""
 
 import ctypes
 import os
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 _ERROR_STATE = 5
-"""TIME_ERROR of adjtimex(2): nobody keeps this clock at the right time."""
+"""TIME_ERROR of adjtimex(2): the clock is not synchronized."""
 
 _TIMEX_BYTES = 512
-"""More than `struct timex` has; all zero, it asks and changes nothing."""
+"""Larger than `struct timex`; with all zeros the call only reads."""
 
 _TIMESYNCD = Path("/run/systemd/timesync")
 
@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Clock(StrEnum):
-    """What is known of the clock."""
+    """State of the clock."""
 
     SYNCHRONISED = "synchronised"
     UNSYNCHRONISED = "unsynchronised"
@@ -27,7 +27,7 @@ class Clock(StrEnum):
 
 
 def read_clock() -> Clock:
-    """Ask the kernel; where a sandbox (`ProtectClock=yes`) keeps us from it, look at the mark of systemd-timesyncd."""
+    """Read the state from the kernel; within a sandbox (`ProtectClock=yes`) from the mark of systemd-timesyncd."""
     state = _libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     if state >= 0:
         return Clock.UNSYNCHRONISED if state == _ERROR_STATE else Clock.SYNCHRONISED
@@ -41,7 +41,7 @@ def _marked(directory: Path) -> Clock:
 
 
 def mark_unsynchronised(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Mark a log record whose time is not to be relied on with `clock=unsynchronised`."""
+    """Mark a log record with `clock=unsynchronised` when its time is unreliable."""
     if read_clock() is Clock.UNSYNCHRONISED:
         record["clock"] = Clock.UNSYNCHRONISED.value
     return record

@@ -1,4 +1,4 @@
-"""Examines everything a gateway depends on, side by side; what cannot be examined is itself a finding."""
+"""Examines all dependencies of a gateway concurrently; a failed examination is itself a finding."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from edge.config import OpcuaEquipmentSettings, Settings, load_settings
 from edge.errors import EdgeError, SettingsError
 from edge.maintenance.board_check import STORE, examine_storage
 from edge.maintenance.broker_check import address, brokers, examine_broker
-from edge.maintenance.finding import Finding, failing, ok
+from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
 from edge.maintenance.opcua_check import (
     examine_certificates,
@@ -24,16 +24,16 @@ from edge.maintenance.store_check import examine_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 EXAMINATION_TIMEOUT_S = 8.0
-"""How long one examination may take."""
+"""Time limit of one examination."""
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-_Examination = tuple[str, AsyncIterator[Finding]]
-"""What is examined, and how."""
+_Examination = tuple[str, AsyncIterator[HealthFinding]]
+"""Subject and examination."""
 
 
-async def examine(file: Path | None, environ: Mapping[str, str]) -> list[Finding]:
-    """Examine the gateway of these settings; settings that cannot be used leave the machine to look at."""
+async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthFinding]:
+    """Examine the gateway of these settings; with invalid settings only the machine."""
     asyncio.get_running_loop().set_default_executor(_DaemonExecutor())
     try:
         settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT_SETTINGS)
@@ -72,10 +72,10 @@ def _host_examinations(directories: list[str]) -> Iterator[_Examination]:
 
 
 async def findings_of(
-    subject: str, examination: AsyncIterator[Finding], within: float = EXAMINATION_TIMEOUT_S
-) -> list[Finding]:
-    """Carry out one examination, in so many seconds; whatever goes wrong in it is a finding and hides no other."""
-    found: list[Finding] = []
+    subject: str, examination: AsyncIterator[HealthFinding], within: float = EXAMINATION_TIMEOUT_S
+) -> list[HealthFinding]:
+    """Run one examination within a time limit; return its findings, errors included."""
+    found: list[HealthFinding] = []
     try:
         async with asyncio.timeout(within):
             async for finding in examination:
@@ -83,22 +83,24 @@ async def findings_of(
     except EdgeError as error:
         found.append(failing(subject, error.message, error.advice))
     except TimeoutError:
-        found.append(failing(subject, f"no answer within {within:g} s", "Is the machine, or its network, overloaded?"))
+        found.append(
+            failing(subject, f"no answer within {within:g} s", "Check the load of the machine and its network.")
+        )
     except OSError as error:
-        advice = "Call it as root (sudo), or as the user of the service, if access was denied."
+        advice = "If access was denied, call it as root (sudo) or as the user of the service."
         found.append(failing(subject, str(error), advice))
-    except Exception as error:  # noqa: BLE001 - a defect of one examination must not hide what the others find
+    except Exception as error:  # noqa: BLE001 - a defect of one examination must not hide the findings of the others
         found.append(failing(subject, f"cannot be examined: {error!r}", "Report this."))
     return found
 
 
 class _DaemonExecutor(ThreadPoolExecutor):
-    """Gives each call a thread that nobody waits for at the end: a disk or a name server may never answer."""
+    """Runs each call in a daemon thread, so that a call without an end does not delay the exit."""
 
     def submit(
         self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> Future[_Result]:
-        """Call a function in a thread of its own."""
+        """Run a function in its own daemon thread."""
         future: Future[_Result] = Future()
 
         def call() -> None:
@@ -106,7 +108,7 @@ class _DaemonExecutor(ThreadPoolExecutor):
                 return
             try:
                 future.set_result(fn(*args, **kwargs))
-            except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is read
                 future.set_exception(error)
 
         threading.Thread(target=call, name=f"examine {fn!r}", daemon=True).start()

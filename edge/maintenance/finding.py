@@ -1,4 +1,4 @@
-"""What an examination found: how it is, and what to do where it is not well."""
+"""Defines findings of examinations: level, text and advice."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -7,15 +7,15 @@ import msgspec
 
 
 class Level(StrEnum):
-    """How well something is."""
+    """Severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
     FAILING = "failing"
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at; `advice` tells a person what to do unless it is well."""
+class HealthFinding(msgspec.Struct, frozen=True):
+    """The result of one check; `advice` is the next action for a person unless the level is ok."""
 
     subject: str
     level: Level
@@ -23,22 +23,22 @@ class Finding(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-def ok(subject: str, found: str) -> Finding:
-    """Say that something is as it should be."""
-    return Finding(subject, Level.OK, found)
+def ok(subject: str, found: str) -> HealthFinding:
+    """Return a finding without a fault."""
+    return HealthFinding(subject, Level.OK, found)
 
 
-def warning(subject: str, found: str, advice: str) -> Finding:
-    """Say that something works, and will not for ever or not for everybody."""
-    return Finding(subject, Level.WARNING, found, advice)
+def warning(subject: str, found: str, advice: str) -> HealthFinding:
+    """Return a finding that needs attention but does not stop the gateway."""
+    return HealthFinding(subject, Level.WARNING, found, advice)
 
 
-def failing(subject: str, found: str, advice: str) -> Finding:
-    """Say that something does not work."""
-    return Finding(subject, Level.FAILING, found, advice)
+def failing(subject: str, found: str, advice: str) -> HealthFinding:
+    """Return a finding of a fault."""
+    return HealthFinding(subject, Level.FAILING, found, advice)
 
 
-def worst(findings: Iterable[Finding]) -> Level:
-    """Give the worst level of all; of nothing it is ok."""
+def worst(findings: Iterable[HealthFinding]) -> Level:
+    """Return the worst level; ok without findings."""
     order = list(Level)
     return max((each.level for each in findings), key=order.index, default=Level.OK)

@@ -1,4 +1,4 @@
-"""Which files belong to a gateway, and where each has its place."""
+"""Locates the files of a gateway: settings, certificates, users."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -14,20 +14,20 @@ from edge.opcua.x509 import SUFFIXES
 
 @dataclass(frozen=True, slots=True)
 class GatewayFiles:
-    """Where a gateway's files stand: single ones by their names in a backup, and folders of them."""
+    """Paths of the files of a gateway: single files by their names in a backup, and folders."""
 
     files: Mapping[str, Path]
     folders: Mapping[str, Path]
 
     def of(self, name: str) -> Path | None:
-        """Give the place of a member of a backup; None when it has none."""
+        """Return the path of a member of a backup; None when it has none."""
         folder, _, last = name.rpartition("/")
         if folder in self.folders:
             return self.folders[folder] / last
         return self.files.get(name)
 
     def existing(self) -> Iterator[tuple[str, Path]]:
-        """Yield every file that is there, with its name in a backup."""
+        """Yield every existing file with its name in a backup."""
         for name, path in self.files.items():
             if path.is_file():
                 yield name, path
@@ -40,7 +40,7 @@ class GatewayFiles:
 
 
 def _is_public(path: Path) -> bool:
-    """Tell whether a file is a certificate, or says which are revoked: keys that somebody left beside them are not."""
+    """Return whether a file is a certificate or a revocation list, and holds no private key."""
     return path.suffix.lower() in {*SUFFIXES, ".crl"} and not _holds_a_key(path.read_bytes())
 
 
@@ -49,7 +49,7 @@ def _holds_a_key(content: bytes) -> bool:
         return True
     try:
         load_der_private_key(content, None)
-    except TypeError:  # one with a password
+    except TypeError:  # a key with a password
         return True
     except (ValueError, UnsupportedAlgorithm):
         return False
@@ -57,11 +57,11 @@ def _holds_a_key(content: bytes) -> bool:
 
 
 REPLACED_SUFFIX = ".before-restore"
-"""Ends the name of a file that a restored one has replaced."""
+"""Ending of a file that was replaced by a restore."""
 
 
 def locate_files(settings: Settings, main: Path) -> GatewayFiles:
-    """Find the places of these settings, whose main file is `main`."""
+    """Locate the files of these settings; `main` is the main settings file."""
     pki = Path(settings.opcua.pki)
     files = {
         "settings/edge.toml": main,
@@ -84,7 +84,7 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
 
 
 def tls_files(settings: Settings) -> dict[str, Path]:
-    """Give the certificates and keys that the settings name, by section and key, as in `mqtt.ca_file`."""
+    """Return the TLS files of the settings by section and key, as in `mqtt.ca_file`."""
     sections = {"mqtt": settings.mqtt, "rpc": settings.rpc}
     sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
     return {
@@ -96,16 +96,16 @@ def tls_files(settings: Settings) -> dict[str, Path]:
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a member is a private key or a password."""
+    """Return whether a member is a private key or a password."""
     return name == "opcua/own.pem" or name.startswith("settings/passwords/") or name.endswith(".key_file")
 
 
 def environment_variable(name: str) -> str:
-    """Give the variable of the environment that names the file, or folder, `tls/<section>.<key>`."""
+    """Return the environment variable of the setting of `tls/<section>.<key>`."""
     section, _, key = name.removeprefix("tls/").rpartition(".")
     return f"EDGE_{section.replace('.', '__', 1).replace('-', '_')}__{key}".upper()
 
 
 def is_below(path: Path, directory: Path) -> bool:
-    """Tell whether a path leads below a directory, whatever links and dots it goes through."""
+    """Return whether a path is below a directory, with links and dots resolved."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(directory))

@@ -1,4 +1,4 @@
-"""Examines the OPC UA server: its port, its certificate, whom it trusts, its users."""
+"""Examines the OPC UA server: port, certificate, trust list, users."""
 
 import asyncio
 import contextlib
@@ -11,24 +11,24 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
-from edge.maintenance.finding import Finding, failing, ok, warning
+from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.gateway_files import tls_files
 from edge.opcua.x509 import certificate_files, read_certificate
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.users import read_users
 
-_ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - this is just what is replaced
+_ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - these are replaced
 _PORT = 4840
 _OPCUA = frozenset({b"ACKF", b"ERRF"})
-"""How an OPC UA server answers a hello, whether it likes it or not."""
+"""Answers of an OPC UA server to a Hello message."""
 _HELLO_HEAD = struct.Struct("<4sI5I")
 _CONNECT_WITHIN_S = 3.0
 _OTHERS = 0o007
 
 
-async def examine_port(settings: OpcuaSettings) -> AsyncIterator[Finding]:
-    """Say hello where the gateway listens (OPC 10000-6, 7.1.2)."""
+async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
+    """Send a Hello message to the endpoint of the gateway (OPC 10000-6, 7.1.2)."""
     endpoint = settings.endpoint
     if not endpoint:
         yield ok("OPC UA port", "switched off")
@@ -40,36 +40,38 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[Finding]:
         answer = await _send_hello(host, parts.port or _PORT, endpoint)
     except ConnectionRefusedError:
         advice = "Start the gateway: systemctl start microdcs-edge"
-        yield warning("OPC UA port", f"nobody listens at {endpoint}: the gateway does not run", advice)
+        yield warning("OPC UA port", f"connection refused at {endpoint}: the gateway does not run", advice)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        look = f"Look who listens (`ss -ltnp sport = :{parts.port or _PORT}`): another program, or the gateway"
-        advice = f"{look}? Then look at its log: journalctl -u microdcs-edge"
+        advice = (
+            f"Check which program listens (`ss -ltnp sport = :{parts.port or _PORT}`). "
+            "If it is the gateway, check its log: journalctl -u microdcs-edge"
+        )
         yield failing("OPC UA port", f"no answer at {endpoint}: {str(error) or 'too slow'}", advice)
     else:
         if answer in _OPCUA:
             yield ok("OPC UA port", f"answers at {endpoint}")
         else:
             advice = f"Stop the other program (`ss -ltnp sport = :{parts.port or _PORT}`), or set [opcua] endpoint."
-            yield failing("OPC UA port", f"what listens at {endpoint} does not speak OPC UA", advice)
+            yield failing("OPC UA port", f"the program at {endpoint} is no OPC UA server", advice)
 
 
-async def examine_server(name: str, url: str) -> AsyncIterator[Finding]:
-    """Say hello to equipment that is an OPC UA server."""
+async def examine_server(name: str, url: str) -> AsyncIterator[HealthFinding]:
+    """Send a Hello message to equipment that is an OPC UA server."""
     parts = urlsplit(url)
     try:
         answer = await _send_hello(parts.hostname or "", parts.port or _PORT, url)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        advice = "Switch it on, and look at its way here: jobs wait for it."
+        advice = "Switch it on and check its connection; jobs wait for it."
         yield failing(f"equipment {name}", f"no answer at {url}: {str(error) or 'too slow'}", advice)
     else:
         if answer in _OPCUA:
             yield ok(f"equipment {name}", f"answers at {url}")
         else:
-            yield failing(f"equipment {name}", f"what listens at {url} does not speak OPC UA", "Correct its url.")
+            yield failing(f"equipment {name}", f"the program at {url} is no OPC UA server", "Correct its url.")
 
 
 async def _send_hello(host: str, port: int, endpoint: str) -> bytes:
-    """Give the kind of the answer."""
+    """Send a Hello message and return the message type of the answer."""
     url = endpoint.encode()
     hello = _HELLO_HEAD.pack(b"HELF", _HELLO_HEAD.size + 4 + len(url), 0, 65_536, 65_536, 0, 0)
     async with asyncio.timeout(_CONNECT_WITHIN_S):
@@ -83,14 +85,14 @@ async def _send_hello(host: str, port: int, endpoint: str) -> bytes:
                 await writer.wait_closed()
 
 
-async def examine_certificates(settings: Settings) -> AsyncIterator[Finding]:
-    """Look at every certificate that is ours, and how long it holds. Raises SettingsError when one cannot be read."""
+async def examine_certificates(settings: Settings) -> AsyncIterator[HealthFinding]:
+    """Examine every certificate of the gateway and its validity. Raises SettingsError when one cannot be read."""
     for finding in await asyncio.to_thread(list, certificates_of(settings)):
         yield finding
 
 
-def certificates_of(settings: Settings) -> Iterator[Finding]:
-    """Tell of every certificate that is ours how long it holds. Raises SettingsError when one cannot be read."""
+def certificates_of(settings: Settings) -> Iterator[HealthFinding]:
+    """Yield a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
     now = datetime.now(UTC)
     if settings.opcua.endpoint:
         yield _own(settings, now)
@@ -99,27 +101,27 @@ def certificates_of(settings: Settings) -> Iterator[Finding]:
             yield _lifetime(name, path, now)
 
 
-def _own(settings: Settings, now: datetime) -> Finding:
+def _own(settings: Settings, now: datetime) -> HealthFinding:
     subject = "OPC UA certificate"
     own = certificates.load(Path(settings.opcua.pki))
     if own is None:
-        return warning(subject, "there is none yet", "Start the gateway: it makes one.")
-    told = "; ".join(certificates.warnings(own.certificate, application_uri(settings.gateway.name), now))
-    until = f"{certificates.thumbprint(own.certificate)[:8]}… holds until {_day(own.certificate)}"
-    advice = "Make a new one with `edge opcua renew`, restart the gateway, and let its clients trust it."
+        return warning(subject, "none yet", "Start the gateway: it generates one.")
+    faults = "; ".join(certificates.warnings(own.certificate, application_uri(settings.gateway.name), now))
+    until = f"{certificates.thumbprint(own.certificate)[:8]}… is valid until {_day(own.certificate)}"
+    advice = "Renew it with `edge opcua renew`, restart the gateway, and trust the certificate in its clients."
     if own.certificate.not_valid_after_utc < now:
-        return failing(subject, told, advice)
-    return warning(subject, told, advice) if told else ok(subject, until)
+        return failing(subject, faults, advice)
+    return warning(subject, faults, advice) if faults else ok(subject, until)
 
 
-def _lifetime(subject: str, path: Path, now: datetime) -> Finding:
-    advice = f"Put a newer one into {path}, and restart the gateway."
+def _lifetime(subject: str, path: Path, now: datetime) -> HealthFinding:
+    advice = f"Replace {path} by a newer certificate, and restart the gateway."
     try:
         certificate = read_certificate(path)
     except (OSError, ValueError) as error:
         return failing(f"certificate {subject}", f"{path}: {error}", advice)
     left = certificate.not_valid_after_utc - now
-    found = f"{path} holds until {_day(certificate)}"
+    found = f"{path} is valid until {_day(certificate)}"
     if left < timedelta():
         return failing(f"certificate {subject}", f"{path} has expired on {_day(certificate)}", advice)
     if left < certificates.WARN_BEFORE:
@@ -127,45 +129,45 @@ def _lifetime(subject: str, path: Path, now: datetime) -> Finding:
     return ok(f"certificate {subject}", found)
 
 
-async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[Finding]:
-    """Look at those whom the server trusts."""
+async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
+    """Examine the trust list."""
     yield await asyncio.to_thread(_trust, settings, datetime.now(UTC))
 
 
-def _trust(settings: OpcuaSettings, now: datetime) -> Finding:
+def _trust(settings: OpcuaSettings, now: datetime) -> HealthFinding:
     subject = "OPC UA trust list"
     trusted = [entry.certificate for entry in certificate_files(Path(settings.trusted))]
     waiting = len(list(certificate_files(trust.rejected_directory(Path(settings.pki)))))
-    turned_away = f"; {waiting} turned away" if waiting else ""
-    look = "Look at it with `edge opcua list`, and trust a client with `edge opcua trust`."
+    rejected = f"; {waiting} rejected" if waiting else ""
+    look = "List it with `edge opcua list`, and trust a client with `edge opcua trust`."
     if not trusted:
-        found = f"nobody is trusted{turned_away}"
+        found = f"no application is trusted{rejected}"
         is_open = settings.security == "none"
         return ok(subject, f"{found}; security is none") if is_open else warning(subject, found, look)
     ending = [each for each in trusted if each.not_valid_after_utc - now < certificates.WARN_BEFORE]
-    found = f"{len(trusted)} trusted{turned_away}"
+    found = f"{len(trusted)} trusted{rejected}"
     if ending:
         until = ", ".join(f"{each.subject.rfc4514_string()} until {_day(each)}" for each in ending)
         return warning(subject, f"{found}; soon or already expired: {until}", look)
     return ok(subject, found)
 
 
-async def examine_users(settings: OpcuaSettings) -> AsyncIterator[Finding]:
-    """Look at the users file."""
+async def examine_users(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
+    """Examine the users file."""
     yield await asyncio.to_thread(_users, Path(settings.users_file))
 
 
-def _users(file: Path) -> Finding:
+def _users(file: Path) -> HealthFinding:
     subject = "OPC UA users"
     users = read_users(file)
     if not file.exists():
-        return ok(subject, "none: over OPC UA nobody changes anything")
+        return ok(subject, "none: OPC UA clients can only read")
     lines = [line for line in file.read_bytes().splitlines() if line.strip() and not line.startswith(b"#")]
     if file.stat().st_mode & _OTHERS:
-        return warning(subject, f"{file} is open to everybody on this machine", f"Close it: chmod 640 {file}")
+        return warning(subject, f"{file} is readable by every user of this machine", f"Restrict it: chmod 640 {file}")
     if len(lines) > len(users):
-        advice = "Remove or mend them; a line is name:role:hash. Set a user anew with `edge opcua password`."
-        return warning(subject, f"{len(lines) - len(users)} lines of {file} are no users", advice)
+        advice = "Remove or correct them; a line is name:role:hash. Set a user again with `edge opcua password`."
+        return warning(subject, f"{len(lines) - len(users)} lines of {file} are invalid", advice)
     return ok(subject, ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values()) or "none")
 
 

@@ -1,4 +1,4 @@
-"""Asks equipment now, by its own protocol: whether it is there, and how long it takes to say so."""
+"""Pings equipment over its own protocol and measures the response time."""
 
 import time
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from edge.maintenance.broker_check import address, diagnostic_broker, read_retai
 
 @dataclass(frozen=True, slots=True)
 class PingResult:
-    """What came back, and after how many seconds; `answers` is None where nobody can tell whether it would."""
+    """The response and its time in seconds; `answers` is None when that is unknown."""
 
     answers: bool | None
-    said: str
+    detail: str
     seconds: float | None = None
 
 
 async def ping(name: str, section: EquipmentSettings, settings: Settings) -> PingResult:
-    """Ask a piece of equipment, beside the gateway that works with it."""
+    """Ping equipment on a connection of its own."""
     try:
         match section:
             case MqttEquipmentSettings():
@@ -27,37 +27,37 @@ async def ping(name: str, section: EquipmentSettings, settings: Settings) -> Pin
             case OpcuaEquipmentSettings():
                 return await _over_opcua(section)
             case _:
-                return PingResult(None, f"equipment of kind {section.kind} can be asked by its gateway alone")
+                return PingResult(None, f"equipment of kind {section.kind} can be reached by its gateway only")
     except (Refused, SettingsError, Unavailable) as error:
-        return PingResult(answers=False, said=error.message)
+        return PingResult(answers=False, detail=error.message)
 
 
 async def _over_mqtt(name: str, section: MqttEquipmentSettings, settings: Settings) -> PingResult:
-    """Ask the broker, which answers for the equipment with what it retains of it."""
+    """Read the retained presence of the equipment from its broker."""
     mqtt = broker_settings(section, settings.mqtt)
     topic = f"{section.topic_prefix}/{name}/presence"
     async with connect(diagnostic_broker(mqtt)) as connection:
         began = time.perf_counter()
         refusal = await connection.subscribe(topic)
         seconds = time.perf_counter() - began
-        said = None if refusal else (await read_retained(connection, {topic})).get(topic)
+        presence = None if refusal else (await read_retained(connection, {topic})).get(topic)
     at = f"the broker at {address(mqtt)}"
-    match said:
+    match presence:
         case b"online" | b"offline":
-            return PingResult(said == b"online", f"{at} has it {said.decode()}", seconds)
+            return PingResult(presence == b"online", f"{presence.decode()} at {at}", seconds)
         case _ if refusal:
-            return PingResult(None, f"{at} does not let us listen to {topic}: {refusal}", seconds)
+            return PingResult(None, f"{at} refuses the subscription to {topic}: {refusal}", seconds)
         case _:
-            return PingResult(None, f"{at} answers; the equipment has not said whether it is there", seconds)
+            return PingResult(None, f"{at} answers; presence of the equipment unknown", seconds)
 
 
 async def _over_opcua(section: OpcuaEquipmentSettings) -> PingResult:
-    """Read the server's clock on a session of our own."""
-    # asyncua takes half a second to import: who asks others does not pay for it.
+    """Read the clock of the server on a session of its own."""
+    # asyncua takes half a second to import: only where it is used.
     from edge.links.opcua import open_client  # noqa: PLC0415
 
     async with open_client(section.url, settings=section) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")
         began = time.perf_counter()
-        said = await session.read(clock)
-        return PingResult(answers=True, said=f"its clock says {said}", seconds=time.perf_counter() - began)
+        time_read = await session.read(clock)
+        return PingResult(answers=True, detail=f"its clock reads {time_read}", seconds=time.perf_counter() - began)

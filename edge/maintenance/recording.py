@@ -1,4 +1,4 @@
-"""Records what goes between the gateway and a piece of equipment, without what is secret, so as to play it back."""
+"""Records the messages between the gateway and equipment without secrets, for later replay."""
 
 import asyncio
 import os
@@ -27,16 +27,16 @@ from edge.store.opening import has_running_server, open_store
 from edge.store.trace_channel import subscribe
 
 SESSION_EXPIRY_SECONDS = 60
-"""How long the broker keeps what we miss while the connection is lost."""
-_NO_ROOM = "Make room, or name a file elsewhere; what is recorded before stays."
+"""How long the broker keeps messages for the recording after a lost connection."""
+_NO_ROOM = "Free space on the disk, or use another file. Records written before are kept."
 _CONNECT_SECONDS = 3.0
-"""How long a person waits to hear that the broker is away."""
+"""Time limit of the connection to the broker."""
 BEGIN_SECONDS = 5.0
-"""How long a gateway that is at work takes at most to notice us."""
+"""Maximum time until a running gateway notices the recording."""
 
 
 class RecordingHeader(Struct, frozen=True, kw_only=True):
-    """The first line of a recording: whose it is, as the settings have it, and when it was begun (RFC 3339, UTC)."""
+    """The first line of a recording: equipment, its settings, and the start (RFC 3339, UTC)."""
 
     equipment: str
     settings: Mapping[str, Any]
@@ -45,9 +45,9 @@ class RecordingHeader(Struct, frozen=True, kw_only=True):
 
 
 class MessageRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message, `after` so many seconds. Topics are those below the topic of the equipment, such as `answers`.
+    """One message, `after` seconds from the first. Topics are below that of the equipment, such as `answers`.
 
-    `payload` is JSON where `content_type` says so, else text; `hidden_bytes` tells of one that is neither.
+    `payload` is JSON if `content_type` is, else text; `hidden_bytes` is the size of a payload that is neither.
     """
 
     after: float
@@ -62,7 +62,7 @@ class MessageRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExchangeRecord(Struct, frozen=True, kw_only=True):
-    """What a gateway tells that passed between it and the equipment, `after` so many seconds."""
+    """One exchange with the equipment in the trace of a gateway, `after` seconds from the first record."""
 
     after: float
     gateway: str
@@ -71,24 +71,24 @@ class ExchangeRecord(Struct, frozen=True, kw_only=True):
 
 
 Line = MessageRecord | ExchangeRecord
-"""What passed: where it goes over a broker, as anybody hears it there, else as the gateway tells it."""
+"""One record: a message at the broker, or an exchange in the trace of a gateway."""
 
 
 @asynccontextmanager
 async def recording(
-    name: str, settings: Settings, secrets: set[str], file: Path, tell: Callable[[Line], None]
+    name: str, settings: Settings, secrets: set[str], file: Path, on_line: Callable[[Line], None]
 ) -> AsyncIterator[str]:
-    """Write what passes between the gateway and the equipment `name` to a new file, for the length of the block.
+    """Record the messages of the equipment `name` to a new file for the length of the block.
 
-    Gives where it listens. Raises SettingsError when there is no such equipment, Unavailable when the broker or the
-    store is away, no gateway has told anything by the end of the block, or the file cannot be written. A file in which
-    nothing is recorded is not left behind then.
+    Yields the recorded source. Raises SettingsError when there is no such equipment, Unavailable when the broker or the
+    store is unavailable, no gateway has sent a trace by the end of the block, or the file cannot be written. An empty
+    file is removed then.
     """
     section = settings.southbound.get(name)
     if section is None:
         known = ", ".join(settings.southbound) or "none"
-        raise SettingsError([f"the settings have no equipment {name}"], f"There is: {known}.")
-    with _recorder(file, _redact(secrets, section, settings), tell) as recorder:
+        raise SettingsError([f"the settings have no equipment {name}"], f"Known equipment: {known}.")
+    with _recorder(file, _redact(secrets, section, settings), on_line) as recorder:
         recorder.begin(name, section)
         match section:
             case MqttEquipmentSettings():
@@ -100,53 +100,53 @@ async def recording(
 
 
 class _Recorder:
-    def __init__(self, output: FileIO, redact: Redact, tell: Callable[[Line], None]) -> None:
+    def __init__(self, output: FileIO, redact: Redact, on_line: Callable[[Line], None]) -> None:
         self.redact = redact
         self._output = output
-        self._tell = tell
+        self._on_line = on_line
         self._began: int | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has passed yet."""
+        """Whether no record was written yet."""
         return self._began is None
 
     def begin(self, name: str, section: EquipmentSettings) -> None:
         """Write the first line."""
         begun_at = datetime.now(UTC).isoformat(timespec="seconds")
-        told = redact_data(redact_settings(section), self.redact)
-        self._write(RecordingHeader(equipment=name, settings=told, version=__version__, begun_at=begun_at))
+        settings = redact_data(redact_settings(section), self.redact)
+        self._write(RecordingHeader(equipment=name, settings=settings, version=__version__, begun_at=begun_at))
 
     def after(self, at: int) -> float:
-        """Give how many seconds an instant, in milliseconds since the epoch, is after that of the first line."""
+        """Return the seconds from the first record to an instant in milliseconds since the epoch."""
         if self._began is None:
             self._began = at
         return (at - self._began) / 1000
 
     def take(self, line: Line) -> None:
-        """Write a line, and tell of it."""
+        """Write a record and report it to the listener."""
         self._write(line)
-        self._tell(line)
+        self._on_line(line)
 
     def _write(self, line: Struct) -> None:
-        # Unbuffered: who is interrupted has all that came.
+        # Unbuffered, so that an interrupted recording is complete.
         written = msgspec.json.encode(line) + b"\n"
         try:
             is_full = self._output.write(written) < len(written)
         except OSError as error:
             raise Unavailable(f"the recording ends: {error.strerror}", _NO_ROOM) from error
         if is_full:
-            raise Unavailable("the recording ends: its last line does not fit on the disk any more", _NO_ROOM)
+            raise Unavailable("the recording ends: the disk is full", _NO_ROOM)
 
 
 @contextmanager
-def _recorder(file: Path, redact: Redact, tell: Callable[[Line], None]) -> Iterator[_Recorder]:
+def _recorder(file: Path, redact: Redact, on_line: Callable[[Line], None]) -> Iterator[_Recorder]:
     with _new(file) as output:
-        recorder = _Recorder(output, redact, tell)
+        recorder = _Recorder(output, redact, on_line)
         try:
             yield recorder
         except BaseException:
-            # However it ended, Ctrl-C included: a file that says nothing would only be in the way of the next.
+            # Also after Ctrl-C: an empty file would block the next recording.
             if recorder.is_empty:
                 file.unlink()
             raise
@@ -164,7 +164,7 @@ async def _record_broker(
     async def take(message: Message) -> None:
         try:
             recorder.take(_recorded(message, recorder.after(message.received_at or 0), f"{topic}/", recorder.redact))
-        except Exception as error:  # noqa: BLE001 - the session would go on; a recording has no gaps, whatever ends it
+        except Exception as error:  # noqa: BLE001 - the session would continue; a recording has no gaps, whatever the error
             if not ended.done():
                 ended.set_exception(error)
 
@@ -184,16 +184,16 @@ async def _wait_for(ended: asyncio.Future[None]) -> None:
 @asynccontextmanager
 async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -> AsyncIterator[str]:
     if not await has_running_server(settings.redis):
-        # Ours would keep the gateway from starting: a directory has one server.
-        advice = "Start the gateway first: its embedded store comes and goes with it."
+        # A server of the recording would block the gateway: a directory has one server.
+        advice = "Start the gateway first: its embedded store exists only while it runs."
         raise Unavailable(f"no gateway runs the store {settings.redis.url}", advice)
     begun: dict[str, Any] = {}
     is_begun = asyncio.Event()
 
-    async def take_all(told: AsyncIterator[TraceRecord]) -> None:
-        async for passed in told:
+    async def take_all(records: AsyncIterator[TraceRecord]) -> None:
+        async for passed in records:
             if passed.what is TraceKind.BEGUN:
-                # Said again for another who records, it is no news.
+                # Repeated for another recording of the same process.
                 process = passed.data.get("process") if isinstance(passed.data, dict) else None
                 if process and begun.get(passed.gateway) == process:
                     continue
@@ -201,26 +201,26 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder) -
                 is_begun.set()
             recorder.take(_overheard(passed, recorder.after(passed.at), recorder.redact))
 
-    async with open_store(settings.redis, consumer=None) as store, subscribe(store, name) as told:
+    async with open_store(settings.redis, consumer=None) as store, subscribe(store, name) as records:
         with unwrap_group():
-            async with background_task(take_all(told), f"record {name}"):
+            async with background_task(take_all(records), f"record {name}"):
                 try:
                     async with asyncio.timeout(BEGIN_SECONDS):
                         await is_begun.wait()
-                    place = f"what {', '.join(begun)} tells of {name}"
+                    place = f"the trace of {name} by {', '.join(begun)}"
                 except TimeoutError:
-                    place = f"gateways; none that works with {name} is there yet"
+                    place = f"the trace of {name}; no gateway is running yet"
                 yield place
     if recorder.is_empty:
-        advice = "Is it running, with this equipment in its settings? systemctl status microdcs-edge"
-        raise Unavailable(f"no gateway has told anything of {name}", advice)
+        advice = "Check that it runs with this equipment in its settings: systemctl status microdcs-edge"
+        raise Unavailable(f"no gateway has sent a trace of {name}", advice)
 
 
 def _overheard(passed: TraceRecord, after: float, redact: Redact) -> ExchangeRecord:
     try:
         gateway, data = redact_data([passed.gateway, passed.data], redact)
     except RecursionError as error:
-        raise Unavailable(f"{passed.gateway} tells what is nested without end") from error
+        raise Unavailable(f"{passed.gateway} sent data that is nested too deep") from error
     return ExchangeRecord(after=after, gateway=gateway, what=passed.what, data=data)
 
 
@@ -244,7 +244,7 @@ def _below(prefix: str, topic: str, redact: Redact) -> str:
 
 
 def _payload(message: Message) -> tuple[Any, int]:
-    """Give a payload as JSON or text; of one that is neither, in which no secret could be found, its size in bytes."""
+    """Return a payload as JSON or text; of other payloads, which cannot be redacted, only the size in bytes."""
     try:
         if message.payload and "json" in (message.content_type or ""):
             return decode_data(JSON, message.payload), 0
@@ -257,7 +257,7 @@ def _redact(secrets: set[str], section: EquipmentSettings, settings: Settings) -
     names = {socket.gethostname(), os.environ.get("HOSTNAME", ""), urlsplit(settings.mqtt.url).hostname or ""}
     names |= {urlsplit(getattr(section, "url", "")).hostname or ""}
     if isinstance(section, IjtSettings):
-        # It goes to the controller as a bare argument, which no name gives away.
+        # The controller receives it as an argument without a name.
         names.add(section.product_instance_uri)
     return redactor(secrets, names - {"", "localhost"})
 
@@ -266,6 +266,6 @@ def _new(file: Path) -> FileIO:
     try:
         return file.open("xb", buffering=0)
     except FileExistsError:
-        raise Unavailable(f"{file} is there already", "Name a new file, or remove that one.") from None
+        raise Unavailable(f"{file} exists already", "Name a new file, or remove that one.") from None
     except OSError as error:
-        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file where you may write.") from error
+        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file in a writable folder.") from error

@@ -1,4 +1,4 @@
-"""Takes secrets out of texts that leave the house: those we know, and whatever looks like one."""
+"""Removes known secrets, and text that looks like a secret, from data that is passed on."""
 
 import contextlib
 import json
@@ -20,10 +20,10 @@ HIDDEN = "***"
 Redact = Callable[[str], str]
 
 _SHORT = 4
-"""Shorter secrets are hidden where they stand alone only: they would turn up in every other word."""
+"""Shorter secrets are hidden as whole words only: they would match within other words."""
 
 _WORD = r"(?:_|-|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
-"""Where a word begins within a name: a pin is none in `spinning`, but in `user_pin` and `userPin`."""
+"""Start of a word within a name: `pin` matches in `user_pin` and `userPin`, not in `spinning`."""
 _NAMED = (
     r"\b(?:\w*(?:password|passwd|pwd|passphrase|secret|token|(?:api|private)_?key|credentials?)"
     rf"|(?:\w*{_WORD})?(?:pin|pin_?code|auth|authori[sz]ation))"
@@ -32,7 +32,7 @@ _NAMED = (
 _PATTERNS = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
     (re.compile(r"\$argon2\w*\$[^\s\"']+"), HIDDEN),
-    # Greedy: a password may hold an @ itself. Bounded, here and below: who writes a text must not keep us reading it.
+    # Greedy, because a password may contain @; bounded, so that no text takes long to search.
     (re.compile(r"((?<![\w+.-])[\w+.-]+://)[^\s\"'<>]{0,1000}@"), rf"\1{HIDDEN}@"),
     (re.compile(rf"(?i)({_NAMED}\")((?:[^\"\\]|\\.)+)"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
@@ -45,19 +45,19 @@ _SENSITIVE_NAMES = re.compile(
 )
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (
-    # The namespaces of the OPC Foundation are nobody's address.
+    # The namespaces of the OPC Foundation are no addresses of hosts.
     (re.compile(r"((?<![\w+.-])[\w+.-]+://)(?!(?:www\.)?opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"), HIDDEN),
     (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"), HIDDEN),
-    # A VIN (ISO 3779), which may stand among arguments that have no names.
+    # A VIN (ISO 3779), which may be an argument without a name.
     (re.compile(r"(?<![\w-])(?=\w*\d)[A-HJ-NPR-Z0-9]{17}(?![\w-])"), HIDDEN),
-    # IPv6 and MAC; a time of day has less colons.
+    # IPv6 and MAC; a time of day has fewer colons.
     (re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{0,4}(?![\w:])"), HIDDEN),
 )
 
 
 def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
-    """Give what hides these secrets, in whichever spelling, what looks like one, and these names as whole words."""
+    """Return a function that hides these secrets in every spelling, text that looks secret, and these names."""
     spellings = {spelled for secret in secrets if secret.strip() for spelled in _spellings(secret)}
     known = [
         re.compile(rf"(?<!\w){re.escape(each)}(?!\w)" if len(each) < _SHORT else re.escape(each))
@@ -76,13 +76,13 @@ def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
 
 
 def redact_data(data: Any, redact: Redact) -> Any:
-    """Give JSON data of others without secrets, serial numbers, persons and hosts.
+    """Return JSON data without secrets, serial numbers, persons and hosts.
 
     They are known by the names of members, and in texts by what `redact` knows and by how addresses look.
     """
     match data:
         case {"Name": str(name), "EntityId": str() | int()} if _SENSITIVE_NAMES.search(name):
-            # An identifier of OPC 40450-1: its name is a value itself.
+            # An identifier of OPC 40450-1: its name is a value.
             return _members(data, redact) | {"EntityId": HIDDEN}
         case dict():
             return _members(data, redact)
@@ -112,20 +112,20 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def secrets_of(settings: Settings | None, main: Path, environ: Mapping[str, str]) -> set[str]:
-    """Find every secret that a gateway knows, also where its settings cannot be used."""
+    """Find every secret of a gateway, also when its settings are invalid."""
     found = {text for name, text in environ.items() if name.startswith("EDGE_") and "PASSWORD" in name}
     tables: list[object] = [] if settings is None else [msgspec.structs.asdict(settings)]
     for file in (main, *sorted(main.parent.glob("conf.d/*"))):
         try:
             tables.append(tomllib.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, RecursionError):
-            # Not there, or not to be understood: what looks like a secret is hidden anyway.
+            # Absent or invalid: text that looks secret is hidden anyway.
             continue
     for table in tables:
         found.update(_secrets_in("", table))
     if os.access(main.parent / "passwords", os.R_OK | os.X_OK):
         for file in (main.parent / "passwords").glob("*"):
-            # A folder, or what is not for us to read: no secret that we could know.
+            # A folder or an unreadable file: no secret that could be shown.
             with contextlib.suppress(OSError):
                 found.add(file.read_text(errors="replace").strip())
     return found - {""}
@@ -155,7 +155,7 @@ def _password_in(url: str) -> str:
 
 
 def redact_settings(value: object) -> object:
-    """Give settings, or a part of them, for others to read: what is secret only says whether it is set."""
+    """Return settings as data; a secret shows only whether it is set."""
     match value:
         case Secret():
             return HIDDEN if value else ""

@@ -1,4 +1,4 @@
-"""Brings back what a backup has saved: first it looks whether all of it can be, then it writes."""
+"""Restores a gateway from a backup: validates everything first, then writes."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from edge.config import Settings, load_settings, main_file
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.files import make_directory, write_atomically
 from edge.maintenance.archive import Member, read_archive
-from edge.maintenance.backup import STORE, Tell
+from edge.maintenance.backup import STORE, Progress
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
@@ -27,16 +27,16 @@ from edge.store.snapshot import KeyDump, StringKey, active_gateways, restore_dum
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 
 _FRESH = frozenset({"opcua/own.der"})
-"""Made anew from others at each start."""
+"""Generated from other files at each start."""
 _WHOLE_FOLDERS = frozenset({"settings/conf.d", "opcua/trusted"})
-"""What is in these and not in the backup would still count."""
+"""Folders whose other files would still take effect: they are replaced as a whole."""
 _SHARED_BITS = 0o755
-"""No file is given to be written by others, whatever an archive says."""
+"""Mode bits that an archive may set: no file becomes writable by others."""
 _SHOWN = 5
 
 
 class _RestorePlan(msgspec.Struct, frozen=True):
-    """What will be written where."""
+    """The files to write, and the files to replace."""
 
     files: dict[Path, tuple[bytes, Member]]
     aside: list[Path]
@@ -44,36 +44,36 @@ class _RestorePlan(msgspec.Struct, frozen=True):
 
 
 async def restore(
-    file: Path, given: Path | None, environ: Mapping[str, str], now: int, tell: Tell, *, force: bool
+    file: Path, given: Path | None, environ: Mapping[str, str], now: int, progress: Progress, *, force: bool
 ) -> None:
-    """Bring back a backup; `force` does so over running jobs and beside a running gateway, too.
+    """Restore a backup; `force` allows it over running jobs and a running gateway.
 
-    Raises Refused when the archive is none, would write where it must not, or jobs run; SettingsError when its
-    settings cannot be used here; Unavailable when a file or the store cannot be written. The store is replaced at one
-    instant; files that are replaced stay beside, with another ending.
+    Raises Refused when the archive is invalid, would write to a forbidden path, or jobs run; SettingsError when its
+    settings are invalid here; Unavailable when a file or the store cannot be written. The store is replaced in one
+    transaction; replaced files are kept under another ending.
     """
     manifest, contents = await asyncio.to_thread(read_archive, file)
     snapshot = _snapshot(file, contents.pop(STORE, None))
     main = main_file(given, environ)
     plan = await asyncio.to_thread(_plan, contents, manifest.members, main, environ)
-    tell(f"{file}: gateway {manifest.gateway}, microdcs-edge {manifest.version}, {len(contents)} files")
+    progress(f"{file}: gateway {manifest.gateway}, microdcs-edge {manifest.version}, {len(contents)} files")
     async with _open(plan.settings, snapshot) as store:
         if store is not None and snapshot is not None:
             if not force:
                 await _refuse_over_work(store)
-            await restore_dump(store, snapshot, now, lambda done: tell(f"store: {done} of {len(snapshot)} keys"))
+            await restore_dump(store, snapshot, now, lambda done: progress(f"store: {done} of {len(snapshot)} keys"))
             if resumed := await active_jobs(store):
-                tell(f"these jobs ran when the backup was made, and go on from there: {_listed(resumed)}")
-                tell("if they must not, end them before the gateway starts: edge jobs abort JOB")
+                progress(f"these jobs ran at the time of the backup and continue from there: {_listed(resumed)}")
+                progress("to prevent that, abort them before the gateway starts: edge jobs abort JOB")
     for path in plan.aside:
-        tell(f"set aside: {path}{REPLACED_SUFFIX}")
+        progress(f"kept: {path}{REPLACED_SUFFIX}")
     try:
         await asyncio.to_thread(_write, plan)
     except OSError as error:
         message = f"{error.filename} cannot be written: {error.strerror}"
-        raise Unavailable(message, "Call it as root (sudo); to restore once more does no harm.") from error
+        raise Unavailable(message, "Call it as root (sudo); the restore can be repeated.") from error
     for path in plan.files:
-        tell(f"restored: {path}")
+        progress(f"restored: {path}")
 
 
 @contextlib.asynccontextmanager
@@ -88,10 +88,10 @@ async def _open(settings: Settings, snapshot: list[KeyDump] | None) -> AsyncIter
 async def _refuse_over_work(store: Store) -> None:
     if there := await active_gateways(store):
         message = f"a gateway works on this store: {', '.join(there)}"
-        raise Refused("busy", message, "Stop it (systemctl stop microdcs-edge), or say --force.")
+        raise Refused("busy", message, "Stop it (systemctl stop microdcs-edge), or use --force.")
     if running := await active_jobs(store):
-        message = f"the store has jobs that run: {_listed(running)}"
-        raise Refused("busy", message, "Let them end, or abort them (edge jobs abort JOB), or say --force.")
+        message = f"the store has running jobs: {_listed(running)}"
+        raise Refused("busy", message, "Wait for their end, or abort them (edge jobs abort JOB), or use --force.")
 
 
 def _listed(ids: list[str]) -> str:
@@ -106,7 +106,7 @@ def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:
         kept: list[KeyDump] = msgspec.json.Decoder(KeyDump).decode_lines(lines)
         form = next((int(each.value) for each in kept if isinstance(each, StringKey) and each.key == "form"), 0)
     except (msgspec.DecodeError, ValueError) as error:
-        raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Take another backup.") from error
+        raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Use another backup.") from error
     if form > FORM:
         message = f"the store of {file} was written by a newer version, in form {form}"
         raise Refused("archive", message, "Install the version that made the backup.")
@@ -118,7 +118,7 @@ def _plan(
 ) -> _RestorePlan:
     settings = _settings_of(contents, main, environ)
     at = locate_files(settings, main)
-    # The settings were read with copies of these.
+    # The settings were read with temporary copies of these files.
     stood = {name: Path(members[name].path) for name in contents if name.startswith("tls/")}
     folders = {folder: path.parent for name, path in stood.items() if (folder := name.rpartition("/")[0]) != "tls"}
     at = GatewayFiles({**at.files, **stood}, {**at.folders, **folders})
@@ -129,26 +129,26 @@ def _plan(
             continue
         path = at.of(name)
         if path is None:
-            raise Refused("archive", f"it holds {name!r}, which has no place in a gateway", "Take another backup.")
+            raise Refused("archive", f"it contains {name!r}, which is not a file of a gateway", "Use another backup.")
         if not any(is_below(path, each) for each in allowed):
-            advice = "Let the settings here name that path first, or restore by hand."
+            advice = "Name that path in the settings here first, or restore by hand."
             raise Refused("archive", f"it would write {path}, which is not below {main.parent}", advice)
         files[path] = content, members[name]
     return _RestorePlan(files, list(_replaced(at, files)), settings)
 
 
 def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield below what an archive may write: our own directories, and the paths that the settings here name already."""
+    """Yield the directories that an archive may write to: those of the gateway and of the present settings."""
     yield main.parent
     yield STATE_DIRECTORY
-    with contextlib.suppress(SettingsError):  # none here, or none that could be used: that is what is mended
+    with contextlib.suppress(SettingsError):  # absent or invalid settings here: the restore corrects them
         here = locate_files(load_settings(main, environ, EQUIPMENT_SETTINGS), main)
         yield from here.files.values()
         yield from here.folders.values()
 
 
 def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str, str]) -> Settings:
-    """Read the settings of a backup with those of its files that they name, and with the passwords that are here."""
+    """Read the settings of a backup with its files, and with the passwords of this machine."""
     passwords = [path for path in main.parent.glob("passwords/*") if path.is_file()]
     here = {f"settings/passwords/{path.name}": path.read_bytes() for path in passwords}
     with tempfile.TemporaryDirectory(prefix="edge-restore-") as directory:
@@ -166,12 +166,12 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
             return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, EQUIPMENT_SETTINGS)
         except SettingsError as error:
             problems = [problem.replace(settings, str(main.parent)) for problem in error.problems]
-            advice = "A backup without --with-key leaves passwords and private keys out: put them here first."
-            raise SettingsError(["the settings of the backup cannot be used here", *problems], advice) from error
+            advice = "A backup without --with-key has no passwords and private keys: install them here first."
+            raise SettingsError(["the settings of the backup are invalid here", *problems], advice) from error
 
 
 def _replaced(at: GatewayFiles, files: Mapping[Path, tuple[bytes, Member]]) -> Iterator[Path]:
-    """Yield what is there and will not be, or not so."""
+    """Yield the files that are removed or changed."""
     for name, path in at.existing():
         if path in files:
             if path.read_bytes() != files[path][0]:
@@ -187,5 +187,5 @@ def _write(plan: _RestorePlan) -> None:
         make_directory(path.parent, 0o750)
         write_atomically(path, content, member.mode & _SHARED_BITS)
         if os.geteuid() == 0:
-            with contextlib.suppress(KeyError):  # not known on this machine: it belongs to whom its folder does
+            with contextlib.suppress(KeyError):  # unknown on this machine: the owner of the folder applies
                 os.chown(path, pwd.getpwnam(member.owner).pw_uid, grp.getgrnam(member.group).gr_gid)

@@ -1,9 +1,9 @@
-"""Gathers what support asks for in one file: logs, settings, findings, numbers; no keys, passwords or payloads."""
+"""Collects data for support in one file: logs, settings, findings, numbers; no keys, passwords or payloads."""
 
 import asyncio
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from edge.config import Settings, load_settings, main_file
 from edge.errors import EdgeError, SettingsError
 from edge.maintenance.archive import write_archive
+from edge.maintenance.backup import Progress
 from edge.maintenance.doctor import examine
 from edge.maintenance.host_check import versions
 from edge.maintenance.redaction import redact_settings, redactor, secrets_of
@@ -21,50 +22,55 @@ from edge.store.snapshot import dump
 
 UNITS = ("microdcs-edge", "redis-server@microdcs", "valkey-server@microdcs", "mosquitto")
 
-Tell = Callable[[str], None]
-
 PROGRAM_WITHIN_S = 20.0
-"""How long a program of this machine may take."""
+"""Time limit of a program of this machine."""
 _README = """\
-What microdcs-edge gathered for support.
+Data of microdcs-edge for support.
 
-doctor.json     what was examined, and how it is
-settings.json   the settings in force; passwords are hidden
-versions.json   what runs here
-store.json      how much the store holds, as numbers
-*.txt           what other programs tell: logs of the last days, units, disks
-store.jsonl     jobs, Work Masters and runs, with their data: only if it was asked for
+doctor.json     findings of edge doctor
+settings.json   the effective settings; passwords are hidden
+versions.json   versions of the software
+store.json      sizes of the store
+*.txt           output of other programs: logs of the last days, units, disks
+store.jsonl     jobs, Work Masters and runs with their data: only with --with-jobs
 
-Logs name jobs, users and addresses. Look through all of it before you hand it on.
+Logs name jobs, users and addresses. Review all files before you pass them on.
 """
 
 
 async def gather(
-    file: Path, given: Path | None, environ: Mapping[str, str], since: str, now: int, tell: Tell, *, with_jobs: bool
+    file: Path,
+    given: Path | None,
+    environ: Mapping[str, str],
+    since: str,
+    now: int,
+    progress: Progress,
+    *,
+    with_jobs: bool,
 ) -> None:
-    """Write the bundle; what cannot be gathered says so in its place. Raises Unavailable when it cannot be written.
+    """Write the bundle; a part that fails is replaced by its error. Raises Unavailable when it cannot be written.
 
-    `since` is what journalctl takes as such.
+    `since` has the format of journalctl --since.
     """
     main = main_file(given, environ)
     settings, problem = _settings(given, environ)
     redact = redactor(await asyncio.to_thread(secrets_of, settings, main, environ))
     contents = {"README.txt": _README}
-    tell("examining the gateway")
+    progress("examining the gateway")
     contents["doctor.json"] = _json(msgspec.to_builtins(await examine(given, environ)))
     contents["settings.json"] = _json(redact_settings(settings) if settings else {"problems": problem})
     contents["versions.json"] = _json(versions())
-    tell("asking the store")
+    progress("asking the store")
     if settings and settings.redis.url != "embedded:":
-        contents["store.json"] = await _told(_statistics(settings))
+        contents["store.json"] = await _or_problem(_statistics(settings))
         if with_jobs:
-            contents["store.jsonl"] = await _told(_payloads(settings, now))
+            contents["store.jsonl"] = await _or_problem(_payloads(settings, now))
     for name, command in programs(since):
-        tell(f"asking {command[0]}")
+        progress(f"asking {command[0]}")
         contents[name] = await run_program(command)
     redacted = {name: redact(text).encode() for name, text in contents.items()}
     size = await asyncio.to_thread(write_archive, file, redacted, now)
-    tell(f"{file}: {size:,} bytes; look through it before you hand it on")
+    progress(f"{file}: {size:,} bytes; review the file before you pass it on")
 
 
 def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:
@@ -74,9 +80,9 @@ def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings 
         return None, error.problems
 
 
-async def _told(asked: Awaitable[str]) -> str:
+async def _or_problem(query: Awaitable[str]) -> str:
     try:
-        return await asked
+        return await query
     except EdgeError as error:
         return _json({"problem": error.message, "advice": error.advice})
 
@@ -93,7 +99,7 @@ async def _payloads(settings: Settings, now: int) -> str:
 
 
 def programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield which programs of this machine are asked, each with the name of the member that holds its answer."""
+    """Yield the commands to run, each with the name of the member for its output."""
     for unit in UNITS:
         log = ("journalctl", "--no-pager", "--output=short-iso-precise", f"--since={since}", "--lines=50000")
         yield f"log-{unit.replace('@', '-')}.txt", (*log, f"--unit={unit}")
@@ -104,9 +110,9 @@ def programs(since: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 async def run_program(command: tuple[str, ...]) -> str:
-    """Call a program of this machine; give what it said."""
+    """Run a program of this machine; return its output."""
     if shutil.which(command[0]) is None:
-        return f"{command[0]} is not there\n"
+        return f"{command[0]} is not installed\n"
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
@@ -115,14 +121,14 @@ async def run_program(command: tuple[str, ...]) -> str:
     )
     try:
         async with asyncio.timeout(PROGRAM_WITHIN_S):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         return f"{' '.join(command)} did not end within {PROGRAM_WITHIN_S:g} s\n"
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return said.decode(errors="replace")
+    return output.decode(errors="replace")
 
 
 def _json(data: object) -> str:

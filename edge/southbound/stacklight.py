@@ -28,7 +28,7 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
     kind: Annotated[Literal["stacklight"], Meta(description="How it is spoken to.")]
     chip: Annotated[
         str,
-        Meta(description="Label of the GPIO chip, as `gpioinfo` tells it; `fake` is none, its lamps go to the log."),
+        Meta(description="Label of the GPIO chip, as `gpioinfo` reports it; `fake` is none, its lamps go to the log."),
     ]
     lamps: Annotated[
         Mapping[str, _Line],

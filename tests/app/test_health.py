@@ -15,7 +15,7 @@ from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links.mqtt import open_session
 from edge.maintenance.clock import Clock
-from edge.maintenance.finding import Finding, failing, ok
+from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
@@ -33,7 +33,9 @@ def _clock_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "read_clock", lambda: Clock.SYNCHRONISED)
 
 
-def health_of(store: Store, *equipment: FakeEquipment, certificates: Callable[[], Iterable[Finding]] = tuple) -> Health:
+def health_of(
+    store: Store, *equipment: FakeEquipment, certificates: Callable[[], Iterable[HealthFinding]] = tuple
+) -> Health:
     plant = Plant(store, {}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
@@ -59,7 +61,7 @@ async def test_a_broker_that_is_away_is_named_by_who_needs_it(store: Store, uniq
         assert "broker" not in await looking.check()
         await broker.stop()
         await wait_until(lambda: not session.connected)
-        assert (await looking.check()).startswith("broker away: wrench; ")
+        assert (await looking.check()).startswith("broker unavailable: wrench; ")
 
 
 async def test_equipment_that_is_away_is_named_unless_its_broker_is(
@@ -69,12 +71,12 @@ async def test_equipment_that_is_away_is_named_unless_its_broker_is(
     looking = health_of(store, wrench, camera, scanner)
     assert "equipment" not in await looking.check()
     wrench.reachable = camera.reachable = False
-    assert (await looking.check()).startswith("equipment away: wrench, camera; ")
+    assert (await looking.check()).startswith("equipment disconnected: wrench, camera; ")
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         looking.sessions["wrench"] = session
         await broker.stop()
         await wait_until(lambda: not session.connected)
-        assert (await looking.check()).startswith("broker away: wrench; equipment away: camera; ")
+        assert (await looking.check()).startswith("broker unavailable: wrench; equipment disconnected: camera; ")
 
 
 async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:
@@ -105,7 +107,7 @@ async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
         with structlog.testing.capture_logs() as told:
             for _ in range(2):
                 assert re.fullmatch(r"0 jobs at work; store \d\d% full", await looking.check())
-        assert [each["event"] for each in told] == ["the store fills up"]
+        assert [each["event"] for each in told] == ["store filling up"]
         await server.kill()
         assert (await looking.check()).startswith("Redis does not answer: ")
 
@@ -131,7 +133,7 @@ async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
     """To read a private key every five seconds was most of what an idle gateway did."""
     examined: list[None] = []
 
-    def examine() -> list[Finding]:
+    def examine() -> list[HealthFinding]:
         examined.append(None)
         return []
 
@@ -142,7 +144,7 @@ async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
 
 
 async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
-    def unreadable() -> list[Finding]:
+    def unreadable() -> list[HealthFinding]:
         raise SettingsError(["opcua.pki: the key is open to others"])
 
     looking = health_of(store, certificates=unreadable)

@@ -32,7 +32,7 @@ WORDS = {
     r"whom": "name the thing",
     r"of another make": "from another vendor",
     r"there is none that": "there is no ...",
-    r"nobody": "name the thing: no client, no gateway",
+    r"nobody(?!, observer)": "name the thing: no client, no gateway",
     r"owes?|owed": "open commands, pending",
     r"news": "changes, notifications",
     r"beside(?!s)": "next to, in addition to, concurrently with",
@@ -73,7 +73,7 @@ def _python(path: Path) -> Iterator[str]:
         yield from _names(path, node, is_test=is_test)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             yield from _docstring(path, node, is_test=is_test)
-        if not is_test and isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if not is_test and isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield from _prose(path, node.lineno, node.value)
     for token in tokenize.generate_tokens(io.StringIO(text(path)).readline):
         if token.type == tokenize.COMMENT:

@@ -18,5 +18,5 @@ async def test_it_says_what_it_saves(
     assert answer.exit_code == 0
     assert ("store: " in answer.output) is has_store
     assert ("without private keys" in answer.output) is has_store
-    assert answer.output.endswith("for its owner only\n")
+    assert answer.output.endswith("readable by its owner only\n")
     assert ("store.jsonl" in read_archive(tmp_path / "b.tar.gz")[1]) is has_store

@@ -62,6 +62,6 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(tmp_path: Path) -> No
 def test_a_second_call_finds_everything_as_it_should_be(tmp_path: Path) -> None:
     computer(tmp_path, HEALTHY)
     assert "rpi4: reboot, then: edge hw check\n" in hw(tmp_path, "apply").output
-    assert hw(tmp_path, "apply").output == "rpi4: every file is as it should be\n"
+    assert hw(tmp_path, "apply").output == "rpi4: every file is up to date\n"
     assert json.loads(hw(tmp_path, "apply", "--json").output) == {"board": "rpi4", "changed": []}
-    assert hw(tmp_path, "apply", "--dry-run").output == "rpi4: every file is as it should be\n"
+    assert hw(tmp_path, "apply", "--dry-run").output == "rpi4: every file is up to date\n"

@@ -52,7 +52,7 @@ def listed(file: Path) -> dict[str, Any]:
 
 def test_before_the_first_start_there_is_nothing(file: Path) -> None:
     assert listed(file) == {"own": None, "trusted": [], "rejected": [], "users": []}
-    assert "the first start makes it" in opcua(file, "list").output
+    assert "the first start generates it" in opcua(file, "list").output
 
 
 def test_everything_there_is_is_listed(file: Path, stranger: x509.Certificate) -> None:
@@ -110,12 +110,12 @@ def test_trust_is_taken_back_from_every_file_of_a_certificate(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("renew", "--host", "opc.tcp://gateway:4840"), "neither a name nor an address"),
+        (("renew", "--host", "opc.tcp://gateway:4840"), "neither a host name nor an address"),
         (("trust", "ABCDEF"), "no certificate in"),
         (("reject", "ABCDEF"), "no certificate in"),
-        (("trust", __file__), "is no certificate"),
-        (("password", "a:b", "--role", "observer", "--password-stdin"), "cannot be the name of a user"),
-        (("password", "bob", "--role", "observer", "--password-stdin"), "8 characters at least"),
+        (("trust", __file__), "is not a certificate"),
+        (("password", "a:b", "--role", "observer", "--password-stdin"), "is not a valid user name"),
+        (("password", "bob", "--role", "observer", "--password-stdin"), "between 8 and"),
     ],
 )
 def test_what_cannot_be_done_is_told(file: Path, arguments: tuple[str, ...], told: str) -> None:

@@ -38,13 +38,13 @@ async def test_it_shows_what_it_hears_and_ends_by_ctrl_c(
     process = await started("wrench", file, "--settings", settings)
     assert process.stdout
     async with asyncio.timeout(20), open_session(mqtt, unique) as session:
-        assert f"listening to {unique}/wrench/+" in (await process.stdout.readline()).decode()
+        assert f"recording {unique}/wrench/+" in (await process.stdout.readline()).decode()
         await session.publish(f"{unique}/wrench/presence", b"online")
         assert (await process.stdout.readline()).decode().split() == ["0.000", "s", "presence", "online"]
         process.send_signal(signal.SIGINT)
         rest = (await process.stdout.read()).decode()
         assert await process.wait() == 0
-    assert rest == f"{file}: 1 lines; look through it before you hand it on\n"
+    assert rest == f"{file}: 1 lines; review the file before you pass it on\n"
     assert len(file.read_bytes().splitlines()) == 2
 
 
@@ -53,7 +53,7 @@ async def test_it_ends_by_itself_after_so_many_seconds(settings: Path, tmp_path:
     async with asyncio.timeout(20):
         told, _ = await process.communicate()
     assert process.returncode == 0
-    assert told.decode().endswith("0 lines; look through it before you hand it on\n")
+    assert told.decode().endswith("0 lines; review the file before you pass it on\n")
 
 
 async def test_equipment_that_is_not_there_is_told(settings: Path, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_it_shows_what_a_gateway_tells_of_equipment_from_its_first_connect
         process.send_signal(signal.SIGINT)
         await process.wait()
         await gateway.stop()
-    assert "listening to what edge tells of light; Ctrl-C ends it\n" in lines
+    assert "recording the trace of light by edge; Ctrl-C ends it\n" in lines
     assert [line.split()[2:] for line in lines if " s " in line][:2] == [
         ["begun", "edge"],
         ["connected", "0", "commands", "outstanding"],

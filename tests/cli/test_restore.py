@@ -21,7 +21,7 @@ async def test_over_jobs_that_run_it_wants_to_be_forced(edge: Edge, store: Store
     await store.execute("SADD", store.keys.sfc_active_jobs(), "J1")
     answer = await edge("restore", tmp_path / "b.tar.gz")
     assert answer.exit_code == 1
-    assert "jobs that run: J1" in answer.stderr
+    assert "running jobs: J1" in answer.stderr
     assert (await edge("restore", tmp_path / "b.tar.gz", "--force")).exit_code == 0
 
 
@@ -29,4 +29,4 @@ async def test_what_is_no_backup_is_refused(edge: Edge, tmp_path: Path) -> None:
     (tmp_path / "b.tar.gz").write_text("no backup")
     answer = await edge("restore", tmp_path / "b.tar.gz")
     assert answer.exit_code == 1
-    assert "is no archive" in answer.stderr
+    assert "is not an archive" in answer.stderr

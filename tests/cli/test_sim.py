@@ -21,8 +21,8 @@ START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
 @pytest.mark.parametrize(
     ("device", "ready"),
     [
-        ("controller", "controller d takes commands on {}/d/commands"),
-        ("camera", "camera d offers results on {}/d/events"),
+        ("controller", "controller d receives commands on {}/d/commands"),
+        ("camera", "camera d publishes results on {}/d/events"),
     ],
 )
 async def test_a_simulator_says_when_it_is_ready_and_ends_when_told(
@@ -34,8 +34,8 @@ async def test_a_simulator_says_when_it_is_ready_and_ends_when_told(
 @pytest.mark.parametrize(
     ("device", "ready"),
     [
-        ("vision", "vision eye takes jobs at opc.tcp://127.0.0.1:"),
-        ("ijt", "joining system eye takes joinings at opc.tcp://127.0.0.1:"),
+        ("vision", "vision eye accepts jobs at opc.tcp://127.0.0.1:"),
+        ("ijt", "joining system eye accepts joinings at opc.tcp://127.0.0.1:"),
     ],
 )
 async def test_a_device_over_opc_ua_says_where_it_is(device: str, ready: str) -> None:

@@ -21,6 +21,6 @@ async def test_it_says_what_it_does_and_to_look_first(
     monkeypatch.setattr(support, "programs", programs)
     answer = await edge("support-bundle", tmp_path / "s.tar.gz", "--since", "-1h")
     assert answer.exit_code == 0
-    assert answer.output.endswith("look through it before you hand it on\n")
+    assert answer.output.endswith("review the file before you pass it on\n")
     assert asked == ["-1h"]
     assert {"README.txt", "doctor.json", "settings.json", "store.json"} <= read_members(tmp_path / "s.tar.gz").keys()

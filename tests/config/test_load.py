@@ -176,7 +176,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         ),
         (
             "southbound.one.type_ids = ['a']\nsouthbound.two.type_ids = ['b', 'a']",
-            "southbound.two.type_ids: a is taken by southbound.one already",
+            "southbound.two.type_ids: a is used by southbound.one already",
         ),
         ("[gateway\n", "cannot be read: "),
         (f"deep = {'[' * 5000}", "cannot be read: maximum recursion depth"),
@@ -275,7 +275,7 @@ def test_calls_from_this_host_need_no_certificate(tmp_path: Path, listen: str) -
 def test_the_password_is_given_once(tmp_path: Path) -> None:
     secret = write(tmp_path, "x", "secret")
     file = write(tmp_path, f"[redis]\npassword = 'x'\npassword_file = '{secret}'")
-    assert problems(file, {}) == (f"{file}: redis.password_file: give this or redis.password, not both",)
+    assert problems(file, {}) == (f"{file}: redis.password_file: set this or redis.password, not both",)
 
 
 def test_all_problems_of_all_sources_are_told_together(tmp_path: Path) -> None:

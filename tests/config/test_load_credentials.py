@@ -60,7 +60,7 @@ def test_a_user_who_may_not_read_a_password_is_told(main: Path, monkeypatch: pyt
     password.chmod(0)
     deny(monkeypatch, password)
     monkeypatch.setattr(os, "access", lambda path, _: path != password)
-    with pytest.raises(SettingsError, match=f"mqtt.password_file: {password} is not for this user to read"):
+    with pytest.raises(SettingsError, match=f"mqtt.password_file: {password}: this user may not read it"):
         load_settings(main, {}, EQUIPMENT_SETTINGS)
 
 
@@ -70,5 +70,5 @@ def test_a_user_who_may_not_read_the_settings_is_told_to_come_as_root(
 ) -> None:
     deny(monkeypatch, main)
     environ = {} if named else {"CONFIGURATION_DIRECTORY": str(main.parent)}
-    with pytest.raises(SettingsError, match=r"is not for this user to read; .*\(sudo\)"):
+    with pytest.raises(SettingsError, match=r"this user may not read it; .*\(sudo\)"):
         load_settings(main if named else None, environ, EQUIPMENT_SETTINGS)

@@ -31,7 +31,7 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(equipment_watch, "LOOK_EVERY_S", 0.05)
-    monkeypatch.setattr(health, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(health, "_CHECK_INTERVAL_S", 0.05)
     settings = settings_of(redis, mqtt, unique, opcua_in(tmp_path))
     settings = msgspec.structs.replace(settings, metrics=MetricsSettings(listen="127.0.0.1:0"))
     told: list[str] = []
@@ -55,7 +55,9 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
             shown = client.get_node("ns=1;s=Gateway/Equipment/wrench/Connected")
             status = client.get_node("ns=1;s=Gateway/Status")
             await until(lambda: is_so(shown.read_value, lambda value: value is False))
-            await until(lambda: is_so(status.read_value, lambda value: value.startswith("equipment away: wrench; ")))
+            await until(
+                lambda: is_so(status.read_value, lambda value: value.startswith("equipment disconnected: wrench; "))
+            )
             assert await measured("microdcs_edge_opcua_sessions 1.0")
 
         async def written() -> bool:
@@ -63,7 +65,7 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
             return report is not None and report.equipment[0].connected is False
 
         await until(written)
-    assert any(line.startswith("STATUS=equipment away: wrench; ") for line in told)
+    assert any(line.startswith("STATUS=equipment disconnected: wrench; ") for line in told)
 
 
 async def is_so(read: Callable[[], Awaitable[object]], condition: Callable[..., bool]) -> bool:

@@ -55,7 +55,7 @@ async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> Non
 async def test_a_store_of_the_process_is_left_out_and_that_is_told(tmp_path: Path) -> None:
     contents, told = await saved(furnish(tmp_path / "etc", RedisSettings(url="embedded:")), Part.STORE)
     assert "store.jsonl" not in contents
-    assert "lives and dies" in told[1]
+    assert "exists only within" in told[1]
 
 
 async def test_settings_that_cannot_be_used_are_told(tmp_path: Path) -> None:

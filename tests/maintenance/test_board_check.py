@@ -7,7 +7,7 @@ import pytest
 from edge.hardware.board import profile_directory, read_boards
 from edge.hardware.computer import Computer
 from edge.maintenance.board_check import examine_board
-from edge.maintenance.finding import Finding, Level
+from edge.maintenance.finding import HealthFinding, Level
 from tests.hardware.computers import HEALTHY, computer
 
 BOARDS = read_boards(profile_directory() / "boards")
@@ -15,7 +15,7 @@ MOUNTS = "/proc/mounts"
 REDIS = "/etc/redis/redis-microdcs.conf"
 
 
-def point(computer: Computer, board: str, subject: str) -> Finding:
+def point(computer: Computer, board: str, subject: str) -> HealthFinding:
     (found,) = (each for each in examine_board(computer, BOARDS[board]) if each.subject == subject)
     return found
 
@@ -39,7 +39,7 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
     ("change", "subject", "level", "told"),
     [
         ({"/dev/watchdog0": None}, "watchdog", Level.WARNING, "no /dev/watchdog0"),
-        ({"/sys/class/watchdog/watchdog0/state": "inactive"}, "watchdog", Level.WARNING, "nobody feeds it"),
+        ({"/sys/class/watchdog/watchdog0/state": "inactive"}, "watchdog", Level.WARNING, "is not used"),
         ({"/dev/gpiochip0": "pinctrl-rp1"}, "GPIO", Level.WARNING, "no chip pinctrl-bcm2711, but pinctrl-rp1"),
         ({"/dev/gpiochip0": None}, "GPIO", Level.WARNING, "no chip answers"),
         ({"/dev/serial0": None}, "serial", Level.WARNING, "no /dev/serial0"),
@@ -48,11 +48,11 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
         ({MOUNTS: "/dev/mmcblk0p2 / ext4 rw,relatime 0 0"}, "mount options", Level.WARNING, "without noatime"),
         ({MOUNTS: "overlayroot / overlay rw 0 0"}, "storage", Level.FAILING, "in memory"),
         ({MOUNTS: "/dev/sda1 / ext4 ro,noatime 0 0"}, "storage", Level.FAILING, "cannot be written"),
-        ({MOUNTS: ""}, "storage", Level.WARNING, "not known"),
+        ({MOUNTS: ""}, "storage", Level.WARNING, "is unknown"),
         ({REDIS: "appendonly yes\nappendfsync always"}, "append-only file", Level.WARNING, "SD card"),
         ({REDIS: "appendonly yes\nappendfsync no"}, "append-only file", Level.WARNING, "half a minute"),
         ({REDIS: "appendonly no"}, "append-only file", Level.FAILING, "off"),
-        ({REDIS: None}, "append-only file", Level.WARNING, "does not say"),
+        ({REDIS: None}, "append-only file", Level.WARNING, "not set in"),
     ],
 )
 def test_what_is_wrong_is_told(

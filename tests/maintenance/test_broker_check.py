@@ -9,7 +9,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings,
 from edge.errors import Unavailable
 from edge.links.mqtt import open_session
 from edge.maintenance.broker_check import brokers, examine_broker
-from edge.maintenance.finding import Finding, Level
+from edge.maintenance.finding import HealthFinding, Level
 from edge.sim.broker import open_broker
 from tests.northbound.access_rules import refusing_subscriptions
 from tests.store.servers import free_port
@@ -25,7 +25,7 @@ def settings_with(mqtt: MqttSettings, prefix: str, **urls: str) -> Settings:
     )
 
 
-async def examined(settings: Settings) -> dict[str, Finding]:
+async def examined(settings: Settings) -> dict[str, HealthFinding]:
     return {
         finding.subject: finding
         for mqtt, listeners in brokers(settings)
@@ -60,7 +60,7 @@ async def test_equipment_is_as_it_says(mqtt: MqttSettings, unique: str) -> None:
         "equipment camera": Level.FAILING,
         "equipment light": Level.OK,
     }
-    assert "does not say whether it is there" in found["equipment light"].found
+    assert "presence unknown" in found["equipment light"].found
     assert found["MES"].level is Level.OK
 
 

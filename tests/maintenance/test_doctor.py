@@ -12,11 +12,11 @@ from edge.config import MqttSettings, RedisSettings
 from edge.errors import Unavailable
 from edge.maintenance import doctor
 from edge.maintenance.doctor import examine, findings_of
-from edge.maintenance.finding import Finding, Level, ok
+from edge.maintenance.finding import HealthFinding, Level, ok
 from tests.app.running import opcua_in, settings_of, written
 
 
-async def breaking(error: Exception) -> AsyncIterator[Finding]:
+async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
     yield ok("first", "found before")
     raise error
 
@@ -37,7 +37,7 @@ async def test_an_examination_that_breaks_off_is_a_finding_and_hides_none(error:
 
 
 async def test_an_examination_that_hangs_is_given_up() -> None:
-    async def hanging() -> AsyncIterator[Finding]:
+    async def hanging() -> AsyncIterator[HealthFinding]:
         yield ok("first", "found before")
         await asyncio.Event().wait()
 
@@ -70,11 +70,11 @@ def test_a_call_that_never_returns_does_not_hold_up_the_end(monkeypatch: pytest.
     forever = threading.Event()
     monkeypatch.setattr(doctor, "EXAMINATION_TIMEOUT_S", 0.1)
 
-    async def stuck() -> AsyncIterator[Finding]:
+    async def stuck() -> AsyncIterator[HealthFinding]:
         await asyncio.to_thread(forever.wait)
         yield ok("never", "seen")
 
-    async def run() -> list[Finding]:
+    async def run() -> list[HealthFinding]:
         await examine(tmp_path / "none.toml", {})
         return await findings_of("disk", stuck(), within=0.1)
 

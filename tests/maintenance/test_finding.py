@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.maintenance.finding import Finding, Level, failing, ok, warning, worst
+from edge.maintenance.finding import HealthFinding, Level, failing, ok, warning, worst
 
 WELL, SUSPICIOUS, ILL = ok("a", "there"), warning("b", "slow", "wait"), failing("c", "gone", "fetch it")
 
@@ -16,7 +16,7 @@ WELL, SUSPICIOUS, ILL = ok("a", "there"), warning("b", "slow", "wait"), failing(
         ([SUSPICIOUS, ILL, WELL], Level.FAILING),
     ],
 )
-def test_the_worst_finding_counts(findings: list[Finding], level: Level) -> None:
+def test_the_worst_finding_counts(findings: list[HealthFinding], level: Level) -> None:
     assert worst(findings) is level
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from edge.maintenance import host_check
 from edge.maintenance.clock import Clock
-from edge.maintenance.finding import Finding, Level
+from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.host_check import MIB, examine_clock, examine_disks, examine_memory, examine_versions, versions
 
 
-async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> Finding:
+async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> HealthFinding:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("U", (), {"total": total, "free": free}))
     (finding,) = [each async for each in examine_disks([str(place)])]
     return finding

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
-from edge.maintenance.finding import Finding, Level
+from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.opcua_check import (
     examine_certificates,
     examine_port,
@@ -39,7 +39,7 @@ async def answering(words: bytes) -> AsyncIterator[str]:
         yield f"opc.tcp://0.0.0.0:{server.sockets[0].getsockname()[1]}"
 
 
-async def only(findings: AsyncIterator[Finding]) -> Finding:
+async def only(findings: AsyncIterator[HealthFinding]) -> HealthFinding:
     (finding,) = [each async for each in findings]
     return finding
 
@@ -94,13 +94,13 @@ async def test_a_server_that_is_switched_off_is_well() -> None:
 
 async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettings) -> None:
     finding = await only(examine_certificates(Settings(opcua=opcua)))
-    assert (finding.level, finding.found) == (Level.WARNING, "there is none yet")
+    assert (finding.level, finding.found) == (Level.WARNING, "none yet")
 
 
 @pytest.mark.parametrize(
     ("left", "level", "told"),
     [
-        (timedelta(days=365), Level.OK, "holds until"),
+        (timedelta(days=365), Level.OK, "is valid until"),
         (timedelta(days=20), Level.WARNING, "expires in"),
         (timedelta(hours=-1), Level.FAILING, "it has expired"),
     ],
@@ -166,7 +166,7 @@ async def test_users_are_named_with_their_roles_and_without_hashes(opcua: OpcuaS
     write_user(file, User("erika", Role.ENGINEER, "$argon2id$canary"))
     assert (await only(examine_users(opcua))).found == "erika (engineer)"
     file.chmod(0o644)
-    assert "open to everybody" in (await only(examine_users(opcua))).found
+    assert "readable by every user" in (await only(examine_users(opcua))).found
     file.chmod(0o600)
     file.write_bytes(file.read_bytes() + b"nonsense\nAndr\xe9:engineer:x\n# a remark\n")
     assert "2 lines" in (await only(examine_users(opcua))).found

@@ -16,9 +16,9 @@ NOBODY = "127.0.0.1:1"
 @pytest.mark.parametrize(
     ("said", "answers", "told"),
     [
-        (b"online", True, "has it online"),
-        (b"offline", False, "has it offline"),
-        (b"", None, "has not said whether it is there"),
+        (b"online", True, "online at"),
+        (b"offline", False, "offline at"),
+        (b"", None, "presence of the equipment unknown"),
     ],
 )
 async def test_a_broker_answers_for_its_equipment(
@@ -29,7 +29,7 @@ async def test_a_broker_answers_for_its_equipment(
         await session.publish(f"{unique}/wrench/presence", said, retain=True)
         pong = await ping("wrench", wrench, Settings(mqtt=mqtt))
     assert pong.answers is answers
-    assert told in pong.said
+    assert told in pong.detail
     assert pong.seconds is not None
     assert 0 < pong.seconds < 1
 
@@ -39,7 +39,7 @@ async def test_an_opcua_server_tells_its_time() -> None:
         eye = OpcuaEquipmentSettings(kind="vision", type_ids=("inspect.v1",), url=server.endpoint, security="none")
         pong = await ping("eye", eye, Settings())
     assert pong.answers is True
-    assert pong.said.startswith("its clock says 20")
+    assert pong.detail.startswith("its clock reads 20")
 
 
 async def test_who_is_not_there_does_not_answer() -> None:
@@ -48,7 +48,7 @@ async def test_who_is_not_there_does_not_answer() -> None:
     for name, section in (("wrench", wrench), ("eye", eye)):
         pong = await ping(name, section, Settings())
         assert (pong.answers, pong.seconds) == (False, None)
-        assert NOBODY in pong.said
+        assert NOBODY in pong.detail
 
 
 async def test_a_certificate_of_ours_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ async def test_a_certificate_of_ours_that_cannot_be_read_is_told(tmp_path: Path)
     )
     pong = await ping("eye", eye, Settings())
     assert pong.answers is False
-    assert "own.pem" in pong.said
+    assert "own.pem" in pong.detail
 
 
 async def test_what_its_gateway_alone_can_ask_is_not_asked() -> None:
     light = StackLightSettings(kind="stacklight", type_ids=("show.v1",), chip="gpiochip0", lamps={"red": 1})
     pong = await ping("light", light, Settings())
-    assert (pong.answers, pong.said) == (None, "equipment of kind stacklight can be asked by its gateway alone")
+    assert (pong.answers, pong.detail) == (None, "equipment of kind stacklight can be reached by its gateway only")

@@ -82,8 +82,8 @@ async def test_each_message_is_a_line_as_it_came(
 @pytest.mark.parametrize(
     ("name", "reason", "advice"),
     [
-        ("drill", "the settings have no equipment drill", "There is: wrench."),
-        ("wrench", "is there already", "Name a new file"),
+        ("drill", "the settings have no equipment drill", "Known equipment: wrench."),
+        ("wrench", "exists already", "Name a new file"),
     ],
 )
 async def test_what_cannot_be_recorded_is_told(
@@ -151,7 +151,7 @@ async def test_what_a_gateway_tells_of_equipment_is_recorded_without_what_others
         background_task(gateway.run(), "gateway"),
         recording("drill", drill, {"sesame"}, file, told.append) as source,
     ):
-        assert source == "what edge tells of drill"
+        assert source == "the trace of drill by edge"
         gateway.of("drill")(TraceKind.ASKED, asked)
         gateway.of("drill")(TraceKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
         gateway.of("drill")(TraceKind.LOST, "opc.tcp://drill-7:4840 says sesame")
@@ -191,9 +191,9 @@ async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
     drill: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edge.maintenance.recording.BEGIN_SECONDS", 0.05)
-    with pytest.raises(Unavailable, match="no gateway has told anything of drill") as refused:
+    with pytest.raises(Unavailable, match="no gateway has sent a trace of drill") as refused:
         async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print) as source:
-            assert source == "gateways; none that works with drill is there yet"
+            assert source == "the trace of drill; no gateway is running yet"
     assert "systemctl status microdcs-edge" in refused.value.advice
     assert not (tmp_path / "drill.jsonl").exists()
 
@@ -213,7 +213,7 @@ async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway
         background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"),
         recording("drill", settings, set(), tmp_path / "drill.jsonl", print) as source,
     ):
-        assert source == "what edge tells of drill"
+        assert source == "the trace of drill by edge"
 
 
 @pytest.mark.usefixtures("watchful")
@@ -268,7 +268,7 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
     ):
         with pytest.raises(Unavailable, match="the recording ends: No space left on device") as refused:
             await record()
-    assert "Make room" in refused.value.advice
+    assert "Free space on the disk" in refused.value.advice
 
 
 async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Settings, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ async def test_who_takes_the_place_of_another_who_records_hears_the_gateway_too(
     async with background_task(gateway.run(), "gateway"):
         for number in range(3):
             async with recording("drill", drill, set(), tmp_path / f"{number}.jsonl", print) as source:
-                assert source == "what edge tells of drill"
+                assert source == "the trace of drill by edge"
 
 
 async def test_a_store_of_one_process_alone_is_told_as_such(drill: Settings, tmp_path: Path) -> None:

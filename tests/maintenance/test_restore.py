@@ -150,7 +150,7 @@ async def test_passwords_that_a_backup_leaves_out_are_those_that_are_here(settin
 async def test_jobs_that_run_are_not_restored_over(store: Store, backup: Path, settings: Path) -> None:
     await store.execute("SADD", store.keys.sfc_active_jobs(), *(f"J{number}" for number in range(7)))
     error = await refusal(backup, settings)
-    assert error.message.endswith("jobs that run: J0, J1, J2, J3, J4 and 2 more")
+    assert error.message.endswith("running jobs: J0, J1, J2, J3, J4 and 2 more")
     assert "--force" in error.advice
     await restore(backup, settings, {}, NOW, nobody, force=True)
     assert await store.execute("EXISTS", store.keys.sfc_active_jobs()) == 0
@@ -170,7 +170,7 @@ async def test_jobs_that_ran_when_it_was_saved_are_named(store: Store, settings:
     await store.execute("DEL", store.keys.sfc_active_jobs())
     told: list[str] = []
     await restore(file, settings, {}, NOW, told.append, force=False)
-    assert "these jobs ran when the backup was made, and go on from there: J1" in told
+    assert "these jobs ran at the time of the backup and continue from there: J1" in told
 
 
 async def test_an_archive_cannot_write_where_only_its_settings_say(
@@ -198,7 +198,7 @@ async def test_a_certificate_cannot_be_said_to_have_stood_elsewhere(
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("opcua/unknown", b"", "has no place in a gateway"),
+        ("opcua/unknown", b"", "is not a file of a gateway"),
         ("store.jsonl", b"{", "store.jsonl"),
         ("store.jsonl", b'{"type":"list","key":"a","value":[]}', "store.jsonl"),
         ("store.jsonl", b'{"type":"hash","key":"a","value":{"a":1}}', "store.jsonl"),

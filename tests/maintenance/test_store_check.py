@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
-from edge.maintenance.finding import Finding, Level
+from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports
@@ -15,11 +15,11 @@ from edge.store.opening import open_store
 from tests.store.servers import own_server
 
 
-async def examined(settings: RedisSettings) -> dict[str, Finding]:
+async def examined(settings: RedisSettings) -> dict[str, HealthFinding]:
     return {each.subject: each async for each in examine_store(settings)}
 
 
-async def on(directory: Path, *options: str, durability: str = "any") -> dict[str, Finding]:
+async def on(directory: Path, *options: str, durability: str = "any") -> dict[str, HealthFinding]:
     async with own_server(directory, *options) as server:
         return await examined(RedisSettings(url=server.url, durability=durability))  # type: ignore[arg-type]
 
@@ -40,10 +40,10 @@ async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "subject", "told"),
     [
-        (("--appendonly", "no"), "store durability", "does not write down each change"),
-        (("--appendfsync", "no"), "store durability", "leaves it to the system"),
+        (("--appendonly", "no"), "store durability", "changes are not written to disk"),
+        (("--appendfsync", "no"), "store durability", "the system decides when to write"),
         ((), "store memory", "without a limit"),
-        ((), "gateway", "none works on this store"),
+        ((), "gateway", "no gateway works on this store"),
     ],
 )
 async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
@@ -97,11 +97,11 @@ async def test_what_a_gateway_says_of_its_equipment_is_told(tmp_path: Path) -> N
             await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=1, equipment=equipment)))
         found = await examined(settings)
     told = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
-    none = "0 commands outstanding, 0 failed"
+    none = "0 open commands, 0 failed"
     assert told == [
-        (Level.FAILING, "away; 0 commands outstanding, 1 failed, 0 messages refused; last: jammed"),
-        (Level.OK, "connected; 2 commands outstanding, 0 failed, 0 messages refused"),
+        (Level.FAILING, "disconnected; 0 open commands, 1 failed, 0 messages refused; last: jammed"),
+        (Level.OK, "connected; 2 open commands, 0 failed, 0 messages refused"),
         (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),
-        (Level.OK, f"has not said whether it is there; {none}, 0 messages refused"),
+        (Level.OK, f"presence unknown; {none}, 0 messages refused"),
     ]
     assert "equipment wrench of edge" in found

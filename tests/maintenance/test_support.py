@@ -38,7 +38,7 @@ async def test_it_holds_what_support_asks_for_and_no_secret(store: Store, settin
     for secret in (CANARY, quote(CANARY, safe=""), "PRIVATE KEY", "$argon2id", "c" * 20, "payload-of-a-job"):
         assert secret not in everything
     assert contents["log.txt"] == "login failed: ***\nmqtt://***@host\nall is well\n"
-    assert contents["x.txt"] == "no-such-thing is not there\n"
+    assert contents["x.txt"] == "no-such-thing is not installed\n"
     assert '"manufacturer": "Example"' in contents["settings.json"]
     assert '"joborder:{id}"' in contents["store.json"]
     assert '"OPC UA users"' in contents["doctor.json"]

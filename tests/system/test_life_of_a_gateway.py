@@ -75,7 +75,12 @@ until ss -Hltn sport = :4840 | grep -q .; do sleep 0.1; done
 systemctl start {UNIT}
 """
 TROUBLES = {
-    "broker gone": ("systemctl stop mosquitto", "broker away: ", "mqtt not connected", "systemctl start mosquitto"),
+    "broker gone": (
+        "systemctl stop mosquitto",
+        "broker unavailable: ",
+        "mqtt not connected",
+        "systemctl start mosquitto",
+    ),
     "store gone": (
         "systemctl stop redis-server@microdcs",
         "Redis does not answer",

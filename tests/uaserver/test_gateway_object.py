@@ -31,7 +31,7 @@ WRENCH = EquipmentHealth(
     last_error="the spindle is jammed",
 )
 PICTURE = GatewayView(
-    status="equipment away: wrench; 1 job at work",
+    status="equipment disconnected: wrench; 1 job at work",
     memory_used=850,
     memory_limit=1000,
     is_nearly_full=True,
@@ -67,7 +67,7 @@ async def test_before_the_first_look_nothing_is_claimed(space: Space) -> None:
 async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space: Space) -> None:
     await server.gateway.show(PICTURE)
     assert await values(await member(space), [shown.name for shown in GATEWAY]) == {
-        "Status": "equipment away: wrench; 1 job at work",
+        "Status": "equipment disconnected: wrench; 1 job at work",
         "StoreMemoryUsed": 850,
         "StoreMemoryLimit": 1000,
         "StoreNearlyFull": True,

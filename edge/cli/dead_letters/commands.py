@@ -1,4 +1,4 @@
-"""`edge dead-letters`: looks at work that was given up, and has it done again or drops it."""
+"""`edge dead-letters`: shows work that failed too often, and retries or drops it."""
 
 import asyncio
 from pathlib import Path
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @click.group("dead-letters")
 def dead_letters() -> None:
-    """Look at work that was given up, and have it done again or drop it.
+    """Show work that failed too often; retry or drop it.
 
-    Work that meets a defect is tried again, with growing delay. Then it becomes a dead letter, and its job fails. The
-    exit status is 0 when it is done, 1 when it is refused or the store is away, with the reason, and 2 when settings or
-    arguments cannot be used.
+    Work that meets a defect is retried with growing delay. Then it becomes a dead letter, and its job fails. The exit
+    status is 0 on success, 1 when the request is refused or the store is unavailable, and 2 when settings or arguments
+    are invalid.
     """
 
 
@@ -36,7 +36,7 @@ def dead_letters() -> None:
 @settings_option
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
-    """List what was given up, the oldest first."""
+    """List the dead letters, oldest first."""
     from edge.cli.dead_letters.view import as_data, table
     from edge.store.dead_letters import load_all
 
@@ -58,7 +58,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @settings_option
 @json_option
 def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
-    """Show all of a dead letter: what it was, why it was given up, and what becomes of it with `retry`."""
+    """Show a dead letter: its content, the reason, and the effect of `retry`."""
     from edge.cli.dead_letters.view import as_data, report
 
     async def read() -> "Letter":
@@ -76,10 +76,10 @@ def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
 @click.argument("letter")
 @settings_option
 def retry(letter: str, settings_file: Path | None) -> None:
-    """Do it once more, and drop the letter.
+    """Retry the work of a dead letter and drop the letter.
 
-    A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it: look first
-    at what it has done. A stop is sent again.
+    A failed job runs again from its beginning under its id, as if the MES had cleared and stored it: check first what
+    it has done already. A stop is sent again.
     """
     from edge.cli.terminal.output import printable
     from edge.station.dead_letter_retry import retry_letter
@@ -90,20 +90,20 @@ def retry(letter: str, settings_file: Path | None) -> None:
             await retry_letter(at.store, letter, found, now_ms)
             return found
 
-    print_text(f"{letter}: done once more, for job {printable(asyncio.run(do()).job_id)}")
+    print_text(f"{letter}: retried for job {printable(asyncio.run(do()).job_id)}")
 
 
 @dead_letters.command(epilog="Example: edge dead-letters drop 1763624400000-0")
 @click.argument("letters", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Drop all there are.")
+@click.option("--all", "every", is_flag=True, help="Drop all dead letters.")
 @settings_option
 def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -> None:
-    """Throw dead letters away."""
+    """Drop dead letters."""
     from edge.store import dead_letters as stored
     from edge.store.commit import join
 
     if every == bool(letters):
-        usage_failure("name the letters to drop, or say --all")
+        usage_failure("name the letters to drop, or use --all")
 
     async def do() -> int:
         async with open_access(settings_file) as at:
@@ -122,5 +122,7 @@ async def _find(store: "Store", letter_id: str) -> "Letter":
 
     found = (await load_all(store)).get(letter_id)
     if found is None:
-        raise Refused("unknown_letter", f"there is no dead letter {letter_id!r}", "Look for it: edge dead-letters list")
+        raise Refused(
+            "unknown_letter", f"there is no dead letter {letter_id!r}", "List the dead letters: edge dead-letters list"
+        )
     return found

@@ -1,4 +1,4 @@
-"""A dead letter as a line of a list, whole for people, and for programs."""
+"""Formats dead letters: as a table, as a report of one letter, and as data."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ from edge.store.dead_letters import Letter, LetterKind
 
 
 def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
-    """Give a letter for a program; instants in UTC."""
+    """Return a letter as data; instants in UTC."""
     return {
         "id": letter_id,
         "kind": letter.kind,
@@ -25,19 +25,19 @@ def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
 
 
 def table(letters: Mapping[str, Letter]) -> Table:
-    """Give letters as a list, one a line."""
+    """Return letters as a table, one per row."""
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("letter", "at", "job", "what", "reason"):
         shown.add_column(name, no_wrap=name != "reason")
     for letter_id, letter in letters.items():
-        told = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
-        shown.add_row(*(Text(printable(each)) for each in told))
+        cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
+        shown.add_row(*(Text(printable(each)) for each in cells))
     return shown
 
 
 def report(letter_id: str, letter: Letter) -> Iterator[str]:
-    """Give all of a letter, line by line."""
-    told = {
+    """Yield the report of a letter, line by line."""
+    facts = {
         "letter": letter_id,
         "at": local_time(letter.at),
         "scope": letter.scope,
@@ -47,8 +47,8 @@ def report(letter_id: str, letter: Letter) -> Iterator[str]:
         **letter.details,
         "retry": _retry_effect(letter),
     }
-    width = max(map(len, told))
-    for name, text in told.items():
+    width = max(map(len, facts))
+    for name, text in facts.items():
         yield f"{printable(name):<{width}}  {printable(text)}"
 
 
@@ -61,7 +61,7 @@ def _what(letter: Letter) -> str:
         case LetterKind.START:
             return "start of a job"
         case LetterKind.DECISION:
-            return "decision of a visitor"
+            return "decision on a job"
         case LetterKind.DEADLINE:
             return "deadline of a job"
         case LetterKind.COMMAND:
@@ -72,5 +72,5 @@ def _what(letter: Letter) -> str:
 
 def _retry_effect(letter: Letter) -> str:
     if letter.kind is LetterKind.UNREADABLE:
-        return "enters the work stream again"
+        return "the entry returns to the work stream"
     return "the stop is sent again" if _is_stop(letter) else "the job runs again from its beginning"

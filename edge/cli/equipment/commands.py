@@ -1,4 +1,4 @@
-"""`edge equipment`: which equipment is there, how it does, and what it says when it is asked."""
+"""`edge equipment`: lists equipment with its state, and pings it."""
 
 import asyncio
 import os
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def equipment() -> None:
-    """Look which equipment is there, what it owes and what failed, or ask it now.
+    """Show equipment with its connection, open commands and faults, or ping it.
 
-    Gateways look every five seconds and leave word in the store: what fails at once, mere counts every half minute.
-    The exit status is 0 when it is done, 1 when it is refused or something is away, with the reason, and 2 when
-    settings or arguments cannot be used.
+    Gateways check every five seconds and write a report to the store: faults at once, counters every half minute. The
+    exit status is 0 on success, 1 when the request is refused or equipment is disconnected, and 2 when settings or
+    arguments are invalid.
     """
 
 
@@ -38,7 +38,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     elif found:
         open_console().print(table(found))
     else:
-        print_text("no gateway has told of equipment yet")
+        print_text("no gateway has reported equipment yet")
 
 
 @equipment.command(epilog="Example: edge equipment show wrench")
@@ -46,17 +46,17 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @settings_option
 @json_option
 def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
-    """Show all that is known of a piece of equipment, as each gateway sees it that works with it.
+    """Show one piece of equipment as each gateway that uses it reports it.
 
-    NAME is that of [southbound.NAME] in the settings. Counts are those since the gateway started.
+    NAME is that of [southbound.NAME] in the settings. Counters start with the gateway.
     """
     from edge.cli.equipment.table import as_data, report
     from edge.errors import Refused
 
     found = [each for each in asyncio.run(_read_views(settings_file)) if each.health.name == name]
     if not found:
-        advice = "Look for it: edge equipment list"
-        raise Refused("unknown_equipment", f"no gateway has told of equipment {name!r}", advice)
+        advice = "List the equipment: edge equipment list"
+        raise Refused("unknown_equipment", f"no gateway has reported equipment {name!r}", advice)
     if as_json:
         print_json([as_data(each) for each in found])
     else:
@@ -68,11 +68,11 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
 @settings_option
 @json_option
 def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -> None:
-    """Ask equipment now, beside the gateway: whether it is there, and how long that takes.
+    """Ping equipment on a connection of its own and measure the response time.
 
-    NAMES are those of [southbound.NAME] in the settings; without one all is asked. An OPC UA server is asked for its
-    time, an MQTT broker for the presence that the equipment has left there. The exit status is 1 when one is away or
-    does not answer.
+    NAMES are those of [southbound.NAME] in the settings; without a name all equipment is pinged. From an OPC UA server
+    the time is read, from an MQTT broker the retained presence. The exit status is 1 when equipment is disconnected
+    or does not answer.
     """
     from edge.cli.equipment.table import ping_data, ping_table
 

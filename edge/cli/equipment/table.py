@@ -1,4 +1,4 @@
-"""Equipment as a line of a list, whole for people, and for programs."""
+"""Formats equipment: as a table, as a report of one piece, and as data."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
 
 @dataclass(frozen=True, slots=True)
 class EquipmentView:
-    """A piece of equipment, as a gateway saw it at an instant; `at_work` tells whether that gateway still is."""
+    """One piece of equipment as reported by a gateway at an instant; `at_work` is whether that gateway runs."""
 
     gateway: str
     at_work: bool
@@ -25,18 +25,18 @@ class EquipmentView:
     health: EquipmentHealth
 
 
-def equipment_views(told: Mapping[str, GatewayReport]) -> list[EquipmentView]:
-    """Give all equipment that gateways have told of."""
+def equipment_views(reports: Mapping[str, GatewayReport]) -> list[EquipmentView]:
+    """Return all equipment in the reports of the gateways."""
     return [
         EquipmentView(gateway, each.at_work, each.report.at, health)
-        for gateway, each in told.items()
+        for gateway, each in reports.items()
         if each.report
         for health in each.report.equipment
     ]
 
 
 def as_data(each: EquipmentView) -> dict[str, object]:
-    """Give it for a program; instants in UTC."""
+    """Return the view as data; instants in UTC."""
     health = each.health
     return {
         "name": health.name,
@@ -56,8 +56,8 @@ def as_data(each: EquipmentView) -> dict[str, object]:
 
 
 def table(found: Iterable[EquipmentView]) -> Table:
-    """Give equipment as a list, one a line."""
-    columns = ("name", "kind", "gateway", "connected", "last seen", "outstanding", "failed", "refused", "last error")
+    """Return equipment as a table, one per row."""
+    columns = ("name", "kind", "gateway", "connected", "last seen", "open commands", "failed", "refused", "last error")
     shown = plain_table(*columns)
     for each in found:
         health, connected = each.health, _connected(each)
@@ -74,35 +74,35 @@ def table(found: Iterable[EquipmentView]) -> Table:
 
 
 def report(each: EquipmentView) -> Iterator[str]:
-    """Give all of it, line by line."""
+    """Yield the report of one piece of equipment, line by line."""
     health = each.health
-    told = {
+    facts = {
         "equipment": health.name,
         "kind": health.kind,
-        "gateway": each.gateway if each.at_work else f"{each.gateway}, which does not run now",
+        "gateway": each.gateway if each.at_work else f"{each.gateway}, not running",
         "as of": local_time(each.at),
         "connected": _connected(each),
         "last seen": local_time(health.last_seen) or "not since the gateway started",
-        "outstanding": f"{health.outstanding} commands wait for an answer",
+        "open commands": f"{health.outstanding} without an answer",
         "answered": f"{health.answered} commands, {health.failed} of them failed",
-        "ignored": f"{health.ignored} answers that came late or again, events that nobody waited for",
-        "refused": f"{health.refused} messages that could not be taken",
+        "ignored": f"{health.ignored} late or repeated answers and events without a receiver",
+        "refused": f"{health.refused} messages",
         "last error": health.last_error or "none",
     }
-    width = max(map(len, told))
-    for name, text in told.items():
+    width = max(map(len, facts))
+    for name, text in facts.items():
         yield f"{name:<{width}}  {printable(text)}"
 
 
 def ping_data(name: str, result: PingResult) -> dict[str, object]:
-    """Give what came back for a program; times in milliseconds."""
+    """Return a ping result as data; times in milliseconds."""
     milliseconds = None if result.seconds is None else round(result.seconds * 1000, 3)
-    return {"name": name, "answers": result.answers, "milliseconds": milliseconds, "said": result.said}
+    return {"name": name, "answers": result.answers, "milliseconds": milliseconds, "said": result.detail}
 
 
 def ping_table(results: Mapping[str, PingResult]) -> Table:
-    """Give what came back as a list, one a line."""
-    shown = plain_table("name", "answers", "took", "said")
+    """Return ping results as a table, one per row."""
+    shown = plain_table("name", "answers", "time", "detail")
     for name, result in results.items():
         answers = _yes_or_no(result.answers)
         took = "" if result.seconds is None else f"{result.seconds * 1000:.1f} ms"
@@ -110,7 +110,7 @@ def ping_table(results: Mapping[str, PingResult]) -> Table:
             Text(name, style="bold"),
             Text(answers, style=_STYLES.get(answers, "")),
             Text(took),
-            Text(printable(result.said)),
+            Text(printable(result.detail)),
         )
     return shown
 
@@ -120,4 +120,4 @@ def _connected(each: EquipmentView) -> str:
 
 
 def _yes_or_no(value: bool | None) -> str:  # noqa: FBT001 - the value itself
-    return "not said" if value is None else "yes" if value else "no"
+    return "unknown" if value is None else "yes" if value else "no"

@@ -1,4 +1,4 @@
-"""Draws a job and its running chart so that a terminal can show it."""
+"""Renders a job and its running chart for a terminal."""
 
 from collections.abc import Iterator
 
@@ -17,11 +17,11 @@ from edge.cli.terminal.output import printable
 from edge.model.job_state import has_ended
 
 _ROWS_AROUND = 2
-"""What a terminal shows beside the chart: the line about the job, and the prompt."""
+"""Terminal rows that the chart cannot use: the line of the job, and the prompt."""
 
 
 def render_job(stored: StoredJob, now: int, width: int, height: int) -> RenderableType:
-    """Draw a job's chart with its run, whole once it has ended; before it starts, say what it waits for."""
+    """Render the chart of a job with its run, whole after its end; before its start, what the job waits for."""
     if not (stored.run and stored.net):
         return Text("\n".join(waiting_text(stored, now)))
     marks = marks_of(stored.net, stored.run, now)
@@ -32,7 +32,7 @@ def render_job(stored: StoredJob, now: int, width: int, height: int) -> Renderab
 
 
 def visible_rows(drawing: Drawing, rows: int) -> Iterator[str]:
-    """Give the rows of a chart; of one that is too high those around its active steps, and what it waits for."""
+    """Yield the rows of a chart; of a high chart those around the active steps, and what the job waits for."""
     lines = chart_text(drawing, ANSI)
     if len(lines) <= rows:
         yield from lines

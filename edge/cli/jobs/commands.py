@@ -1,4 +1,4 @@
-"""`edge jobs`: looks at jobs, and calls the job methods as a MES would, on the store of the settings."""
+"""`edge jobs`: shows jobs and calls the job methods, on the store of the settings."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,24 +20,24 @@ from edge.cli.terminal.store_access import (
 from edge.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 
-_comment_option = click.option("--comment", help="A remark that stays with the job.")
+_comment_option = click.option("--comment", help="A comment that stays with the job.")
 
 
 class OrderedGroup(click.Group):
-    """Lists its commands as they are written down: those that look first, then the way a job goes."""
+    """Lists its commands in the order of their definition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
+        """Return the command names."""
         return list(self.commands)
 
 
 @click.group(cls=OrderedGroup)
 def jobs() -> None:
-    """Look at jobs, and store, start, hold or end them.
+    """Show jobs; store, start, pause or end them.
 
-    These commands work on the store that the settings name, beside the gateways that run on it; what is asked here
-    they perform. The exit status is 0 when it is done, 1 when it is refused or the store is away, with the reason,
-    and 2 when settings or arguments cannot be used.
+    These commands work on the store of the settings, while gateways run on it; a gateway executes the requests. The
+    exit status is 0 on success, 1 when the request is refused or the store is unavailable, and 2 when settings or
+    arguments are invalid.
     """
 
 
@@ -49,12 +49,12 @@ def jobs() -> None:
     type=click.Choice(list(TEXT.values()), case_sensitive=False),
     metavar="STATE",
     multiple=True,
-    help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be given again.",
+    help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be repeated.",
 )
 @settings_option
 @json_option
 def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -> None:
-    """List the stored jobs, those of the highest priority first."""
+    """List the stored jobs, highest priority first."""
     from edge.cli.jobs.table import job_table, summary
     from edge.store.jobs import Job, load_all
 
@@ -76,7 +76,7 @@ def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None
 @settings_option
 @json_option
 def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
-    """Show all of a job: its order, its run with steps and actions, its response."""
+    """Show a job: its order, its run with steps and actions, its response."""
     from edge.cli.jobs.report import detail, report
     from edge.cli.jobs.stored_job import read
 
@@ -96,8 +96,8 @@ def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
 def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
     """Follow a job until it ends, or all jobs, or those of a scope, until Ctrl-C.
 
-    A terminal shows the running chart; a file or a pipe gets a line, with --json an object, for each change of state,
-    step and action. The exit status is 0 when the job ended, 1 when it was aborted or removed.
+    A terminal shows the running chart; a file or a pipe receives a line, with --json an object, for each change of
+    state, step and action. The exit status is 0 when the job ended, 1 when it was aborted or removed.
     """
     from edge.cli.jobs.watch import watch_all, watch_job
 
@@ -117,10 +117,10 @@ def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_
 @settings_option
 @json_option
 def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
-    """Tell what a job waits for.
+    """Explain what a job waits for.
 
-    For each transition that could clear: what of its condition is not met, with the present values. For each command
-    without an answer: its age and its deadline.
+    For each enabled transition: the unmet terms of its condition, with the present values. For each command without
+    an answer: its age and its deadline.
     """
     from edge.cli.jobs.stored_job import read
     from edge.cli.jobs.waiting import waiting_json, waiting_text
@@ -144,8 +144,8 @@ def store(
 ) -> None:
     """Store a job order.
 
-    FILE holds it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}. If it
-    is -, standard input is read.
+    FILE contains it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}; -
+    is standard input.
     """
     from edge.cli.jobs.method_call import call_with_order
 
@@ -162,7 +162,7 @@ def store(
 def update(file: Path, scope: str | None, comment: str | None, settings_file: Path | None, *, as_json: bool) -> None:
     """Replace a job order that has not started.
 
-    FILE holds the whole new order, as for `edge jobs store`.
+    FILE contains the whole new order, as for `edge jobs store`.
     """
     from edge.cli.jobs.method_call import call_with_order
 
@@ -170,7 +170,7 @@ def update(file: Path, scope: str | None, comment: str | None, settings_file: Pa
 
 
 def _by_id(name: str, method: Cause, what: str) -> Callable[..., None]:
-    """Make the command of a method that names a stored job order."""
+    """Register the command of a method that names a stored job order."""
 
     @jobs.command(name, help=what, epilog=f"Example: edge jobs {name} AXLE-0001")
     @click.argument("job")
@@ -187,11 +187,11 @@ def _by_id(name: str, method: Cause, what: str) -> Callable[..., None]:
 
 for _name, _method, _what in (
     ("start", Cause.START, "Allow a stored job to start."),
-    ("revoke", Cause.REVOKE_START, "Take back the permission to start (RevokeStart)."),
-    ("pause", Cause.PAUSE, "Hold a running job: nothing new is sent, its clocks stand still."),
-    ("resume", Cause.RESUME, "Let a held job go on."),
-    ("stop", Cause.STOP, "End a running or held job before its recipe does; it ends as closed."),
-    ("abort", Cause.ABORT, "End a job at once, whatever it does; it ends as aborted."),
+    ("revoke", Cause.REVOKE_START, "Revoke the permission to start (RevokeStart)."),
+    ("pause", Cause.PAUSE, "Pause a running job: no new command is sent, its timers stop."),
+    ("resume", Cause.RESUME, "Resume a paused job."),
+    ("stop", Cause.STOP, "Stop a running or paused job; it ends as closed."),
+    ("abort", Cause.ABORT, "Abort a job at once; it ends as aborted."),
     ("cancel", Cause.CANCEL, "Remove a job that has not started."),
     ("clear", Cause.CLEAR, "Remove a job that has ended, with its run and its response."),
 ):

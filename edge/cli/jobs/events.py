@@ -1,4 +1,4 @@
-"""What happened to a job between two looks at it, as one line each for people and programs."""
+"""Derives the events of a job from its change stream and from two states of its run."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -17,14 +17,14 @@ from edge.store.jobs import Job
 
 
 class _JobEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """Instants bear their time zone, UTC."""
+    """Fields of every event; instants have the time zone UTC."""
 
     at: datetime | None
     job_order_id: str
 
 
 class StateChanged(_JobEvent, frozen=True, kw_only=True, tag="state"):
-    """The job entered a state, or was removed; `cause` is the method or event behind it, None where it was found so."""
+    """The job entered a state or was removed; `cause` is the method or event, None for the first state seen."""
 
     scope: str
     state: str
@@ -32,7 +32,7 @@ class StateChanged(_JobEvent, frozen=True, kw_only=True, tag="state"):
 
 
 class StepChanged(_JobEvent, frozen=True, kw_only=True, tag="step"):
-    """A step became active for the `count`-th time, or ceased to be."""
+    """A step became active for the `count`-th time, or inactive."""
 
     step: str
     active: bool
@@ -53,14 +53,14 @@ class ActionChanged(_JobEvent, frozen=True, kw_only=True, tag="action"):
 JobEvent: TypeAlias = StateChanged | StepChanged | ActionChanged
 
 
-def found(job: Job) -> StateChanged:
-    """Say where a job stands when one begins to look, and since when about."""
+def initial_state(job: Job) -> StateChanged:
+    """Return the state of a job at the start of watching."""
     at = job.ended_at or job.started_at or job.stored_at
     return StateChanged(at=utc_time(at), job_order_id=job.job_id, scope=job.scope, state=state_text(job.status))
 
 
-def told(change: Change) -> StateChanged:
-    """Say what the change stream says."""
+def from_change(change: Change) -> StateChanged:
+    """Return the event of a change."""
     return StateChanged(
         at=utc_time(change.at),
         job_order_id=change.job_order_id,
@@ -71,20 +71,20 @@ def told(change: Change) -> StateChanged:
 
 
 def is_last(change: Change) -> bool:
-    """Tell whether a job comes to its end with this change."""
+    """Return whether a change ends the job."""
     return change.is_removal or has_ended(change.status)
 
 
 def ordered_events(changes: Iterable[Change], before: Run | None, after: Run | None) -> list[JobEvent]:
-    """Give what happened: a job starts before its steps do, and ends after them."""
+    """Return the events in order: a job starts before its steps and ends after them."""
     changes = list(changes)
-    begins = [told(each) for each in changes if not is_last(each)]
-    ends = [told(each) for each in changes if is_last(each)]
+    begins = [from_change(each) for each in changes if not is_last(each)]
+    ends = [from_change(each) for each in changes if is_last(each)]
     return [*begins, *(run_events(before, after) if after else ()), *ends]
 
 
 def run_events(before: Run | None, after: Run) -> list[JobEvent]:
-    """Give what happened to steps and actions, in the order of time."""
+    """Return the events of steps and actions in the order of time."""
     past_steps, past_actions = (before.steps, before.associations) if before else ({}, {})
     timed: list[_Timed] = []
     for name, step in after.steps.items():
@@ -100,7 +100,7 @@ _Timed: TypeAlias = tuple[int, "_Rank", JobEvent]
 
 
 class _Rank(IntEnum):
-    """What comes first of what has the same instant; what begins and ends in it is told where it begins."""
+    """Order of events at the same instant; a step that is entered and left then is ordered by its entry."""
 
     ACTION_ENDED = 0
     STEP_LEFT = 1
@@ -144,8 +144,8 @@ def _action_event(job_id: str, each: Association) -> _Timed:
     return at or 0, rank, event
 
 
-def line(event: JobEvent) -> str:
-    """Tell a person: the local time, what it is about, what became of it."""
+def format_event(event: JobEvent) -> str:
+    """Return an event as text: local time, subject, outcome."""
     at = event.at.astimezone().strftime("%H:%M:%S.%f")[:-3] if event.at else ""
     match event:
         case StateChanged():

@@ -1,4 +1,4 @@
-"""Calls one job method as a MES would, and tells what the station answered."""
+"""Calls a job method as a MES would, and prints the answer of the station."""
 
 import uuid
 from pathlib import Path
@@ -28,7 +28,7 @@ COMMANDS = {
     "clear": Cause.CLEAR,
     "update": Cause.UPDATE,
 }
-"""The commands that change a stored job order, and the method each of them calls."""
+"""Command -> job method it calls on a stored job order."""
 
 _T = TypeVar("_T")
 _SOURCE = "urn:microdcs-edge:cli"
@@ -52,11 +52,11 @@ async def call_with_order(
 
 
 def read_as(kind: type[_T], file: Path, data: object) -> _T:
-    """Read what a file holds as one of the data types of the model; another shape ends the command."""
+    """Convert the content of a file to a data type of the model; fail the command on another shape."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        usage_failure(f"{file}: this is no {kind.__name__} in OPC UA spelling: {error}")
+        usage_failure(f"{file}: not a {kind.__name__} in OPC UA spelling: {error}")
 
 
 def _comment(text: str | None) -> tuple[LocalizedText, ...] | None:
@@ -78,7 +78,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
 
 
 class MethodResult(msgspec.Struct, frozen=True):
-    """The answer to a call, and the job as it stood right after it; None when there is none."""
+    """The answer to a call, and the job right after it; None when there is no job."""
 
     method: Cause
     job_id: str
@@ -86,7 +86,7 @@ class MethodResult(msgspec.Struct, frozen=True):
     job: Job | None
 
     def print(self, *, as_json: bool) -> None:
-        """Print the answer; a refusal ends the command with status 1."""
+        """Print the answer; exit with status 1 on a refusal."""
         done = self.answer.status is ReturnStatus.NO_ERROR
         if as_json:
             print_json(self._as_json())
@@ -113,17 +113,17 @@ class MethodResult(msgspec.Struct, frozen=True):
     def _advice(self) -> str:
         match self.answer.status:
             case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
-                return "Look for its id: edge jobs list"
+                return "Find its id: edge jobs list"
             case ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER:
-                return "Look at what the station accepts, and add to it: edge station show, edge station set"
+                return "Check what the station accepts, and add to it: edge station show, edge station set"
             case ReturnStatus.INVALID_JOB_ORDER_STATUS if self.job:
-                taken = ", ".join(commands_in(self.job.status.state))
-                return f"It is {state_text(self.job.status)}; there it takes: {taken}"
+                accepted = ", ".join(commands_in(self.job.status.state))
+                return f"It is {state_text(self.job.status)}; in this state it accepts: {accepted}"
             case _:
                 return "Correct the job order."
 
 
 def commands_in(state: JobState) -> list[str]:
-    """Name the commands that a job takes in a state."""
+    """Return the commands that a job accepts in a state."""
     allowed = {method for method in METHODS if next_status(state, method) is not None}
     return [name for name, method in COMMANDS.items() if method in allowed]

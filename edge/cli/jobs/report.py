@@ -1,4 +1,4 @@
-"""Everything there is to know of a job: its order, its run, its response, for people and for programs."""
+"""Formats a whole job, with its order, run and response: as a report, and as data."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -29,7 +29,7 @@ _ACTION_STYLES = {
 
 
 def detail(stored: StoredJob) -> dict[str, object]:
-    """Give everything for a program: order and response as they travel."""
+    """Return the job as data; order and response as on the wire."""
     job = stored.job
     return {
         **summary(job),
@@ -62,7 +62,7 @@ def _run(run: Run, net: Net) -> dict[str, object]:
 
 
 def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:
-    """Give everything for a person: the job, its order, its run, its response."""
+    """Yield the report of a job: state, order, run, response."""
     job = stored.job
     yield Text.assemble((printable(job.job_id), "bold"), "  ", state_cell(job.status), f"  in scope {job.scope}")
     yield _pairs(_facts(job))
@@ -92,8 +92,8 @@ def _facts(job: Job) -> dict[str, str]:
         "priority": "" if order.priority is None else str(order.priority),
         **{name: ", ".join(filter(None, texts)) for name, texts in lists.items()},
         **{f"parameter {each.id}": _value(each) for each in order.job_order_parameters or ()},
-        "not before": local_time(_ms(order.start_time)),
-        "to be done by": local_time(_ms(order.end_time)),
+        "earliest start": local_time(_ms(order.start_time)),
+        "due": local_time(_ms(order.end_time)),
         "stored": local_time(job.stored_at),
         "started": local_time(job.started_at),
         "ended": local_time(job.ended_at),
@@ -131,7 +131,7 @@ def _actions(run: Run, net: Net) -> Table:
 
 
 def _associations(run: Run, net: Net) -> list[Association]:
-    """Give the activations of actions in the order of the recipe; those left behind come after the latest."""
+    """Return the activations of actions in the order of the recipe, superseded ones after the latest."""
 
     def rank(key: str) -> tuple[int, str]:
         return net.actions[key.partition("/")[0]].index, key
@@ -141,9 +141,9 @@ def _associations(run: Run, net: Net) -> list[Association]:
 
 def _pairs(facts: Mapping[str, str]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, told in facts.items():
-        if told:
-            table.add_row(Text(printable(name), style="cyan"), Text(printable(told)))
+    for name, text in facts.items():
+        if text:
+            table.add_row(Text(printable(name), style="cyan"), Text(printable(text)))
     return table
 
 

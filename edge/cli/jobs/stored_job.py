@@ -1,4 +1,4 @@
-"""A job as it is stored, with its run and its response."""
+"""Reads a job with its run and its response from the store."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from edge.store.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job with its run and the recipe of that, both None until it has started."""
+    """A job with its run and compiled recipe, both None before its start."""
 
     job: Job
     run: Run | None
@@ -26,14 +26,14 @@ class StoredJob:
 
 
 async def find(store: Store, job_id: str) -> StoredJob | None:
-    """Read a job; None when there is none. Raises Refused when nobody can read what is stored of it."""
+    """Read a job; None when there is none. Raises Refused when the stored data cannot be decoded."""
     try:
         job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
         stored = await runs.load(store, job_id) if job else None
         response = await responses.load(store, job) if job else None
     except (ValueError, KeyError) as error:
-        reason = f"what is stored of job order {job_id!r} cannot be read: {error!r}"
-        raise Refused("unreadable", reason, "Bring back a backup: edge restore --help") from error
+        reason = f"the stored data of job order {job_id!r} cannot be decoded: {error!r}"
+        raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
     if job is None:
         return None
     if stored is None:
@@ -45,7 +45,7 @@ async def load(store: Store, job_id: str) -> StoredJob:
     """Read a job. Raises Refused when there is none."""
     found = await find(store, job_id)
     if found is None:
-        raise Refused("unknown_job", f"there is no job order {job_id!r}", "Look for its id: edge jobs list")
+        raise Refused("unknown_job", f"there is no job order {job_id!r}", "Find its id: edge jobs list")
     return found
 
 

@@ -1,4 +1,4 @@
-"""A job as one line of a list, for people and for programs, and how its texts and times are written."""
+"""Formats jobs: as a table and as data; formats states and times for all commands."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -20,24 +20,24 @@ _STATE_STYLES = {
 
 
 def state_text(status: JobStatus) -> str:
-    """Give a state as the specification spells it, with its sub-state."""
+    """Return a state in the spelling of OPC 10031-4, with its sub-state."""
     below = f" ({status.substate.value[0]})" if status.substate else ""
     return TEXT[status.state] + below
 
 
 def utc_time(milliseconds: int | None) -> datetime | None:
-    """Give an instant with its time zone, UTC."""
+    """Return an instant in UTC."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def local_time(milliseconds: int | None) -> str:
-    """Give an instant as a person here reads it; nothing for none."""
+    """Return an instant in local time; an empty text for None."""
     at = utc_time(milliseconds)
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def summary(job: Job) -> dict[str, object]:
-    """Give one line of the list for a program; instants in UTC."""
+    """Return a job as data; instants in UTC."""
     substate = job.status.substate
     return {
         "job_order_id": job.job_id,
@@ -54,7 +54,7 @@ def summary(job: Job) -> dict[str, object]:
 
 
 def job_table(jobs: Iterable[Job]) -> Table:
-    """Give the list for a person."""
+    """Return jobs as a table."""
     table = plain_table("id", "scope", "state", "priority", "Work Master", "started", "ended", "error")
     for job in jobs:
         table.add_row(
@@ -71,7 +71,7 @@ def job_table(jobs: Iterable[Job]) -> Table:
 
 
 def plain_table(*columns: str) -> Table:
-    """Give a table without lines."""
+    """Return a table without borders."""
     table = Table(box=None, header_style="bright_black", padding=(0, 2, 0, 0), pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -79,10 +79,10 @@ def plain_table(*columns: str) -> Table:
 
 
 def state_cell(status: JobStatus) -> Text:
-    """Give a state in its colour."""
+    """Return a coloured state."""
     return Text(state_text(status), style=_STATE_STYLES.get(status.state, ""))
 
 
 def work_masters(order: JobOrder) -> str:
-    """Name the Work Masters of an order."""
+    """Return the Work Master ids of an order."""
     return ", ".join(each.id for each in order.work_master_id or ())

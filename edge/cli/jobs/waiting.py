@@ -1,4 +1,4 @@
-"""Tells why a job is where it is: what its transitions lack, what its commands wait for."""
+"""Explains what a job waits for: unmet transitions, commands without an answer."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -13,29 +13,29 @@ from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, Waiting, e
 
 
 def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
-    """Give what a job waits for: before its start, in its run, after its end."""
+    """Return what a job waits for, in each phase of its life."""
     job = stored.job
     if has_ended(job.status):
         return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
     if stored.net and stored.run:
         return explain_waiting(stored.net, stored.run, now)
     if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start > now:
-        return (RunHalted(f"it waits for its StartTime, {local_time(job.earliest_start)}"),)
+        return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
     if job.status.state is JobState.ALLOWED_TO_START:
-        return (RunHalted(f"no gateway has taken it yet: does one run that serves scope {job.scope}?"),)
-    return (RunHalted(f"nobody has started it: edge jobs start {job.job_id}"),)
+        return (RunHalted(f"no gateway has started it yet: is a gateway running that serves scope {job.scope}?"),)
+    return (RunHalted(f"it was not started: edge jobs start {job.job_id}"),)
 
 
 def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
-    """Tell it to a person, line by line."""
+    """Yield what a job waits for as text, line by line."""
     job = stored.job
-    yield f"{printable(job.job_id)}: {state_text(job.status)}; it takes: {', '.join(commands_in(job.status.state))}"
+    yield f"{printable(job.job_id)}: {state_text(job.status)}; it accepts: {', '.join(commands_in(job.status.state))}"
     for each in waiting_of(stored, now):
         yield from (f"  {printable(line)}" for line in _lines(each, _run_clock(stored, now)))
 
 
 def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
-    """Tell it to a program; times in milliseconds, instants in UTC."""
+    """Return what a job waits for as data; times in milliseconds, instants in UTC."""
     job = stored.job
     return {
         "job_order_id": job.job_id,
@@ -46,7 +46,7 @@ def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
 
 
 def _run_clock(stored: StoredJob, now: int) -> int | None:
-    """Give the instant from which time left is counted; none in a pause, where no clock of the run moves."""
+    """Return the instant from which remaining time counts; None in a pause, when the timers of the run stop."""
     return None if stored.run and stored.run.paused else now
 
 
@@ -57,7 +57,7 @@ def _lines(waiting: Waiting, now: int | None) -> Iterator[str]:
             for each in unmet:
                 yield f"    not met: {each.text}: {each.because}"
             if not unmet:
-                yield "    met: it clears with the next signal"
+                yield "    met: it fires with the next signal"
         case ActionWaits():
             since = f" for {duration(waiting.age_ms)}" if waiting.age_ms is not None else ""
             yield f"action {waiting.action} of {waiting.step}: {waiting.state}{since}, attempt {waiting.attempt}"
@@ -79,9 +79,9 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
             return {"transition": {"sources": sources, "targets": targets, "condition": condition, "unmet": terms}}
         case ActionWaits():
             deadline = None if waiting.left_ms is None or now is None else utc_time(now + waiting.left_ms)
-            told = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
+            facts = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
             times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
-            return {"action": told | times | {"deadline": deadline}}
+            return {"action": facts | times | {"deadline": deadline}}
         case RunHalted(reason):
             return {"held": reason}
         case _:

@@ -1,4 +1,4 @@
-"""Follows a job until it ends, or all jobs until told to stop: a moving picture on a terminal, else a line each."""
+"""Follows one job until its end, or all jobs until Ctrl-C: a live chart on a terminal, else one line per event."""
 
 import asyncio
 import contextlib
@@ -25,17 +25,16 @@ from edge.store.client import Store
 from edge.store.jobs import Job
 
 POLL_INTERVAL_S = 0.2
-"""How often the run is read: steps have no stream of their own, and their clocks move by themselves."""
+"""Interval of reading the run: steps have no change stream."""
 
 _ROWS_AROUND = 3
-"""What a terminal shows beside the list: its head, and the prompt."""
+"""Terminal rows that the list cannot use: its head, and the prompt."""
 
-Tell = Callable[[Iterable[JobEvent]], None]
 Found = asyncio.Queue[Change | Unavailable]
 
 
 async def watch_job(settings_file: Path | None, job_id: str, *, as_json: bool) -> int:
-    """Show a job until it ends; give 0 when it ended, 1 when it was aborted or removed. Raises Refused, Unavailable."""
+    """Show a job until its end; return 0, or 1 when it was aborted or removed. Raises Refused and Unavailable."""
     async with open_access(settings_file) as at:
         scope = (await load(at.store, job_id)).job.scope
         screen = open_console()
@@ -66,9 +65,9 @@ async def _watch(
         new_events = events.ordered_events(changed, seen.run if seen else None, stored.run if stored else None)
         was_over, over = over, stored is None or has_ended(stored.job.status)
         if stored and not seen:
-            new_events.insert(len(new_events) if over else 0, events.found(stored.job))
+            new_events.insert(len(new_events) if over else 0, events.initial_state(stored.job))
         show(stored, new_events)
-        # The stream may tell the end a moment after the documents do.
+        # The stream may report the end a moment after the documents.
         if over and (was_over or any(map(events.is_last, changed))):
             last = stored or seen
             return 0 if last and last.job.status.state is JobState.ENDED else 1
@@ -83,7 +82,7 @@ async def watch_all(settings_file: Path | None, scope: str | None, *, as_json: b
         async with _changes(at.store, scopes) as found:
             if as_json or not screen.is_terminal:
                 while True:
-                    _print_events(map(events.told, await _next_changes(found, None)), as_json=as_json)
+                    _print_events(map(events.from_change, await _next_changes(found, None)), as_json=as_json)
             await _draw_all(at, scopes, found, screen)
 
 
@@ -96,7 +95,7 @@ async def _draw_all(at: StoreAccess, scopes: Sequence[str], found: Found, screen
             room = max(screen.height - _ROWS_AROUND, 1)
             live.update(job_table(list(shown.values())[-room:]), refresh=True)
             for job_id in dict.fromkeys(each.job_order_id for each in await _next_changes(found, None)):
-                # What changed last stands last.
+                # The latest change is at the bottom.
                 shown.pop(job_id, None)
                 if job := await jobs.load(at.store, job_id):
                     shown[job_id] = job
@@ -107,12 +106,12 @@ def _print_events(new_events: Iterable[JobEvent], *, as_json: bool) -> None:
         if as_json:
             print_json(each)
         else:
-            print_text(events.line(each))
+            print_text(events.format_event(each))
 
 
 @contextlib.asynccontextmanager
 async def _changes(store: Store, scopes: Sequence[str]) -> AsyncIterator[Found]:
-    """Follow the changes of scopes from now on; the queue ends with Unavailable when the store is gone."""
+    """Follow the changes of scopes from now on; the queue ends with Unavailable when the store fails."""
     found: Found = asyncio.Queue()
     positions = await changes.latest(store, scopes)
 
@@ -128,7 +127,7 @@ async def _changes(store: Store, scopes: Sequence[str]) -> AsyncIterator[Found]:
 
 
 async def _next_changes(found: Found, seconds: float | None) -> list[Change]:
-    """Wait at most so long for a change; give all there are."""
+    """Wait for a change, at most this long; return all queued changes. Raises Unavailable."""
     changed: list[Change | Unavailable] = []
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""`edge station`: shows and sets what a station may use, through the same door as the settings that a MES pushes."""
+"""`edge station`: shows and sets what a station accepts, through the same service as settings of the MES."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,11 +32,10 @@ KINDS = (
 
 @click.group()
 def station() -> None:
-    """Show and set what a station may use: Work Masters, equipment, material, people, the limit of jobs.
+    """Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit.
 
-    These commands work on the store that the settings name, beside the gateways that run on it. The exit status is 0
-    when it is done, 1 when it is refused or the store is away, with the reason, and 2 when settings or arguments cannot
-    be used.
+    These commands work on the store of the settings, while gateways run on it. The exit status is 0 on success, 1 when
+    the request is refused or the store is unavailable, and 2 when settings or arguments are invalid.
     """
 
 
@@ -45,7 +44,7 @@ def station() -> None:
 @settings_option
 @json_option
 def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
-    """Show what each scope may use, and how many jobs it holds."""
+    """Show what each scope accepts, and how many jobs it has."""
     from edge.cli.station.view import StationView, load_view, table
 
     async def read() -> list[StationView]:
@@ -64,8 +63,8 @@ def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> Non
 @station.command("set", epilog="Example: edge station set workmaster rear-axle.json --id rear-axle")
 @click.argument("kind", type=click.Choice(KINDS, case_sensitive=False), metavar="KIND")
 @click.argument("what", nargs=-1)
-@click.option("--delete", is_flag=True, help="Take it away instead.")
-@click.option("--id", "master_id", help="The file is a recipe alone: make it the Work Master of this ID.")
+@click.option("--delete", is_flag=True, help="Delete it instead.")
+@click.option("--id", "master_id", help="The file is a recipe alone: store it as the Work Master of this ID.")
 @scope_option
 @settings_option
 def set_(
@@ -77,14 +76,14 @@ def set_(
     *,
     delete: bool,
 ) -> None:
-    """Set what a scope may use, or with --delete take it away.
+    """Set what a scope accepts, or with --delete remove it.
 
     KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset or jobacceptance.
 
-    WHAT are ids or files. What ends in .json, or - for standard input, is read as a payload in OPC UA spelling, one
-    item or a list; everything else is an id. A Work Master needs a file unless it is deleted. For jobacceptance WHAT
-    is the most jobs that have not ended; deleted, it goes back to that of the settings. A recipe with faults is
-    refused, with all of them.
+    WHAT are ids or files. A name that ends in .json, or - for standard input, is read as a payload in OPC UA spelling,
+    one item or a list; everything else is an id. A Work Master needs a file unless it is deleted. For jobacceptance
+    WHAT is the maximum number of open jobs; deleted, the limit of the settings applies. A recipe with faults is
+    refused, and all faults are reported.
     """
     from edge.station.settings import SettingsMethod, StationSettings
 
@@ -103,7 +102,7 @@ def set_(
 
 
 def _payload(kind: str, what: Sequence[str], operation: str) -> object:
-    """Write what a MES would send."""
+    """Return the payload that a MES would send."""
     if kind == "jobacceptance":
         return _limit(what, operation)
     if not what:
@@ -127,11 +126,11 @@ def _limit(what: Sequence[str], operation: str) -> object:
     if operation == "DELETE":
         return None
     if len(what) != 1:
-        usage_failure("jobacceptance takes one number: the most jobs that have not ended")
+        usage_failure("jobacceptance needs one number: the maximum of open jobs")
     if _is_file(what[0]):
         return read_json(Path(what[0]))
     if not what[0].isdecimal():
-        usage_failure(f"jobacceptance takes a number, not {what[0]!r}")
+        usage_failure(f"jobacceptance needs a number, not {what[0]!r}")
     return {"max_downloadable_job_orders": int(what[0])}
 
 
@@ -140,16 +139,16 @@ def _is_file(text: str) -> bool:
 
 
 def _with_recipe(what: Sequence[str], master_id: str) -> object:
-    """Make a Work Master of a recipe alone."""
+    """Return a Work Master with a recipe."""
     from edge.model.recipe import RECIPE_DATASCHEMA
 
     if len(what) != 1 or not _is_file(what[0]):
-        usage_failure("--id goes with one file that ends in .json")
+        usage_failure("--id needs exactly one file that ends in .json")
     return [{"ID": master_id, "dataschema": RECIPE_DATASCHEMA, "data": read_json(Path(what[0]))}]
 
 
 def _check_recipes(masters: object) -> None:
-    """Tell every fault of every recipe, a line each, and what is suspicious; the station would refuse it too."""
+    """Report every fault and warning of every recipe; exit with status 1 on a fault, which the station would refuse."""
     from edge.model.recipe import RECIPE_DATASCHEMA
     from edge.sfc.compiler import Rejected, compile_recipe
 
@@ -158,7 +157,7 @@ def _check_recipes(masters: object) -> None:
         if not isinstance(each, dict):
             continue
         if "ID" not in each and {"steps", "Steps"} & each.keys():
-            usage_failure("this is a recipe alone: name its Work Master with --id")
+            usage_failure("the file is a recipe alone: name its Work Master with --id")
         name = each.get("ID")
         if each.get("dataschema") != RECIPE_DATASCHEMA:
             print_text(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)

@@ -1,4 +1,4 @@
-"""What a scope of a station may use, as people and as programs read it."""
+"""Reads and formats what a scope of a station accepts."""
 
 import msgspec
 from rich.table import Table
@@ -22,7 +22,7 @@ _NAMES = {
 
 
 class WorkMasterView(msgspec.Struct, frozen=True):
-    """A Work Master; the counts are of its recipe, None where it has none that runs here."""
+    """A Work Master with the counts of its recipe, None without a recipe that runs here."""
 
     id: str
     description: str
@@ -31,7 +31,7 @@ class WorkMasterView(msgspec.Struct, frozen=True):
 
 
 class StationView(msgspec.Struct, frozen=True):
-    """A scope; `max_job_orders` is the limit in force, `limit_set` tells whether it was set for the scope."""
+    """A scope; `max_job_orders` is the effective limit, `limit_set` is whether it was set for the scope."""
 
     scope: str
     open_job_orders: int
@@ -42,7 +42,7 @@ class StationView(msgspec.Struct, frozen=True):
 
 
 async def load_view(store: Store, scope: str, max_job_orders: int) -> StationView:
-    """Read what a scope may use; `max_job_orders` is the limit of the settings."""
+    """Read what a scope accepts; `max_job_orders` is the limit of the settings."""
     allowed = await resources.load_allowed(store, scope)
     masters = []
     for each in await resources.load_work_masters(store, scope):
@@ -62,15 +62,15 @@ async def load_view(store: Store, scope: str, max_job_orders: int) -> StationVie
 
 
 def table(view: StationView) -> Table:
-    """Give a scope for a person."""
+    """Return a scope as a table."""
     rows = Table.grid(padding=(0, 2, 0, 0))
     rows.add_row(Text(view.scope, style="bold"))
     limit = "set for the scope" if view.limit_set else "by the settings"
-    _row(rows, "jobs", f"{view.open_job_orders} have not ended, at most {view.max_job_orders} ({limit})")
+    _row(rows, "jobs", f"{view.open_job_orders} open, at most {view.max_job_orders} ({limit})")
     for number, each in enumerate(view.work_masters):
         recipe = "no recipe" if each.steps is None else f"{each.steps} steps, {each.actions} actions"
-        told = "  ".join(filter(None, (each.id, each.description, recipe)))
-        _row(rows, "" if number else "Work Masters", told)
+        text = "  ".join(filter(None, (each.id, each.description, recipe)))
+        _row(rows, "" if number else "Work Masters", text)
     if not view.work_masters:
         _row(rows, "Work Masters", "none: edge station set workmaster FILE")
     for kind, name in _NAMES.items():
@@ -78,5 +78,5 @@ def table(view: StationView) -> Table:
     return rows
 
 
-def _row(rows: Table, name: str, told: str) -> None:
-    rows.add_row(Text(name, style="cyan"), Text(printable(told)))
+def _row(rows: Table, name: str, text: str) -> None:
+    rows.add_row(Text(name, style="cyan"), Text(printable(text)))

@@ -1,4 +1,4 @@
-"""Shows findings: each how it is, with what to do where it is not well; and as the exit status the worst of all."""
+"""Prints findings with their advice, and derives the exit status from the worst."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ import click
 
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import print_json
-from edge.maintenance.finding import Finding, Level, worst
+from edge.maintenance.finding import HealthFinding, Level, worst
 
 _STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}
 
 
-def print_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
-    """Print them for people or programs; give the exit status."""
+def print_findings(findings: Sequence[HealthFinding], *, as_json: bool) -> int:
+    """Print findings as text or JSON; return the exit status."""
     level = worst(findings)
     if as_json:
         print_json({"level": level, "findings": findings})
@@ -22,7 +22,7 @@ def print_findings(findings: Sequence[Finding], *, as_json: bool) -> int:
     return _STATUS[level]
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(findings: Sequence[HealthFinding]) -> None:
     width = max(len(each.subject) for each in findings)
     for each in findings:
         level = click.style(f"{each.level:<8}", fg=_COLOURS[each.level])

@@ -1,4 +1,4 @@
-"""Waits until a person, or who started us, says that it is enough."""
+"""Waits for a stop signal or for a time limit."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,9 @@ from edge.cli.terminal.output import print_text
 
 
 async def wait_for_stop(ready: str, within: float | None = None) -> None:
-    """Say that we are ready, then wait for Ctrl-C or SIGTERM, or at most so many seconds."""
+    """Print the ready line, then wait for Ctrl-C or SIGTERM, at most `within` seconds."""
     stop = asyncio.Event()
-    # First: who reads that we are ready may stop us at once.
+    # Before the ready line: a reader of that line may send the signal at once.
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     print_text(ready)

@@ -1,4 +1,4 @@
-"""What the commands share that visit a gateway's store: their options, how they open it, how they read files."""
+"""Shared parts of the commands: options, access to the store of the settings, reading files, JSON output."""
 
 import os
 import sys
@@ -27,21 +27,21 @@ settings_option = click.option(
     help="Settings file, as for `edge run`. [default: /etc/microdcs-edge/edge.toml]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-scope_option = click.option("--scope", help="The scope it is for. [default: the one of the settings]")
-one_scope_option = click.option("--scope", help="This scope only, of whichever gateway. [default: all of the settings]")
+scope_option = click.option("--scope", help="Scope of the request. [default: the one of the settings]")
+one_scope_option = click.option("--scope", help="This scope only, of any gateway. [default: all of the settings]")
 
 _NEVER_CUT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAccess:
-    """The store of the settings. Work that is added here is left to the gateways."""
+    """The settings and their store. Work that is added here is executed by a gateway."""
 
     settings: "Settings"
     store: "Store"
 
     def scope(self, asked: str | None) -> str:
-        """Give the scope that a call is for: one that the settings name, without a word the only one."""
+        """Return the scope of a request: a scope of the settings, by default their only one."""
         served = self.settings.gateway.scopes
         if asked is None and len(served) == 1:
             return served[0]
@@ -50,7 +50,7 @@ class StoreAccess:
         return asked
 
     async def scopes(self, asked: str | None) -> Sequence[str]:
-        """Give the scopes to look at: all of the settings, or one, also of another gateway that works on this store."""
+        """Return the scopes to show: all of the settings, or one of any gateway on this store."""
         from edge.store.scopes import load_scopes
 
         served = self.settings.gateway.scopes
@@ -62,7 +62,7 @@ class StoreAccess:
 
 
 def _scope_error(problem: str, known: Iterable[str]) -> click.UsageError:
-    return click.UsageError(f"the settings {problem}: say --scope {' or --scope '.join(known)}.")
+    return click.UsageError(f"the settings {problem}: use --scope {' or --scope '.join(known)}.")
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
 
 
 def log_to_stderr(level: str = "error") -> None:
-    """Log what is this severe only: a journal is told what here the answers of the services tell a person."""
+    """Log to standard error from this level on: the results are printed, so that lower levels add nothing."""
     import structlog
 
     structlog.configure(
@@ -90,14 +90,14 @@ def log_to_stderr(level: str = "error") -> None:
 
 
 def _error_in_a_line(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Name the error of a record: its traceback, with all that is in hand there, tells a person nothing."""
+    """Replace the traceback of a record by the error, in one line."""
     if record.pop("exc_info", None) and (error := sys.exception()):
         record["reason"] = printable(f"{type(error).__name__}: {error}")
     return record
 
 
 def read_json(file: Path) -> object:
-    """Read a file, or standard input for `-`, within the limits of a message; what cannot be used ends the command."""
+    """Read JSON from a file, or standard input for `-`, within the limits of a message; fail the command on a fault."""
     from edge.errors import Refused
     from edge.model.json_text import read_json_text
 
@@ -115,21 +115,21 @@ def read_bytes(file: Path) -> bytes:
 
 
 def usage_failure(*reasons: str) -> NoReturn:
-    """End the command with status 2, telling what of its arguments cannot be used."""
+    """Print the faults of the arguments and exit with status 2."""
     for reason in reasons:
         print_text(f"edge: {reason}", err=True)
     raise SystemExit(2)
 
 
 def print_json(data: object) -> None:
-    """Print one line of JSON; our own data types are written as they travel."""
+    """Print one line of JSON; data types of the model as on the wire."""
     import msgspec
 
     click.echo(msgspec.json.encode(data))
 
 
 def open_console() -> "Console":
-    """Give where to print for people: as wide as the terminal; a file or a pipe gets every line whole."""
+    """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
     from rich.console import Console
 
     found = Console(highlight=False, markup=False, emoji=False)

@@ -47,7 +47,7 @@ async def test_a_letter_is_done_once_more(edge: Edge, plant: Plant, tool: FakeEq
     tool.replies = obliging
     async with plant.at_work():
         answer = await edge("dead-letters", "retry", letter_id)
-        assert answer.output == f"{letter_id}: done once more, for job J1\n"
+        assert answer.output == f"{letter_id}: retried for job J1\n"
         await plant.until_state("J1", JobState.ENDED)
     again = await edge("dead-letters", "retry", letter_id)
     assert again.exit_code == 1

@@ -12,11 +12,11 @@ DETAILS = {"phase": "stop", "command_id": "J1/r/a/1", "step": "one", "type_id": 
     ("kind", "details", "what", "retried"),
     [
         (LetterKind.START, {}, "start of a job", "the job runs again from its beginning"),
-        (LetterKind.DECISION, {}, "decision of a visitor", "the job runs again from its beginning"),
+        (LetterKind.DECISION, {}, "decision on a job", "the job runs again from its beginning"),
         (LetterKind.DEADLINE, {}, "deadline of a job", "the job runs again from its beginning"),
         (LetterKind.COMMAND, DETAILS, "command: stop", "the stop is sent again"),
         (LetterKind.COMMAND, DETAILS | {"phase": "start"}, "command: start", "the job runs again from its beginning"),
-        (LetterKind.UNREADABLE, {"x": "y\x1b[2J"}, "unreadable entry", "enters the work stream again"),
+        (LetterKind.UNREADABLE, {"x": "y\x1b[2J"}, "unreadable entry", "the entry returns to the work stream"),
     ],
 )
 def test_each_kind_is_told(kind: LetterKind, details: dict[str, str], what: str, retried: str) -> None:

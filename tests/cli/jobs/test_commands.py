@@ -142,7 +142,7 @@ async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool
         await until_true(lambda: "a" in tool.told())
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
         waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
-    assert lines[0] == "J1: Running; it takes: pause, stop, abort"
+    assert lines[0] == "J1: Running; it accepts: pause, stop, abort"
     assert lines[1].startswith("  transition one → two [")
     assert lines[2] == "      not met: steps.one.done: a is dispatched"
     assert lines[3].startswith("  action a of one: dispatched for ")
@@ -153,7 +153,11 @@ async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool
 @pytest.mark.parametrize(
     ("command", "status", "advice"),
     [
-        (("pause", "J1"), ReturnStatus.INVALID_JOB_ORDER_STATUS, "there it takes: start, abort, cancel, update"),
+        (
+            ("pause", "J1"),
+            ReturnStatus.INVALID_JOB_ORDER_STATUS,
+            "in this state it accepts: start, abort, cancel, update",
+        ),
         (("start", "J2"), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
         (("start", "list:station-1"), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
         (("start", ""), ReturnStatus.UNKNOWN_JOB_ORDER_ID, "edge jobs list"),
@@ -195,7 +199,7 @@ async def test_an_order_that_is_refused_tells_why(
 async def test_looking_at_a_job_that_is_not_there_says_where_to_look(edge: Edge, command: str) -> None:
     answer = await edge("jobs", command, "J1")
     assert answer.exit_code == 1
-    assert answer.stderr.splitlines() == ["edge: there is no job order 'J1'", "edge: Look for its id: edge jobs list"]
+    assert answer.stderr.splitlines() == ["edge: there is no job order 'J1'", "edge: Find its id: edge jobs list"]
 
 
 @pytest.mark.usefixtures("plant")

@@ -1,6 +1,6 @@
 """What happened between two looks is told whole and in an order that a person can follow."""
 
-from edge.cli.jobs.events import ActionChanged, StateChanged, StepChanged, line, ordered_events, run_events
+from edge.cli.jobs.events import ActionChanged, StateChanged, StepChanged, format_event, ordered_events, run_events
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.sfc.run import ActionState, Association, Run, StepState, new_run
 from edge.store.changes import Change
@@ -16,8 +16,8 @@ def change(cause: Cause, status: JobStatus) -> Change:
     return Change("1-0", "s", "J1", cause, status, at=1)
 
 
-def told(before: Run | None, after: Run) -> list[str]:
-    return [line(each).split(maxsplit=2)[2] for each in run_events(before, after)]
+def formatted(before: Run | None, after: Run) -> list[str]:
+    return [format_event(each).split(maxsplit=2)[2] for each in run_events(before, after)]
 
 
 def test_of_one_instant_an_action_ends_before_its_step_is_left_and_the_next_is_entered_and_sends() -> None:
@@ -33,7 +33,7 @@ def test_of_one_instant_an_action_ends_before_its_step_is_left_and_the_next_is_e
             "x@a": Association(action="x", step="a", state=ActionState.COMPLETED, attempt=1, armed_at=1, ended_at=5),
         },
     )
-    assert told(before, after) == [
+    assert formatted(before, after) == [
         "✓ x of a: completed",
         "■ a",
         "▶ b",
@@ -46,7 +46,7 @@ def test_of_one_instant_an_action_ends_before_its_step_is_left_and_the_next_is_e
 def test_a_step_that_was_entered_again_between_two_looks_is_told_again() -> None:
     before = run({"a": StepState(active=True, activated_at=1, count=1)})
     after = run({"a": StepState(active=True, activated_at=9, count=2)})
-    assert told(before, after) == ["▶ a  for the 2. time"]
+    assert formatted(before, after) == ["▶ a  for the 2. time"]
 
 
 def test_what_did_not_change_is_not_told() -> None:
@@ -72,4 +72,4 @@ def test_a_result_and_an_error_are_told_without_what_could_move_the_cursor() -> 
         result={"torque": 1},
         error="failed: \x1b[2Jno\nbolt",
     )
-    assert line(done).strip() == 'action  ✗ x of a: failed:  [2Jno bolt, attempt 2  {"torque":1}'
+    assert format_event(done).strip() == 'action  ✗ x of a: failed:  [2Jno bolt, attempt 2  {"torque":1}'

@@ -55,7 +55,7 @@ def test_a_report_tells_what_the_order_asks_for() -> None:
         "parameter torque 85 Nm",
         "parameter count 7",
         "parameter axis x 1.5, y up",
-        f"not before {local_time(1_767_312_000_000)}",
+        f"earliest start {local_time(1_767_312_000_000)}",
         "error gone",
     ):
         assert expected in lines

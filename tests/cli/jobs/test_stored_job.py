@@ -38,7 +38,7 @@ async def test_a_job_that_ran_has_all(plant: Plant, tool: FakeEquipment) -> None
 async def test_a_job_that_nobody_can_read_is_told_in_words(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
-    with pytest.raises(Refused, match="what is stored of job order 'J1' cannot be read: DecodeError"):
+    with pytest.raises(Refused, match="the stored data of job order 'J1' cannot be decoded: DecodeError"):
         await find(plant.store, "J1")
 
 

@@ -16,7 +16,7 @@ async def lines_of(plant: Plant, job_id: str = "J1") -> list[str]:
 
 async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
-    assert (await lines_of(plant))[1] == "  nobody has started it: edge jobs start J1"
+    assert (await lines_of(plant))[1] == "  it was not started: edge jobs start J1"
     await plant.ask(Cause.START, "J1")
     assert (await lines_of(plant))[1] == "  no gateway has taken it yet: does one run that serves scope station-1?"
 
@@ -24,14 +24,14 @@ async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Pla
 async def test_a_job_that_is_to_start_later_tells_when(plant: Plant) -> None:
     at = datetime.fromtimestamp(now_ms() / 1000 + 3600, UTC)
     await plant.order(Cause.STORE_AND_START, order("J1", start_time=at))
-    assert (await lines_of(plant))[1] == f"  it waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
+    assert (await lines_of(plant))[1] == f"  the job waits for its StartTime, {at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 async def test_after_its_end_a_job_tells_its_error(plant: Plant) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1", "none-such"))
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.ask(Cause.ABORT, "J2")
-    assert await lines_of(plant, "J2") == ["J2: Aborted; it takes: clear", "  the job has ended"]
+    assert await lines_of(plant, "J2") == ["J2: Aborted; it accepts: clear", "  the job has ended"]
 
 
 async def test_in_a_pause_the_time_left_stands_still(plant: Plant, tool: FakeEquipment) -> None:

@@ -35,7 +35,7 @@ async def test_a_new_station_shows_that_it_may_use_nothing(edge: Edge) -> None:
     lines = [" ".join(line.split()) for line in answer.output.splitlines()]
     assert lines[:4] == [
         "station-1",
-        "jobs 0 have not ended, at most 1000 (by the settings)",
+        "jobs 0 open, at most 1000 (by the settings)",
         "Work Masters none: edge station set workmaster FILE",
         "equipment none",
     ]
@@ -105,8 +105,8 @@ async def test_the_limit_of_jobs_is_set_and_goes_back_to_the_settings(edge: Edge
         (("equipment",), "name at least one equipment"),
         (("workmaster", "axle"), "a Work Master is set from a file"),
         (("jobacceptance",), "one number"),
-        (("jobacceptance", "many"), "takes a number, not 'many'"),
-        (("workmaster", "axle", "--id", "axle"), "--id goes with one file"),
+        (("jobacceptance", "many"), "needs a number, not 'many'"),
+        (("workmaster", "axle", "--id", "axle"), "--id needs exactly one file"),
         (("workmaster", "none.json"), "none.json: cannot be read"),
         (("equipment", "wrench", "--scope", "elsewhere"), "the settings name no scope 'elsewhere'"),
     ],
@@ -122,7 +122,7 @@ async def test_arguments_that_cannot_be_used_end_with_status_2(
 async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_told(edge: Edge) -> None:
     answer = await edge("station", "set", "workmaster", "-", given='{"steps": [{"name": "Only", "initial": true}]}')
     assert answer.exit_code == 2
-    assert answer.stderr == "edge: this is a recipe alone: name its Work Master with --id\n"
+    assert answer.stderr == "edge: the file is a recipe alone: name its Work Master with --id\n"
 
 
 async def test_a_payload_of_another_shape_is_refused_as_that_of_a_mes(edge: Edge, store: Store) -> None:

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from edge.cli.terminal.findings import print_findings
-from edge.maintenance.finding import Finding, failing, ok, warning
+from edge.maintenance.finding import HealthFinding, failing, ok, warning
 
 WELL, SUSPICIOUS, ILL = ok("store", "there"), warning("clock", "fast", "set it"), failing("broker", "gone", "start it")
 
 
 @pytest.mark.parametrize(("found", "status"), [((WELL,), 0), ((WELL, SUSPICIOUS), 1), ((ILL, SUSPICIOUS, WELL), 2)])
-def test_the_exit_status_is_that_of_the_worst(found: tuple[Finding, ...], status: int) -> None:
+def test_the_exit_status_is_that_of_the_worst(found: tuple[HealthFinding, ...], status: int) -> None:
     assert print_findings(found, as_json=False) == status
 
 

@@ -50,7 +50,7 @@ async def test_of_several_scopes_one_has_to_be_named(edge: Edge, plant: Plant, s
     order = json.dumps({"JobOrderID": "J1"})
     answer = await edge("jobs", "store", "-", given=order)
     assert answer.exit_code == 2
-    assert "several scopes: say --scope station-1 or --scope station-2" in answer.stderr
+    assert "several scopes: use --scope station-1 or --scope station-2" in answer.stderr
     assert (await edge("jobs", "store", "-", "--scope", "station-2", given=order)).exit_code == 0
     assert (await plant.job("J1")).scope == "station-2"
     assert [each["scope"] for each in json.loads((await edge("station", "show", "--json")).output)] == [
@@ -67,7 +67,7 @@ async def test_a_scope_that_no_gateway_knows_is_told_with_those_there_are(
     await plant.order(Cause.STORE, order("J9"), scope="station-9")
     answer = await edge(*command, "--scope", "statoin-9")
     assert (answer.exit_code, answer.stdout) == (2, "")
-    told = "the settings name no scope 'statoin-9', nor does the store: say --scope station-1 or --scope station-9."
+    told = "the settings name no scope 'statoin-9', nor does the store: use --scope station-1 or --scope station-9."
     assert told in answer.stderr
 
 
@@ -76,10 +76,10 @@ async def test_a_scope_that_no_gateway_knows_is_told_with_those_there_are(
     [
         ("{", "not JSON: Expecting property name"),
         ("[" * 100 + "]" * 100, "nested deeper"),
-        ("{}", "this is no JobOrder in OPC UA spelling: Object missing required field `JobOrderID`"),
+        ("{}", "not a JobOrder in OPC UA spelling: Object missing required field `JobOrderID`"),
         ("", "not JSON"),
-        ("[]", "this is no JobOrder"),
-        ('{"JobOrderID": 3}', "this is no JobOrder"),
+        ("[]", "not a JobOrder"),
+        ('{"JobOrderID": 3}', "not a JobOrder"),
     ],
 )
 async def test_a_file_that_cannot_be_used_ends_with_status_2(edge: Edge, given: str, told: str) -> None:
