@@ -35,6 +35,7 @@ from edge.station.equipment_tracer import EquipmentTracer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import Instance, TaskFactory, open_instance
 from edge.station.jobs import JobService
+from edge.station.recipe_lookup import RecipeLookup
 from edge.station.response_provider import ResponseProvider
 from edge.station.runs import Runs
 from edge.station.sender import Sender
@@ -96,10 +97,14 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         core = await _open_core(stack, settings)
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
-        jobs = JobService(core.store, core.runs, most, settings.retention.dedupe * 1000, now_ms)
-        await _open_background_work(stack, core, jobs)
-        station_settings = StationSettings(core.store)
-        calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms)
+        dedupe_ms = settings.retention.dedupe * 1000
+        dispatch = Dispatch(core.runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
+        recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted)
+        jobs = JobService(core.store, core.runs, most, dedupe_ms, now_ms, recipes)
+        await _open_background_work(stack, core, jobs, dispatch)
+        station_settings = StationSettings(core.store, dedupe_ms)
+        max_age_s = settings.northbound.max_age
+        calls = CallHandler(core.source, core.scopes, core.store, jobs, station_settings, now_ms, max_age_s)
         server = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
@@ -164,10 +169,11 @@ async def _open_one(
     return await open_equipment(name, section, session, answers, core.scopes, core.source)
 
 
-async def _open_background_work(stack: contextlib.AsyncExitStack, core: _GatewayCore, jobs: JobService) -> None:
+async def _open_background_work(
+    stack: contextlib.AsyncExitStack, core: _GatewayCore, jobs: JobService, dispatch: Dispatch
+) -> None:
     """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
-    dispatch = Dispatch(runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
     timers = Timers(store, runs)
     jobs.listeners.append(timers.expect)
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
@@ -249,7 +255,8 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _GatewayCore,
         await enter(background_task(publisher.run_progress(), f"publish progress of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
-    await Inbox(session, calls).open(topics)
+    northbound = settings.northbound
+    await Inbox(session, calls, northbound.topic_prefix, northbound.response_topics).open(topics)
 
 
 async def _open_session(

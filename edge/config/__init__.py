@@ -1,6 +1,7 @@
 """Loads frozen settings from TOML files and environment, and reports all problems together."""
 
 from edge.config.load import load_settings, main_file
+from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
     SECTIONS,
     EquipmentSettings,
@@ -14,7 +15,6 @@ from edge.config.sections import (
     OpcuaEquipmentSettings,
     OpcuaSettings,
     RedisSettings,
-    RetentionSettings,
     RpcSettings,
     Settings,
     VisionSettings,
@@ -23,6 +23,7 @@ from edge.config.sections import (
 
 __all__ = [
     "SECTIONS",
+    "SESSION_EXPIRY_SECONDS",
     "EquipmentSettings",
     "GatewaySettings",
     "IjtSettings",

@@ -214,6 +214,7 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found = {"mqtt": settings.mqtt.conflicts()}
     found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
     found |= {"rpc": settings.rpc.conflicts(), "metrics": settings.metrics.conflicts()}
+    found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     for name, conflicts in found.items():
         yield from (f"{name}.{each}" for each in conflicts)
     takers: dict[str, str] = {}

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from edge.config.retention import RetentionSettings
+
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
 NAME_EXPECTED = "a name without blanks or any of / + # : * ? [ ] { }"
@@ -24,6 +26,7 @@ _Topic = Annotated[
         extra={"expected": "an MQTT topic without wildcards, blanks or a slash at its ends"},
     ),
 ]
+_TopicFilter = Annotated[str, Meta(pattern=r"^[^\s]+$", extra={"expected": "an MQTT topic filter without blanks"})]
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
 _Password = Annotated[str, Meta(extra={"secret": True})]
 _MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
@@ -79,6 +82,14 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     ca_file: Annotated[_File, Meta(description="Certificates to trust; empty trusts the system's.")] = ""
     cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
+    broker_autosave: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Seconds between two saves of the broker's database (mosquitto: `autosave_interval`): a broker "
+            "that crashes delivers what it had delivered since then once more.",
+        ),
+    ] = 1_800
 
     def conflicts(self) -> Iterator[str]:
         """Yield conflicts with other keys, as `key: fault`."""
@@ -92,6 +103,18 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
     max_downloadable_job_orders: Annotated[
         int, Meta(ge=1, le=65535, description="Most job orders a scope holds at a time.")
     ] = 1000
+    max_age: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Age in seconds at which a message is refused as expired, by its own `time` or the broker's "
+            "count of its expiry; 0: at no age.",
+        ),
+    ] = 86_400
+    response_topics: Annotated[
+        tuple[_TopicFilter, ...],
+        Meta(description="Topic filters outside `topic_prefix` to which answers may go, as `mes/+/answers`."),
+    ] = ()
 
 
 class EquipmentSettings(Struct, frozen=True, kw_only=True):
@@ -294,23 +317,6 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             yield "listen: certificates are given, but only tls: uses them"
         if parts.scheme in {"tcp", "tls"} and host and not port:
             yield f"listen: expected a port, as in {parts.scheme}://127.0.0.1:5005"
-
-
-class RetentionSettings(Struct, frozen=True, kw_only=True):
-    """`[retention]`: how long what has ended is kept, in seconds."""
-
-    ended_jobs: Annotated[
-        int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
-    ] = 86_400
-    retained_topics: Annotated[
-        int, Meta(ge=60, description="Seconds a broker keeps retained topics; they are published again before.")
-    ] = 172_800
-    dedupe: Annotated[int, Meta(ge=1, description="Seconds within which a repeated message has no second effect.")] = (
-        600
-    )
-    dead_letters: Annotated[
-        int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
-    ] = 2_592_000
 
 
 class MetricsSettings(Struct, frozen=True, kw_only=True):

@@ -47,13 +47,13 @@ def to_message(
     correlation_data: bytes | None = None,
     retain: bool = False,
 ) -> Message:
-    """Put an event in a message of binary mode: attributes as user properties, the data as payload.
+    """Return the message of an event in binary mode: attributes as user properties, the data as payload.
 
-    `correlation_data` is that of a request when this is its answer; otherwise it is made of the event's
-    `correlationid`.
+    `expiryinterval` is sent as attribute and as Message Expiry Interval, which the broker counts down: the difference
+    is the age of the message. `correlation_data` is that of a request when this is its answer; otherwise it is made of
+    the event's `correlationid`.
     """
     attributes = binary_attributes(event)
-    attributes.pop("expiryinterval", None)
     if correlation_data is None and event.correlationid is not None:
         correlation_data = correlation_bytes(event.correlationid)
     return Message(

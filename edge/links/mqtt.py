@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import structlog
 
-from edge.config import MqttSettings
+from edge.config import SESSION_EXPIRY_SECONDS, MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.faults import FaultPoint, fault_point
 from edge.links.background_task import background_task
@@ -33,7 +33,6 @@ __all__ = [
     "to_message",
 ]
 
-SESSION_EXPIRY_SECONDS = 24 * 60 * 60
 SUBSCRIBE_SECONDS = 10.0
 UNCLAIMED_SECONDS = 60.0
 """Time after a start in which messages of a kept session wait for their subscription."""

@@ -47,7 +47,7 @@ class JobAcceptance(msgspec.Struct, frozen=True):
 
 
 def validate_id(what: str, text: str) -> Iterator[str]:
-    """Give what is wrong with the id of a job order or work master."""
+    """Yield what is wrong with the id of a job order or work master."""
     if not text:
         yield f"{what} is empty"
     elif len(text) > MAX_ID_LENGTH:
@@ -59,7 +59,7 @@ def validate_id(what: str, text: str) -> Iterator[str]:
 
 
 def validate_order(order: JobOrder) -> list[str]:
-    """Give what makes an order unfit for any station."""
+    """Return what makes an order unfit for any station."""
     faults = list(validate_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
         faults.append("Priority is no Int16")
@@ -67,7 +67,7 @@ def validate_order(order: JobOrder) -> list[str]:
 
 
 def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
-    """Give what makes a structure too large to be kept, and shown in one list with a thousand others."""
+    """Yield what makes a structure too large to be kept, and shown in one list with a thousand others."""
     level: list[object] = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
@@ -84,7 +84,7 @@ def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
 
 
 def _children(value: object) -> Iterator[object]:
-    """Give what is one level below a value; the arrays of a structure are no level of their own."""
+    """Yield what is one level below a value; the arrays of a structure are no level of their own."""
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             field = getattr(value, name)
@@ -100,7 +100,7 @@ def _children(value: object) -> Iterator[object]:
 
 
 def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
-    """Give why the station may not accept an order: everything it names must have been allowed by the MES."""
+    """Return why the station may not accept an order: everything it names must have been allowed by the MES."""
     named: list[tuple[str, frozenset[str], Iterable[str]]] = [
         ("Work Master", allowed.work_masters, (master.id for master in order.work_master_id or ()))
     ]

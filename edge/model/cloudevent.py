@@ -89,7 +89,7 @@ def _media_type(content_type: str) -> str:
 
 
 def _fault_of(data: object) -> str | None:
-    """Look through data level by level for what could be read, but not be kept."""
+    """Check through data level by level for what could be read, but not be kept."""
     level = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
@@ -173,7 +173,7 @@ def from_structured(payload: bytes) -> CloudEvent:
 
 
 def binary_attributes(event: CloudEvent) -> dict[str, str]:
-    """Give the attributes of binary mode, all as text, without the payload and its content type."""
+    """Return the attributes of binary mode, all as text, without the payload and its content type."""
     attributes = {name: value for name in sorted(_NAMED) if (value := getattr(event, name)) is not None}
     if event.expiryinterval is not None:
         attributes["expiryinterval"] = str(event.expiryinterval)
@@ -186,7 +186,7 @@ def new_id() -> str:
 
 
 def correlation_bytes(correlationid: str) -> bytes:
-    """Give MQTT's Correlation Data for a correlation id: the 16 bytes of a UUID, else the text itself."""
+    """Return MQTT's Correlation Data for a correlation id: the 16 bytes of a UUID, else the text itself."""
     try:
         return uuid.UUID(correlationid).bytes
     except ValueError:

@@ -111,6 +111,6 @@ UNITS: Mapping[str, EUInformation] = MappingProxyType(
 
 
 def engineering_unit(symbol: str) -> EUInformation:
-    """Give the unit that a symbol means; one we do not know keeps its symbol and has no code."""
+    """Return the unit that a symbol means; one we do not know keeps its symbol and has no code."""
     known = UNITS.get(_normalize(symbol))
     return known or EUInformation(display_name=LocalizedText(text=symbol))

@@ -1,10 +1,12 @@
-"""The CloudEvents types of the northbound side: both ends of the line name the same things."""
+"""The CloudEvents types of the northbound side."""
+
+import re
 
 METHOD_TYPE = "org.opcfoundation.ISA95-JOBCONTROL_V2.{}.v2"
-"""Of a call of the job method of that BrowseName, and of its answer."""
+"""The type of a call of the job method of that BrowseName, and of its answer."""
 
 CONFIG_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
-"""Of station settings of that kind, and of their answer."""
+"""The type of station settings of that kind, and of their answer."""
 
 STATUS_EVENT_TYPE = METHOD_TYPE.format("ISA95JobOrderStatusEventType")
 JOB_ORDER_TYPE = METHOD_TYPE.format("ISA95JobOrderAndStateDataType")
@@ -14,4 +16,25 @@ JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
 PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
 
 REFUSED_TYPE = "com.github.aschamberger.microdcs.refused.v1"
-"""Of the answer to a message that does not even tell its own type."""
+"""The type of the answer to a message that has no readable type of its own."""
+
+_NAMESPACES = ("org.opcfoundation.ISA95-JOBCONTROL_V2", "org.opcfoundation.Machinery.Jobs")
+_MICRODCS_CALL = re.compile(r"(?P<namespace>[A-Za-z0-9_.-]+)\.(?P<method>[A-Za-z]+)Call\.v(?P<version>[12])")
+"""How MicroDCS names a call: `{namespace}.{Method}Call.v{n}`, answered by `{namespace}.{Method}Response.v{n}`."""
+
+
+def canonical_type(event_type: str) -> str:
+    """Return the type of a call as this gateway names it; MicroDCS names the same call in another way."""
+    found = _microdcs_call(event_type)
+    return METHOD_TYPE.format(found["method"]) if found else event_type
+
+
+def answer_type(event_type: str) -> str:
+    """Return the type of the answer to a call: that of the call, in MicroDCS' form `…Response` for `…Call`."""
+    found = _microdcs_call(event_type)
+    return f"{found['namespace']}.{found['method']}Response.v{found['version']}" if found else event_type
+
+
+def _microdcs_call(event_type: str) -> re.Match[str] | None:
+    found = _MICRODCS_CALL.fullmatch(event_type)
+    return found if found and found["namespace"] in _NAMESPACES else None

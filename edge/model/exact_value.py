@@ -21,7 +21,7 @@ class ExactValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     dimensions: tuple[int, ...] = msgspec.field(default=(), name="Dimensions")
 
     def as_json(self) -> dict[str, object]:
-        """Give the object as it travels."""
+        """Return the object as it travels."""
         form: dict[str, object] = {"UaType": self.ua_type, "Value": self.value}
         return form | {"Dimensions": list(self.dimensions)} if self.dimensions else form
 
@@ -37,7 +37,7 @@ def exact_value(value: object) -> ExactValue | None:
 
 
 def plain_value(value: object) -> object:
-    """Give a value without its type, as conditions and equipment want it."""
+    """Return a value without its type, as conditions and equipment want it."""
     if isinstance(value, list | tuple):
         return [plain_value(each) for each in value]
     exact = exact_value(value)

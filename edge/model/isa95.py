@@ -1,12 +1,12 @@
 """The ISA-95 Job Control V2 and Machinery Jobs data types, as they travel.
 
 Field order and optionality are those of OPC 10031-4 (2.0.0) annex A; on the wire a field has its OPC UA spelling
-(`job_order_id` is `JobOrderID`). An absent optional field is None; unknown fields of a newer sender are passed over.
+(`job_order_id` is `JobOrderID`). An absent optional field is None; unknown fields of a newer sender are ignored.
 """
 
 from datetime import datetime
 from enum import IntFlag
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ _UPPER = {"id": "ID"}
 
 
 def opcua_name(field: str) -> str:
-    """Spell a field the OPC UA way: `job_order_id` becomes `JobOrderID`."""
+    """Return the OPC UA spelling of a field: `job_order_id` becomes `JobOrderID`."""
     return "".join(_UPPER.get(word, word.capitalize()) for word in field.split("_"))
 
 
@@ -141,11 +141,19 @@ class JobOrder(Payload, frozen=True, kw_only=True):
     material_requirements: tuple[Material, ...] | None = None
 
 
-class BrowseName(Payload, frozen=True, kw_only=True):
-    """A qualified name by namespace URI, so that it means the same in every server."""
+class RelativePathElement(Payload, frozen=True, kw_only=True):
+    """One step of a RelativePath (OPC 10000-4, 7.30); identifiers are strings in the form of OPC 10000-6, 5.4.2."""
 
-    name: str
-    namespace_uri: str = ""
+    reference_type_id: str = msgspec.field(default="", name="ReferenceTypeId")
+    is_inverse: bool = False
+    include_subtypes: bool = False
+    target_name: str = ""
+
+
+class RelativePath(Payload, frozen=True, kw_only=True):
+    """A path from a node (OPC 10000-4, 7.30)."""
+
+    elements: tuple[RelativePathElement, ...] = ()
 
 
 class State(Payload, frozen=True, kw_only=True):
@@ -153,7 +161,7 @@ class State(Payload, frozen=True, kw_only=True):
 
     state_text: LocalizedText
     state_number: int
-    browse_path: tuple[BrowseName, ...] = ()
+    browse_path: RelativePath | None = None
 
 
 class JobOrderAndState(Payload, frozen=True, kw_only=True):
@@ -207,10 +215,22 @@ class MethodAnswer(Payload, frozen=True, kw_only=True):
     return_status: int
 
 
-class StateCall(Payload, frozen=True, kw_only=True):
-    """The argument of RequestJobResponseByJobOrderState: the top level, then sub-states where they matter."""
+class StateQuery(Payload, frozen=True, kw_only=True):
+    """An entry of `JobOrderState`; what it leaves out matches every state of its level."""
 
-    job_order_state: tuple[State, ...]
+    state_text: LocalizedText | None = None
+    state_number: int | None = None
+    browse_path: RelativePath | None = None
+
+
+class StateCall(Payload, frozen=True, kw_only=True):
+    """The arguments of RequestJobResponseByJobOrderState.
+
+    The top level comes first, then the sub-states that matter. `after` is the `Next` of an answer: for the next page.
+    """
+
+    job_order_state: tuple[StateQuery, ...]
+    after: str | None = None
 
 
 class ResponseAnswer(Payload, frozen=True, kw_only=True):
@@ -221,7 +241,51 @@ class ResponseAnswer(Payload, frozen=True, kw_only=True):
 
 
 class ResponsesAnswer(Payload, frozen=True, kw_only=True):
-    """The output arguments of RequestJobResponseByJobOrderState."""
+    """The output arguments of RequestJobResponseByJobOrderState.
+
+    `next` is set when the answer holds one page of several: the same call with `After` = `Next` returns the next one.
+    """
 
     job_responses: tuple[JobResponse, ...]
     return_status: int
+    next: str | None = None
+
+
+_P = TypeVar("_P")
+
+_OPAQUE = frozenset({"Value", "data"})
+"""Members whose content is not ours: null in them is a value."""
+
+
+def read_payload(data: object, kind: type[_P]) -> _P:
+    """Convert decoded data to a structure; null members of it count as absent.
+
+    Raises msgspec.ValidationError for data of another form.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_normalized(data), kind)
+
+
+def _normalized(data: object) -> object:
+    """Return data without null members, and with a BrowsePath that is a list of names in the form of a RelativePath."""
+    if isinstance(data, list):
+        return [_normalized(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    members = {name: value for name, value in data.items() if value is not None}
+    for name, value in members.items():
+        if name == "BrowsePath" and isinstance(value, list):
+            members[name] = {"Elements": [_element(each) for each in value]}
+        elif name not in _OPAQUE:
+            members[name] = _normalized(value)
+    return members
+
+
+def _element(name: object) -> object:
+    """Return an element of a RelativePath for a name in the form of releases before 0.4."""
+    if not isinstance(name, dict):
+        return name
+    namespace = name.get("NamespaceUri") or name.get("NamespaceURI")
+    return {"TargetName": f"nsu={namespace};{name.get('Name')}" if namespace else name.get("Name")}

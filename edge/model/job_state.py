@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
 from types import MappingProxyType
 
-from edge.model.isa95 import BrowseName, LocalizedText, State
+from edge.model.isa95 import LocalizedText, RelativePath, RelativePathElement, State
 
 NAMESPACE = "http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"
 
@@ -47,9 +47,19 @@ SUBSTATE_MACHINE: Mapping[JobState, str] = MappingProxyType(
 )
 
 
+SUBSTATES: Mapping[JobState, tuple[SubState, ...]] = MappingProxyType(
+    {
+        JobState.NOT_ALLOWED_TO_START: (SubState.WAITING, SubState.READY, SubState.LOADED),
+        JobState.ALLOWED_TO_START: (SubState.WAITING, SubState.READY, SubState.LOADED),
+        JobState.INTERRUPTED: (SubState.HELD, SubState.SUSPENDED),
+        JobState.ENDED: (SubState.COMPLETED, SubState.CLOSED),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """Where a job stands: its state, and the sub-state where that state has some."""
+    """The state of a job, with the sub-state where that state has some."""
 
     state: JobState
     substate: SubState | None = None
@@ -72,9 +82,11 @@ class Cause(StrEnum):
     RUN = "Run"
     COMPLETE = "Complete"
     FAIL = "Fail"
+    EXPIRE = "Expired"
 
 
-METHODS = tuple(cause for cause in Cause if cause not in {Cause.RUN, Cause.COMPLETE, Cause.FAIL})
+_INTERNAL = frozenset({Cause.RUN, Cause.COMPLETE, Cause.FAIL, Cause.EXPIRE})
+METHODS = tuple(cause for cause in Cause if cause not in _INTERNAL)
 """The methods of ISA95JobOrderReceiverObjectType."""
 ORDER_METHODS = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})
 """Those of them that take a job order; the others take its id."""
@@ -136,6 +148,8 @@ TRANSITIONS: Mapping[tuple[JobState, Cause], StateTransition] = MappingProxyType
         (JobState.ALLOWED_TO_START, Cause.CANCEL): StateTransition(0, REMOVED),
         (JobState.ENDED, Cause.CLEAR): StateTransition(0, REMOVED),
         (JobState.ABORTED, Cause.CLEAR): StateTransition(0, REMOVED),
+        (JobState.ENDED, Cause.EXPIRE): StateTransition(0, REMOVED),
+        (JobState.ABORTED, Cause.EXPIRE): StateTransition(0, REMOVED),
     }
 )
 
@@ -144,33 +158,45 @@ _TRANSITION_CAUSES = frozenset(cause for (_, cause), row in TRANSITIONS.items() 
 
 
 def next_status(state: JobState, cause: Cause) -> JobStatus | Removed | None:
-    """Look up where `cause` leads from `state`; None when it is not allowed there."""
+    """Return the status to which `cause` leads from `state`; None when it is not allowed there."""
     row = TRANSITIONS.get((state, cause))
     return row.target if row else None
 
 
 def is_transition(cause: Cause) -> bool:
-    """Tell whether a cause moves a job in the state machine, which has an event; storing and removing do not."""
+    """Return whether a cause is a transition of the state machine, which has an event; storing and removing are not."""
     return cause in _TRANSITION_CAUSES
 
 
 def has_ended(status: JobStatus) -> bool:
-    """Tell whether a job is in one of the two EndStates."""
+    """Return whether a job is in one of the two EndStates."""
     return status.state in {JobState.ENDED, JobState.ABORTED}
 
 
+RESPONSE_STATES = (JobState.RUNNING, JobState.INTERRUPTED, JobState.ENDED, JobState.ABORTED)
+"""The states of jobs that have a response."""
+
+
 def has_response(status: JobStatus) -> bool:
-    """Tell whether a job in this state must stand in JobOrderResponseList (OPC 10031-4, 6.2.7.1)."""
-    return status.state not in {JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START}
+    """Return whether a job in this state must be listed in JobOrderResponseList (OPC 10031-4, 6.2.7.1)."""
+    return status.state in RESPONSE_STATES
+
+
+def substate_path(machine: str) -> RelativePath:
+    """Return the path from an instance of the receiver type to one of its sub-state machines."""
+    name = f"nsu={NAMESPACE};{machine}"
+    return RelativePath(
+        elements=(RelativePathElement(reference_type_id="i=47", include_subtypes=True, target_name=name),)
+    )
 
 
 def state_entries(status: JobStatus) -> tuple[State, ...]:
-    """Write a status as ISA95StateDataType[]: the top level first, then the sub-state with its browse path."""
+    """Return a status as ISA95StateDataType[]: the top level first, then the sub-state with its browse path."""
     top = State(state_text=LocalizedText(text=TEXT[status.state], locale="en"), state_number=status.state)
     if status.substate is None:
         return (top,)
     name, number = status.substate.value
-    path = (BrowseName(name=SUBSTATE_MACHINE[status.state], namespace_uri=NAMESPACE),)
+    path = substate_path(SUBSTATE_MACHINE[status.state])
     return (
         top,
         State(state_text=LocalizedText(text=name, locale="en"), state_number=number, browse_path=path),

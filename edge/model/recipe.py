@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
 
+
+def is_recipe_schema(dataschema: str | None) -> bool:
+    """Return whether a URI names the schema of recipes; its trailing slash may be missing."""
+    return dataschema is not None and dataschema.removesuffix("/") == RECIPE_DATASCHEMA.removesuffix("/")
+
+
 # Far beyond any job, and small enough that every sum of milliseconds stays an exact integer.
 MAX_SECONDS: Final = 1_000_000_000
 
@@ -200,7 +206,7 @@ def _pascal(key: str) -> str:
 
 
 def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: list[str]) -> dict[str, Any]:
-    """Give the known keys of an object in snake_case; name the others and those that are given twice."""
+    """Return the known keys of an object in snake_case; name the others and those that are given twice."""
     spelling = {_pascal(key): key for key in known} | {key: key for key in known}
     found: dict[str, Any] = {}
     for key, value in data.items():
@@ -242,7 +248,7 @@ def _read_item(
 
 
 def _item_label(data: dict[str, Any]) -> str:
-    """Give the name of an item, or its ends, as an addition to its place."""
+    """Return the name of an item, or its ends, as an addition to its place."""
     name, source, target = (data.get(key, data.get(_pascal(key))) for key in ("name", "source", "target"))
     if isinstance(name, str):
         return f" ({name})"
@@ -277,7 +283,7 @@ def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Give the JSON Schema of a recipe: each key in snake_case or in PascalCase, and only once."""
+    """Return the JSON Schema of a recipe: each key in snake_case or in PascalCase, and only once."""
     schema = msgspec.json.schema(Recipe)
     for definition in schema["$defs"].values():
         if "properties" in definition:

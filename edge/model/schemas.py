@@ -70,7 +70,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
 
 
 def schemas() -> Iterator[tuple[str, str]]:
-    """Give each schema by its file name, as JSON text that ends with a newline."""
+    """Yield each schema by its file name, as JSON text that ends with a newline."""
     for name, (payload, event_type) in _PAYLOADS.items():
         head = {"$schema": _DIALECT, "title": name, "$comment": f"CloudEvents type: {event_type}"}
         yield f"{name}.schema.json", _text(head | msgspec.json.schema(payload))

@@ -1,8 +1,8 @@
-"""Acts on a call of the MES, whichever way it came, and gives the event that answers it."""
+"""Execute a call of the MES, from whichever adapter it came, and return the event that answers it."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -11,12 +11,22 @@ import structlog
 from edge.errors import Refused
 from edge.instant import Clock
 from edge.model.cloudevent import JSON, CloudEvent, new_id
-from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
-from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, Payload, ResponseAnswer, ResponsesAnswer, StateCall
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE, answer_type, canonical_type
+from edge.model.isa95 import (
+    IdCall,
+    MethodAnswer,
+    OrderCall,
+    Payload,
+    ResponseAnswer,
+    ResponsesAnswer,
+    StateCall,
+    read_payload,
+)
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
+from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.station.jobs import JobCall, JobService, refuse_expired
 from edge.station.response_provider import ResponseProvider
-from edge.station.settings import KINDS, SettingsMethod, StationSettings
+from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage, record_refusal
 
@@ -27,36 +37,40 @@ _P = TypeVar("_P", bound=Payload)
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
+_TRACE_CONTEXT = ("traceparent", "tracestate")
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingCall:
-    """A call as it came: `read` gives its event or raises Refused."""
+    """A call as its adapter parsed it."""
 
-    read: Callable[[], CloudEvent]
-    attributes: Mapping[str, str]
-    """Its attributes as they stand: what cannot be read may still tell who waits for the answer."""
-    scope: str
+    event: CloudEvent | Refused
+    """The event of the call, or why it is not one."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """The attributes as received: they address the answer when the event cannot be read."""
+    scope: str = ""
     """The scope of an event that names none."""
-    source: str
-    """Where it came in, for the log."""
-    raw: Callable[[], bytes] = bytes
-    """Gives what it holds, for those who look at what was refused."""
+    source: str = ""
+    """The topic or adapter it came from, for the log."""
+    raw: bytes = b""
+    """The payload, for the record of refused messages."""
     expires_at: int | None = None
-    """When it is worth nothing any more, as the line tells it, in milliseconds since the epoch."""
+    """When it expires by the transport, in milliseconds since the epoch; None: its own attributes decide."""
+    sent_at: int | None = None
+    """When it was sent by the transport's clock, in milliseconds since the epoch; None: its `time` decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an answer says: its data; the kind of an error; the reason of an error or of a declining status."""
+    """The content of an answer: its data; the kind of an error; the reason of an error or of a status other than 1."""
 
-    data: MethodAnswer | ResponseAnswer | ResponsesAnswer | None = None
+    data: object = None
     error_kind: str | None = None
     reason: str | None = None
 
 
 class CallHandler:
-    """The job methods and station settings of the scopes that this gateway serves."""
+    """Executes job methods and station settings of the scopes that this gateway serves."""
 
     def __init__(
         self,
@@ -66,7 +80,9 @@ class CallHandler:
         jobs: JobService,
         settings: StationSettings,
         clock: Clock,
+        max_age_s: int = 0,
     ) -> None:
+        """`max_age_s` is the age at which a call is refused as expired; 0: at no age."""
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store
@@ -74,74 +90,114 @@ class CallHandler:
         self._responses = ResponseProvider(store)
         self._settings = settings
         self._clock = clock
+        self._max_age_s = max_age_s
 
-    async def answer(self, incoming: IncomingCall) -> CloudEvent:
-        """Act, and give the answer; its effect is in the store then. Raises Unavailable when the store is gone."""
-        event = None
+    async def answer(self, call: IncomingCall) -> CloudEvent:
+        """Execute a call and return its answer; the effect is in the store then.
+
+        Raises Unavailable when the store is gone.
+        """
         try:
-            event = incoming.read()
-            expires_at = _expiry(event) if incoming.expires_at is None else incoming.expires_at
-            reply = await self._execute(event.subject or incoming.scope, event, expires_at)
+            if isinstance(call.event, Refused):
+                raise call.event
+            reply = await self._execute(call, call.event)
         except Refused as refusal:
             kind, reason = refusal.kind, _reason(refusal)
-            logger.warning("message refused", source=incoming.source, kind=kind, reason=reason)
-            await self._set_aside(incoming, kind, reason)
+            logger.warning("message refused", source=call.source, kind=kind, reason=reason)
+            await self._record_refusal(call, kind, reason)
             reply = Reply(error_kind=kind, reason=reason)
-        return self._reply_event(reply, event, incoming.attributes)
+        return self._reply_event(reply, call)
 
-    async def answer_defect(self, incoming: IncomingCall, error: Exception) -> CloudEvent:
-        """Give the answer to a call that met a defect. Raises Unavailable when the store is gone."""
-        try:
-            event = incoming.read()
-        except Refused:
-            event = None
+    async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:
+        """Return the answer to a call that met a defect. Raises Unavailable when the store is gone."""
         reason = f"the call met a defect of this software: {type(error).__name__}"
-        await self._set_aside(incoming, "internal", reason)
-        return self._reply_event(Reply(error_kind="internal", reason=reason), event, incoming.attributes)
+        await self._record_refusal(call, "internal", reason)
+        return self._reply_event(Reply(error_kind="internal", reason=reason), call)
 
-    async def _set_aside(self, incoming: IncomingCall, kind: str, reason: str) -> None:
-        attributes = incoming.attributes
-        message = RefusedMessage(
-            incoming.source, attributes.get("type", ""), attributes.get("id", ""), kind, reason, incoming.raw()
-        )
+    async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
+        event_type, event_id = call.attributes.get("type", ""), call.attributes.get("id", "")
+        message = RefusedMessage(call.source, event_type, event_id, kind, reason, call.raw)
         await self._store.commit(record_refusal(self._store.keys, message))
 
-    async def _execute(self, scope: str, event: CloudEvent, expires_at: int | None) -> Reply:
+    async def _execute(self, call: IncomingCall, event: CloudEvent) -> Reply:
+        scope = event.subject or call.scope
         if scope not in self._scopes:
             known = ", ".join(sorted(self._scopes))
             raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
-        if method := _METHOD_OF_TYPE.get(event.type):
-            taken: type[OrderCall | IdCall] = OrderCall if method in ORDER_METHODS else IdCall
-            arguments = _arguments(method, event, taken)
-            transaction = event.extensions.get("transactionid", "")
-            call = JobCall(scope, method, arguments, event.source, event.id, transaction, expires_at)
-            answer = await self._jobs.call(call)
-            return Reply(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+        sent_at = sent_at_of(event) if call.sent_at is None else call.sent_at
+        expires_at = self._expiry(call, event, sent_at)
+        event_type = canonical_type(event.type)
+        if method := _METHOD_OF_TYPE.get(event_type):
+            return await self._call_method(scope, method, event, expires_at, sent_at)
+        if kind := _KIND_OF_TYPE.get(event_type):
+            return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
-        if kind := _KIND_OF_TYPE.get(event.type):
-            await self._settings.apply(scope, kind, _operation(event), event.data)
-            return Reply()
-        if event.type == _BY_ID:
-            found = await self._responses.of_job(scope, _arguments(event.type, event, IdCall).job_order_id)
-            response = found.responses[0] if found.responses else None
-            return Reply(ResponseAnswer(job_response=response, return_status=found.status), reason=found.reason or None)
-        if event.type == _BY_STATE:
-            found = await self._responses.in_state(scope, _arguments(event.type, event, StateCall).job_order_state)
-            every = ResponsesAnswer(job_responses=found.responses, return_status=found.status)
-            return Reply(every, reason=found.reason or None)
+        if event_type == _BY_ID:
+            return await self._response_by_id(scope, _arguments(event, IdCall))
+        if event_type == _BY_STATE:
+            return await self._responses_by_state(scope, _arguments(event, StateCall))
         raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
 
-    def _reply_event(self, reply: Reply, event: CloudEvent | None, attributes: Mapping[str, str]) -> CloudEvent:
+    def _expiry(self, call: IncomingCall, event: CloudEvent, sent_at: int | None) -> int | None:
+        instants = [expiry_of(event) if call.expires_at is None else call.expires_at]
+        if self._max_age_s and sent_at is not None:
+            instants.append(sent_at + self._max_age_s * 1000)
+        return min((each for each in instants if each is not None), default=None)
+
+    async def _call_method(
+        self, scope: str, method: Cause, event: CloudEvent, expires_at: int | None, sent_at: int | None
+    ) -> Reply:
+        taken: type[OrderCall | IdCall] = OrderCall if method in ORDER_METHODS else IdCall
+        call = JobCall(
+            scope,
+            method,
+            _arguments(event, taken),
+            event.source,
+            event.id,
+            transaction=event.extensions.get("transactionid", ""),
+            expires_at=expires_at,
+            sent_at=sent_at,
+            trace={name: event.extensions[name] for name in _TRACE_CONTEXT if name in event.extensions},
+        )
+        answer = await self._jobs.call(call)
+        return Reply(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+
+    async def _apply_settings(self, scope: str, kind: str, event: CloudEvent, expires_at: int | None) -> Reply:
+        method, origin = _settings_method(event), EventOrigin(event.source, event.id)
+        if method is SettingsMethod.GET:
+            refuse_expired(expires_at, self._clock())
+            return Reply(await self._settings.read(scope, kind, event.data))
+        if (known := await self._settings.applied(origin)) is not None:
+            return Reply(reason="; ".join(known) or None)
+        refuse_expired(expires_at, self._clock())
+        warnings = await self._settings.apply(scope, kind, method, event.data, origin)
+        return Reply(reason="; ".join(warnings) or None)
+
+    async def _response_by_id(self, scope: str, arguments: IdCall) -> Reply:
+        found = await self._responses.of_job(scope, arguments.job_order_id)
+        response = found.responses[0] if found.responses else None
+        return Reply(ResponseAnswer(job_response=response, return_status=found.status), reason=found.reason or None)
+
+    async def _responses_by_state(self, scope: str, arguments: StateCall) -> Reply:
+        found = await self._responses.in_state(scope, arguments.job_order_state, arguments.after or "")
+        answer = ResponsesAnswer(job_responses=found.responses, return_status=found.status, next=found.next or None)
+        return Reply(answer, reason=found.reason or None)
+
+    def _reply_event(self, reply: Reply, call: IncomingCall) -> CloudEvent:
+        event = None if isinstance(call.event, Refused) else call.event
+        attributes = call.attributes
+        extensions: Mapping[str, str] = event.extensions if event else attributes
         return CloudEvent(
             id=new_id(),
             source=self._source,
-            type=event.type if event else attributes.get("type") or REFUSED_TYPE,
+            type=answer_type(event.type) if event else attributes.get("type") or REFUSED_TYPE,
             subject=event.subject if event else attributes.get("subject"),
             datacontenttype=event.datacontenttype if event else JSON,
             correlationid=event.correlationid if event else attributes.get("correlationid"),
             causationid=event.id if event else attributes.get("id"),
             mdcserrorkind=reply.error_kind,
             mdcserrormessage=reply.reason,
+            extensions=MappingProxyType({name: extensions[name] for name in _TRACE_CONTEXT if name in extensions}),
             data=reply.data,
         )
 
@@ -151,28 +207,16 @@ def _reason(refusal: Refused) -> str:
     return ". ".join(each.removesuffix(".") for each in sentences if each) + "."
 
 
-def _arguments(method: str, event: CloudEvent, kind: type[_P]) -> _P:
+def _arguments(event: CloudEvent, kind: type[_P]) -> _P:
     try:
-        return msgspec.convert(event.data, kind)
+        return read_payload(event.data, kind)
     except msgspec.ValidationError as error:
-        reason = f"the payload is no argument of {method}: {error}."
+        reason = f"the payload does not have the arguments of {event.type}: {error}."
         raise Refused("invalid_payload", reason, "Send its arguments in OPC UA spelling.") from None
 
 
-def _expiry(event: CloudEvent) -> int | None:
-    """Give when an event expires by its own attributes: `expiryinterval` seconds after its `time`."""
-    if event.time is None or event.expiryinterval is None:
-        return None
-    try:
-        sent_at = datetime.fromisoformat(event.time)
-    except ValueError:
-        return None
-    zoned = sent_at if sent_at.tzinfo else sent_at.replace(tzinfo=UTC)
-    return round((zoned.timestamp() + event.expiryinterval) * 1000)
-
-
-def _operation(event: CloudEvent) -> SettingsMethod:
-    asked = event.extensions.get("method", SettingsMethod.PUT)
-    if asked not in {each.value for each in SettingsMethod}:
-        raise Refused("invalid_payload", f"method {asked!r} is not known.", "It is PUT or DELETE.")
-    return SettingsMethod(asked)
+def _settings_method(event: CloudEvent) -> SettingsMethod:
+    method = event.extensions.get("method", SettingsMethod.PUT)
+    if method not in {each.value for each in SettingsMethod}:
+        raise Refused("invalid_payload", f"method {method!r} is not known.", "It is PUT, DELETE or GET.")
+    return SettingsMethod(method)

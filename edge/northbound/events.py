@@ -1,4 +1,4 @@
-"""The events that tell what happens: each transition of a job's state, and the progress of running recipes."""
+"""Compose the events of the northbound side: transitions of a job's state, and the progress of running recipes."""
 
 import msgspec
 import structlog
@@ -19,9 +19,9 @@ logger = structlog.get_logger(__name__)
 
 
 async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, JobResponse | None] | None:
-    """Give the job of a change as it is now, and its response with the state right after the change.
+    """Return the job of a change as it is now, and its response with the state right after the change.
 
-    None: the job cannot be read, so that nothing can be told of the change. Raises Unavailable when the store is gone.
+    None: the job cannot be read, and the change has no event. Raises Unavailable when the store is gone.
     """
     try:
         job = await jobs.load(store, change.job_order_id)
@@ -29,8 +29,8 @@ async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, Jo
     except Unavailable:
         raise
     except Exception:
-        # One job that nobody can read must not keep the MES from hearing of the others.
-        logger.exception("change cannot be told", job=change.job_order_id, position=change.position)
+        # One unreadable job must not stop the events of the others.
+        logger.exception("change not published, job unreadable", job=change.job_order_id, position=change.position)
         return None
     if response:
         response = msgspec.structs.replace(response, job_state=state_entries(change.status))
@@ -38,9 +38,9 @@ async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, Jo
 
 
 def status_event(source: str, change: Change, job: Job | None, response: JobResponse | None) -> CloudEvent | None:
-    """Make the event of a change (OPC 10031-4, 6.2.8); a change that is no transition has none.
+    """Return the event of a change (OPC 10031-4, 6.2.8); None for a change that is no transition.
 
-    Told again, or by another way, it has the same id.
+    Its id is the same each time.
     """
     if not is_transition(change.cause):
         return None
@@ -51,12 +51,14 @@ def status_event(source: str, change: Change, job: Job | None, response: JobResp
         type=STATUS_EVENT_TYPE,
         subject=change.scope,
         correlationid=job.correlation_id if job else None,
+        causationid=job.causation_id or None if job else None,
+        extensions=job.trace if job else {},
         data=JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response),
     )
 
 
 def progress_event(source: str, progress: Progress) -> CloudEvent:
-    """Make the event that tells which steps changed and which commands were sent."""
+    """Return the event of the steps that changed and the commands that were sent."""
     job = progress.loaded.job
     return CloudEvent(
         id=new_id(),
@@ -64,6 +66,8 @@ def progress_event(source: str, progress: Progress) -> CloudEvent:
         type=PROGRESS_TYPE,
         subject=job.scope,
         correlationid=job.correlation_id,
+        causationid=job.causation_id or None,
+        extensions=job.trace,
         data=JobProgress(
             job_id=job.job_id,
             at=progress.at,

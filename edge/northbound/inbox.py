@@ -1,46 +1,79 @@
-"""Takes calls and station settings from the MES over MQTT, and answers them."""
+"""Receive calls and station settings of the MES over MQTT, and publish their answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+import structlog
+
+from edge.errors import Refused
 from edge.links.mqtt import Message, MqttSession, to_event
+from edge.model.cloudevent import CloudEvent
 from edge.northbound.calls import CallHandler, IncomingCall
-from edge.northbound.topics import Topics
+from edge.northbound.message_age import sent_at_by_broker
+from edge.northbound.topics import Topics, may_answer_to
+
+logger = structlog.get_logger(__name__)
 
 
 class Inbox:
-    """The MES's way in. A message is acknowledged once its effect is in the store and its answer is out."""
+    """Subscribes to the calls of the MES. A message is acknowledged once its effect is stored and its answer is out."""
 
-    def __init__(self, session: MqttSession, calls: CallHandler) -> None:
+    def __init__(
+        self, session: MqttSession, calls: CallHandler, topic_prefix: str, response_topics: Sequence[str] = ()
+    ) -> None:
+        """`response_topics` are the topic filters to which answers may go outside `topic_prefix`."""
         self._session = session
         self._calls = calls
+        self._topic_prefix = topic_prefix
+        self._response_topics = tuple(response_topics)
 
     async def open(self, topics: Mapping[str, Topics]) -> None:
         """Subscribe to the calls of each scope. Raises Unavailable when the broker does not confirm."""
         for scope, each in topics.items():
             for topic in (each.commands, each.metadata):
-                take = partial(self._take, scope)
-                await self._session.subscribe(topic, take, on_poison=partial(self._answer_defect, scope))
+                handle = partial(self._handle, scope)
+                await self._session.subscribe(topic, handle, on_poison=partial(self._answer_defect, scope))
 
-    async def _take(self, scope: str, message: Message) -> None:
-        await self._session.answer(message, await self._calls.answer(_incoming(scope, message)))
+    async def _handle(self, scope: str, message: Message) -> None:
+        answer = await self._calls.answer(parse_call(scope, message))
+        if self._may_answer(message):
+            await self._session.answer(message, answer)
 
     async def _answer_defect(self, scope: str, message: Message, error: Exception) -> None:
-        await self._session.answer(message, await self._calls.answer_defect(_incoming(scope, message), error))
+        answer = await self._calls.answer_defect(parse_call(scope, message), error)
+        if self._may_answer(message):
+            await self._session.answer(message, answer)
+
+    def _may_answer(self, message: Message) -> bool:
+        topic = message.response_topic
+        if topic is None:
+            return False
+        if may_answer_to(topic, self._topic_prefix, self._response_topics):
+            return True
+        logger.warning("answer dropped", topic=topic, reason="response topic not allowed", source=message.topic)
+        return False
 
 
-def _incoming(scope: str, message: Message) -> IncomingCall:
+def parse_call(scope: str, message: Message) -> IncomingCall:
+    """Parse an MQTT message of a scope's topic."""
+    try:
+        event = to_event(message)
+    except Refused as refusal:
+        return _call(scope, message, refusal)
+    return _call(scope, message, event)
+
+
+def _call(scope: str, message: Message, event: CloudEvent | Refused) -> IncomingCall:
+    expires_at = None
+    if message.expiry is not None and message.received_at is not None:
+        expires_at = message.received_at + message.expiry * 1000
+    interval = message.user_properties.get("expiryinterval", "")
     return IncomingCall(
-        read=partial(to_event, message),
+        event=event,
         attributes=message.user_properties,
         scope=scope,
         source=message.topic,
-        raw=lambda: message.payload,
-        expires_at=_expiry(message),
+        raw=message.payload,
+        expires_at=expires_at,
+        sent_at=sent_at_by_broker(message.received_at, message.expiry, interval),
     )
-
-
-def _expiry(message: Message) -> int | None:
-    if message.expiry is None or message.received_at is None:
-        return None
-    return message.received_at + message.expiry * 1000

@@ -1,4 +1,4 @@
-"""Keeps the index of the states of a scope's jobs, change by change."""
+"""Maintain the index of the states of a scope's jobs, change by change."""
 
 import functools
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from edge.store.changes import Change, position_key
 
 
 class JobStates:
-    """Where each job of a scope stands: as it was read at a position of the change stream, and what came after."""
+    """The state of each job of a scope: as read at a position of the change stream, plus the changes after it."""
 
     def __init__(self, scope: str, read: Mapping[str, JobStatus], position: str) -> None:
         self._scope = scope
@@ -21,7 +21,7 @@ class JobStates:
         self._read_at = position_key(position)
 
     def apply(self, change: Change) -> None:
-        """Take in a change; one that came before the reading is in it already."""
+        """Apply a change; one before the position of the reading is contained in it."""
         if position_key(change.position) <= self._read_at:
             return
         if change.is_removal:
@@ -30,7 +30,7 @@ class JobStates:
             self._statuses[change.job_order_id] = change.status
 
     def index(self, seq: int, now: int) -> StateIndex:
-        """Give the index to publish at an instant, in milliseconds since the epoch."""
+        """Return the index to publish at an instant, in milliseconds since the epoch."""
         entries = (
             StateIndexEntry(job_order_id=job_id, state=_entries(status), has_result=has_ended(status))
             for job_id, status in self._statuses.items()
@@ -41,5 +41,5 @@ class JobStates:
 
 @functools.cache
 def _entries(status: JobStatus) -> tuple[State, ...]:
-    # There are some dozen statuses and thousands of jobs. Here the order of the entries says which is below which.
-    return tuple(msgspec.structs.replace(entry, browse_path=()) for entry in state_entries(status))
+    # There are a dozen statuses and thousands of jobs. In the index the order of the entries names the level.
+    return tuple(msgspec.structs.replace(entry, browse_path=None) for entry in state_entries(status))

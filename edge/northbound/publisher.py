@@ -85,7 +85,7 @@ class Publisher:
         session.listeners.append(self._wake)
 
     def refused(self) -> list[str]:
-        """Give the topics that the broker refuses now, those of jobs without the job."""
+        """Return the topics that the broker refuses now, those of jobs without the job."""
         return sorted(self._writer.refused)
 
     async def run(self) -> None:
@@ -231,7 +231,7 @@ class Publisher:
         self._checked = connection
 
     async def _find_index(self) -> tuple[int, str]:
-        """Give number and position of the index that the broker retains.
+        """Return number and position of the index that the broker retains.
 
         Where it keeps that from us, it counts as a broker that lost no more than its index: to tell each time all there
         is, in case it lost that, would flood a MES that has it.

@@ -88,16 +88,16 @@ class RetainedTopics:
         state = state_entries(job.status)
         if response and has_ended(job.status):
             told = msgspec.structs.replace(response, job_state=state)
-            yield self._retaining(result, JOB_RESPONSE_TYPE, told, job.correlation_id)
+            yield self._retaining(result, JOB_RESPONSE_TYPE, told, job)
         entry = JobOrderAndState(job_order=job.order, state=state)
-        yield self._retaining(order, JOB_ORDER_TYPE, entry, job.correlation_id)
+        yield self._retaining(order, JOB_ORDER_TYPE, entry, job)
 
     def _retaining(
         self,
         topic: str,
         event_type: str,
         data: object,
-        correlation_id: str | None,
+        job: Job | None,
         extensions: Mapping[str, str] = MappingProxyType({}),
     ) -> Message:
         event = CloudEvent(
@@ -105,16 +105,17 @@ class RetainedTopics:
             source=self._source,
             type=event_type,
             subject=self._topics.scope,
-            correlationid=correlation_id,
+            correlationid=job.correlation_id if job else None,
+            causationid=job.causation_id or None if job else None,
             expiryinterval=self._lifetime_s,
-            extensions=dict(extensions),
+            extensions={**extensions, **(job.trace if job else {})},
             data=data,
         )
         return to_message(event, topic, retain=True)
 
 
 def read_index(message: Message) -> tuple[int, str]:
-    """Give the number of an index, and the position up to which changes were told before it."""
+    """Return the number of an index, and the position up to which changes were told before it."""
     try:
         event = to_event(message)
         position = event.extensions.get(_POSITION, BEGINNING)

@@ -42,20 +42,24 @@ async def open_rpc(
 async def _publish(calls: CallHandler, scope: str, params: Sequence[Any]) -> object:
     match params:
         case [dict(event)] | [dict(event), dict() | None]:
-            attributes = {
-                name: value for name, value in event.items() if isinstance(name, str) and isinstance(value, str)
-            }
-            answer = await calls.answer(
-                IncomingCall(partial(from_map, event), attributes, scope, "rpc", partial(_raw_bytes, event))
-            )
+            answer = await calls.answer(parse_call(scope, event))
             return [to_map(answer, form_of(event))]
         case _:
-            reason = "publish takes a CloudEvent and, if at all, its transportmetadata."
+            reason = "publish takes a CloudEvent and optionally its transportmetadata."
             raise Refused("invalid_params", reason, "Send both as maps.")
 
 
+def parse_call(scope: str, event: Mapping[Any, Any]) -> IncomingCall:
+    """Parse the map of an event that names no scope other than its `subject`."""
+    attributes = {name: value for name, value in event.items() if isinstance(name, str) and isinstance(value, str)}
+    try:
+        return IncomingCall(from_map(event), attributes, scope, "rpc", _raw_bytes(event))
+    except Refused as refusal:
+        return IncomingCall(refusal, attributes, scope, "rpc", _raw_bytes(event))
+
+
 def _raw_bytes(event: Mapping[Any, Any]) -> bytes:
-    # A map of MessagePack may hold what no JSON can say, above all one that was refused.
+    # A map of MessagePack may hold values that JSON cannot express.
     return repr(event).encode(errors="backslashreplace")
 
 

@@ -54,7 +54,7 @@ class TopicWriter:
         return True
 
     async def read_retained(self, topic: str) -> Message | None:
-        """Give what the broker retains on a topic; None when that is nothing.
+        """Return what the broker retains on a topic; None when that is nothing.
 
         Raises ReadRefused when access rules keep it from us, Unavailable when the broker is gone.
         """
@@ -69,7 +69,7 @@ class TopicWriter:
         return message
 
     async def is_readable_again(self, topic: str) -> bool:
-        """Tell whether the broker gives by now what it retains on a topic that it kept from us."""
+        """Return whether the broker gives by now what it retains on a topic that it kept from us."""
         if _read_access(topic) not in self._refused:
             return False
         with contextlib.suppress(ReadRefused):

@@ -1,7 +1,13 @@
-"""The topic grammar of the northbound side."""
+"""Build the topics of the northbound side, and check the topics that answers may go to."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
+
+_RESERVED_LEVELS = frozenset({"commands", "metadata", "events", "data", "state-index"})
+"""The last level of the topics that gateways and equipment read or write."""
+_JOB_LEVELS = frozenset({"order", "result"})
+"""The last but one level of the topics of one job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,48 +19,74 @@ class Topics:
 
     @property
     def commands(self) -> str:
-        """Where the MES calls job methods and sends station settings."""
+        """Return the topic on which the MES calls job methods and sends station settings."""
         return f"{self.prefix}/{self.scope}/commands"
 
     @property
     def metadata(self) -> str:
-        """Where the MES may send station settings apart from calls."""
+        """Return the topic on which the MES may send station settings apart from calls."""
         return f"{self.prefix}/{self.scope}/metadata"
 
     @property
     def read(self) -> tuple[str, ...]:
-        """All that the gateway reads."""
+        """Return all topics that the gateway reads."""
         return self.commands, self.metadata, self.state_index
 
     @property
     def events(self) -> str:
-        """Where each change of a job's state is told."""
+        """Return the topic of status events: one for each change of a job's state."""
         return f"{self.prefix}/{self.scope}/events"
 
     @property
     def data(self) -> str:
-        """Where the progress of running recipes is told."""
+        """Return the topic of the progress of running recipes."""
         return f"{self.prefix}/{self.scope}/data"
 
     @property
     def state_index(self) -> str:
-        """Retained: where all jobs stand."""
+        """Return the retained topic with the states of all jobs."""
         return f"{self.prefix}/{self.scope}/state-index"
 
     def kind(self, topic: str) -> str:
-        """Give a topic of this scope without the job that it is of, as access rules name it."""
+        """Return a topic of this scope without its job, as access rules name it."""
         scope = f"{self.prefix}/{self.scope}/"
         return scope + topic.removeprefix(scope).partition("/")[0]
 
     def order(self, job_order_id: str) -> str:
-        """Retained: a job order with its state."""
+        """Return the retained topic of a job order with its state."""
         return f"{self.prefix}/{self.scope}/order/{_level(job_order_id)}"
 
     def result(self, job_order_id: str) -> str:
-        """Retained: the response of a job."""
+        """Return the retained topic of the response of a job."""
         return f"{self.prefix}/{self.scope}/result/{_level(job_order_id)}"
 
 
+def may_answer_to(topic: str, prefix: str, allowed: Iterable[str]) -> bool:
+    """Return whether an answer may go to a response topic: one below `prefix`, or one that a filter allows.
+
+    Topics that gateways and equipment use are excluded below `prefix`: an answer there would act as another message.
+    """
+    if any(matches_filter(topic, each) for each in allowed):
+        return True
+    if not topic.startswith(f"{prefix}/"):
+        return False
+    levels = topic.split("/")
+    return levels[-1] not in _RESERVED_LEVELS and levels[-2] not in _JOB_LEVELS
+
+
+def matches_filter(topic: str, topic_filter: str) -> bool:
+    """Return whether a topic matches an MQTT topic filter (MQTT 5, 4.7)."""
+    levels, wanted = topic.split("/"), topic_filter.split("/")
+    if topic.startswith("$") and wanted[0] in {"#", "+"}:
+        return False
+    for position, level in enumerate(wanted):
+        if level == "#":
+            return True
+        if position >= len(levels) or level not in {"+", levels[position]}:
+            return False
+    return len(levels) == len(wanted)
+
+
 def _level(job_order_id: str) -> str:
-    """Make one topic level of an id: what MQTT forbids or splits at is percent-encoded, all else stays as it is."""
+    """Return an id as one topic level: characters that MQTT forbids or splits at are percent-encoded."""
     return "".join(quote(each, safe="") if each in "%/+#" else each for each in job_order_id)

@@ -114,6 +114,6 @@ def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> Com
 
 
 def request(run: Run, action: NetAction, phase: Phase, command: str, attempt: int) -> CommandRequest:
-    """Make a request; the action's parameters go over those of the job order."""
-    parameters = run.parameters | action.parameters if run.parameters else action.parameters
+    """Make a request; the parameters of the run replace those of the action."""
+    parameters = action.parameters | run.parameters if run.parameters else action.parameters
     return CommandRequest(phase, command, action.name, action.step, attempt, action.type_id, parameters)

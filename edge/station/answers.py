@@ -230,4 +230,4 @@ def _task(decision: Decision) -> Task | None:
     if decision.taken is None:
         return None
     action, run = decision.loaded.net.actions[decision.taken], decision.loaded.stored.run
-    return Task(run.job_id, action.name, run.parameters | action.parameters)
+    return Task(run.job_id, action.name, action.parameters | run.parameters)

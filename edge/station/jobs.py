@@ -1,7 +1,7 @@
 """Takes one job method call and answers it: the eleven methods of ISA95JobOrderReceiverObjectType."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -15,6 +15,7 @@ from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
+from edge.station.recipe_lookup import NoRecipe, RecipeLookup
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.store import dedupe, jobs, resources
@@ -34,10 +35,11 @@ _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 
 
 class JobCall(msgspec.Struct, frozen=True):
-    """One call of a job method. `source` and `event_id` name it for ever: the same call again gets the same answer.
+    """One call of a job method. `source` and `event_id` identify it: the same call again gets the same answer.
 
-    So does another StoreAndStart of the same `transaction` in its scope, if the first was carried out. `expires_at`, in
-    milliseconds since the epoch, is when the call is worth nothing any more.
+    So does another call of the same method and `transaction` in its scope, if the first succeeded. Instants are
+    milliseconds since the epoch: `expires_at` is when the call is refused, `sent_at` when its sender sent it. `trace`
+    holds the attributes `traceparent` and `tracestate` (W3C Trace Context).
     """
 
     scope: str
@@ -47,6 +49,8 @@ class JobCall(msgspec.Struct, frozen=True):
     event_id: str
     transaction: str = ""
     expires_at: int | None = None
+    sent_at: int | None = None
+    trace: Mapping[str, str] = {}
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
@@ -74,6 +78,7 @@ class _ToRun:
 
 _NOTHING = _Change(Commit())
 _DONE = CallAnswer(ReturnStatus.NO_ERROR)
+_REMOVED = "the job order was removed after this call was sent"
 _UNKNOWN = CallAnswer(ReturnStatus.UNKNOWN_JOB_ORDER_ID, ("no such job order in this scope",))
 
 
@@ -81,14 +86,24 @@ class JobService:
     """Changes jobs as the MES asks, by whichever way it asks."""
 
     def __init__(
-        self, store: Store, runs: Runs, max_job_orders: int, dedupe_ms: int, wall: Clock | None = None
+        self,
+        store: Store,
+        runs: Runs,
+        max_job_orders: int,
+        dedupe_ms: int,
+        wall: Clock | None = None,
+        recipes: RecipeLookup | None = None,
     ) -> None:
-        """`wall` is the clock by which callers say how long a call holds; that of the runs may lag behind it."""
+        """`wall` is the clock of expiry times; that of the runs may lag behind it.
+
+        With `recipes`, an order that cannot run is refused when it is stored, not only at its start.
+        """
         self._store = store
         self._runs = runs
         self._max_job_orders = max_job_orders
         self._dedupe_ms = dedupe_ms
         self._wall = wall or runs.clock
+        self._recipes = recipes
         self.listeners: list[Callable[[int], None]] = []
         """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
@@ -117,7 +132,7 @@ class JobService:
     async def _given(self, call: JobCall) -> str | None:
         given = await dedupe.load_answer(self._store, call.source, call.event_id)
         if given is None and _has_transaction(call):
-            given = await dedupe.load_transaction_answer(self._store, call.scope, call.transaction)
+            given = await dedupe.load_transaction_answer(self._store, call.scope, _transaction_of(call))
         return given
 
     async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
@@ -167,20 +182,36 @@ class JobService:
                 return _not_in_this_state(call.method, before.status)
         elif before is not None:
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("a job order of this id is stored already",))
+        elif await self._is_removed(call, order.job_order_id):
+            return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (_REMOVED,))
         allowed = await resources.load_allowed(self._store, call.scope)
         if reasons := refusal_reasons(order, allowed):
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, tuple(reasons))
+        if self._recipes and isinstance(found := await self._recipes.find(call.scope, order), NoRecipe):
+            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (found.reason,))
         if before is not None:
-            return self._replace(before, arguments)
+            return self._replace(call, before, arguments)
         limit = self._max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
         if await jobs.count_open(self._store, call.scope) >= limit:
             reason = f"the station holds {limit} job orders that have not ended, and may hold no more"
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
         return self._store_new(call, arguments, limit)
 
-    def _replace(self, before: Job, arguments: OrderCall) -> _Change:
+    async def _is_removed(self, call: JobCall, job_id: str) -> bool:
+        """Return whether an order was sent before its job was stored, and removed: a broker delivered it again."""
+        if call.sent_at is None:
+            return False
+        removed_at = await dedupe.removed_at(self._store, job_id)
+        return removed_at is not None and call.sent_at <= removed_at
+
+    def _replace(self, call: JobCall, before: Job, arguments: OrderCall) -> _Change:
         job = msgspec.structs.replace(
-            before, order=arguments.job_order, comment=arguments.comment or (), revision=before.revision + 1
+            before,
+            order=arguments.job_order,
+            comment=arguments.comment or (),
+            causation_id=call.event_id,
+            trace=call.trace,
+            revision=before.revision + 1,
         )
         now = self._runs.clock()
         return self._with_start(jobs.save(self._store.keys, before, job, ((Cause.UPDATE, job.status),), now), job, now)
@@ -194,6 +225,8 @@ class JobService:
             correlation_id=str(uuid.uuid4()),
             comment=arguments.comment or (),
             stored_at=now,
+            causation_id=call.event_id,
+            trace=call.trace,
         )
         saved = jobs.save(self._store.keys, None, job, ((call.method, job.status),), now)
         return self._with_start(join((saved, jobs.require_capacity(self._store.keys, job, limit))), job, now)
@@ -210,7 +243,9 @@ class JobService:
             return _not_in_this_state(call.method, job.status)
         now = self._runs.clock()
         if isinstance(target, Removed):
-            return _Change(jobs.remove(self._store.keys, job, call.method, now))
+            # By the clock of the caller, which stamps its orders too.
+            tombstone = dedupe.bury(self._store.keys, job.job_id, call.sent_at or self._wall(), self._dedupe_ms)
+            return _Change(join((jobs.remove(self._store.keys, job, call.method, now), tombstone)))
         if job.status.state in _RUN_STATES:
             return _ToRun(job.job_id, _SIGNALS[call.method])
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
@@ -232,20 +267,26 @@ class JobService:
         marked = dedupe.mark(keys, call.source, call.event_id, text, self._dedupe_ms)
         if not _has_transaction(call):
             return marked
+        transaction = _transaction_of(call)
         if answer.status is ReturnStatus.NO_ERROR:
-            return join((marked, dedupe.mark_transaction(keys, call.scope, call.transaction, text, self._dedupe_ms)))
+            return join((marked, dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms)))
         # Declined, it may be tried again, unless it is another call of the same transaction that stands in its way.
-        return join((marked, dedupe.transaction_is_new(keys, call.scope, call.transaction)))
+        return join((marked, dedupe.transaction_is_new(keys, call.scope, transaction)))
 
 
 def refuse_expired(expires_at: int | None, now: int) -> None:
-    """Raise Refused(`expired`) for what was to be acted on until an instant that has passed."""
+    """Raise Refused(`expired`) for a message whose expiry, in milliseconds since the epoch, has passed."""
     if expires_at is not None and now > expires_at:
-        raise Refused("expired", f"the message expired {now - expires_at} ms ago", "Send it anew if it still holds.")
+        raise Refused("expired", f"the message expired {now - expires_at} ms ago", "If still wanted, send a new one.")
 
 
 def _has_transaction(call: JobCall) -> bool:
-    return call.method is Cause.STORE_AND_START and call.transaction != ""
+    return call.transaction != ""
+
+
+def _transaction_of(call: JobCall) -> str:
+    """Return the name of a transaction: a transaction has one call of each method."""
+    return call.transaction if call.method is Cause.STORE_AND_START else f"{call.method}\n{call.transaction}"
 
 
 def _not_in_this_state(method: Cause, status: JobStatus | None) -> CallAnswer:

@@ -1,6 +1,7 @@
-"""Applies station settings that the MES pushes: what a scope may use, and its work masters."""
+"""Apply and read station settings that the MES pushes: what a scope may use, and its work masters."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -9,64 +10,129 @@ import structlog
 
 from edge.errors import Refused
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
-from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster
-from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
+from edge.model.job_state import has_ended
+from edge.model.recipe import is_recipe_schema
 from edge.sfc.compiler import Rejected, compile_recipe
-from edge.store import resources
+from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
-from edge.store.commit import Commit, Stale, join
+from edge.store.commit import Commit, Committed, join
 
 logger = structlog.get_logger(__name__)
 
 WORK_MASTER = "workmaster"
 JOB_ACCEPTANCE = "jobacceptance"
+DEDUPE_MS = 90_000_000
+MAX_WARNINGS = 100
 KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
 
 _P = TypeVar("_P", bound=Payload | msgspec.Struct)
 
 
 class SettingsMethod(StrEnum):
-    """What to do with what a configuration event holds (its extension `method`)."""
+    """What a configuration event asks for (its extension `method`)."""
 
     PUT = "PUT"
     DELETE = "DELETE"
+    GET = "GET"
+
+
+@dataclass(frozen=True, slots=True)
+class EventOrigin:
+    """The source and id of a CloudEvent, which identify it."""
+
+    source: str
+    event_id: str
 
 
 class StationSettings:
-    """Keeps what the MES lets each scope use."""
+    """Stores what the MES lets each scope use."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, dedupe_ms: int = DEDUPE_MS) -> None:
         self._store = store
+        self._dedupe_ms = dedupe_ms
         self.listeners: list[Callable[[str], Awaitable[None]]] = []
 
-    async def apply(self, scope: str, kind: str, what: SettingsMethod, payload: object) -> None:
-        """Apply one configuration event; it is in the store when this returns.
+    async def applied(self, origin: EventOrigin) -> tuple[str, ...] | None:
+        """Return the warnings with which an event was applied before; None when it is new."""
+        answer = await dedupe.load_answer(self._store, origin.source, origin.event_id)
+        return msgspec.json.decode(answer, type=tuple[str, ...]) if answer is not None else None
 
-        Raises Refused(`invalid_payload` or `recipe`) with every fault found, Unavailable when the store is gone.
+    async def apply(
+        self, scope: str, kind: str, what: SettingsMethod, payload: object, origin: EventOrigin | None = None
+    ) -> tuple[str, ...]:
+        """Apply one configuration event and return warnings; it is stored when this returns.
+
+        An event of an `origin` is applied once. Raises Refused(`invalid_payload` or `recipe`) with every fault found,
+        Unavailable when the store is gone.
         """
-        while isinstance(await self._store.commit(await self._plan(scope, kind, what, payload)), Stale):
-            pass
-        for watch in self.listeners:
-            await watch(scope)
+        while True:
+            if origin and (known := await self.applied(origin)) is not None:
+                return known
+            plan, warnings = await self._plan(scope, kind, what, payload)
+            if isinstance(await self._store.commit(join((plan, self._mark(origin, warnings)))), Committed):
+                break
+        for listener in self.listeners:
+            await listener(scope)
+        for warning in warnings:
+            logger.warning("station setting questionable", scope=scope, kind=kind, warning=warning)
         logger.info("station settings applied", scope=scope, kind=kind, method=what)
+        return warnings
 
-    async def _plan(self, scope: str, kind: str, what: SettingsMethod, payload: object) -> Commit:
+    def _mark(self, origin: EventOrigin | None, warnings: tuple[str, ...]) -> Commit:
+        if origin is None:
+            return Commit()
+        answer = msgspec.json.encode(warnings).decode()
+        return dedupe.mark(self._store.keys, origin.source, origin.event_id, answer, self._dedupe_ms)
+
+    async def read(self, scope: str, kind: str, payload: object) -> object:
+        """Return the stored settings of a kind, in the form in which they are sent; of Work Masters those named."""
+        match kind:
+            case "workmaster":
+                named = [master.id for master in _many(payload, WorkMaster)] if payload else []
+                masters = await resources.load_work_masters(self._store, scope)
+                return [each for each in masters if not named or each.id in named]
+            case "jobacceptance":
+                limit = (await resources.load_allowed(self._store, scope)).max_job_orders
+                return None if limit is None else JobAcceptance(max_job_orders=limit)
+            case _:
+                ids = (await resources.load_allowed(self._store, scope)).resources[ResourceKind(kind)]
+                return [_item(ResourceKind(kind), each) for each in sorted(ids)]
+
+    async def _plan(
+        self, scope: str, kind: str, what: SettingsMethod, payload: object
+    ) -> tuple[Commit, tuple[str, ...]]:
         match kind:
             case "workmaster":
                 return await self._work_masters(scope, what, _many(payload, WorkMaster))
             case "jobacceptance":
-                return self._job_acceptance(scope, what, payload)
+                return self._job_acceptance(scope, what, payload), ()
             case _:
-                return self._resources(scope, ResourceKind(kind), what, payload)
+                return self._resources(scope, ResourceKind(kind), what, payload), ()
 
-    async def _work_masters(self, scope: str, what: SettingsMethod, masters: Sequence[WorkMaster]) -> Commit:
+    async def _work_masters(
+        self, scope: str, what: SettingsMethod, masters: Sequence[WorkMaster]
+    ) -> tuple[Commit, tuple[str, ...]]:
         keys = self._store.keys
         if what is SettingsMethod.DELETE:
             named = [master.id for master in masters if not any(validate_id("the Work Master's ID", master.id))]
-            return await resources.plan_removal(self._store, scope, named)
+            users = await self._jobs_naming(scope, frozenset(named))
+            return await resources.plan_removal(self._store, scope, named), users
         if faults := [fault for master in masters for fault in _faults_of(master)]:
             raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
-        return join(resources.save_work_master(keys, scope, master) for master in masters)
+        return join(resources.save_work_master(keys, scope, master) for master in masters), ()
+
+    async def _jobs_naming(self, scope: str, work_masters: frozenset[str]) -> tuple[str, ...]:
+        """Return a warning for each stored job order that has yet to start and names one of some Work Masters."""
+        waiting = [
+            job for job in await jobs.load_all(self._store, scope) if not (has_ended(job.status) or job.started_at)
+        ]
+        return tuple(
+            f"job order {job.job_id!r} names Work Master {master.id!r} and cannot start without it"
+            for job in waiting
+            for master in job.order.work_master_id or ()
+            if master.id in work_masters
+        )[:MAX_WARNINGS]
 
     def _job_acceptance(self, scope: str, what: SettingsMethod, payload: object) -> Commit:
         if what is SettingsMethod.DELETE:
@@ -98,11 +164,26 @@ def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:
             return [each.material_definition_id for each in _many(payload, Material)]
 
 
+def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | PhysicalAsset | Material:
+    """Return the structure that allows a resource."""
+    match kind:
+        case ResourceKind.EQUIPMENT:
+            return Equipment(id=resource_id)
+        case ResourceKind.PERSONNEL:
+            return Personnel(id=resource_id)
+        case ResourceKind.PHYSICAL_ASSET:
+            return PhysicalAsset(id=resource_id)
+        case ResourceKind.MATERIAL_CLASS:
+            return Material(material_class_id=resource_id)
+        case ResourceKind.MATERIAL_DEFINITION:
+            return Material(material_definition_id=resource_id)
+
+
 def _faults_of(master: WorkMaster) -> Sequence[str]:
     faults = list(validate_id("the Work Master's ID", master.id))
     # Its recipe has limits of its own, and is not shown in OPC UA.
     faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
-    if master.dataschema == RECIPE_DATASCHEMA:
+    if is_recipe_schema(master.dataschema):
         compiled = compile_recipe(master.data)
         if isinstance(compiled, Rejected):
             return (*faults, *(f"{master.id}: {fault}" for fault in compiled.faults))
@@ -115,6 +196,6 @@ def _many(payload: object, kind: type[_P]) -> tuple[_P, ...]:
     """Read one item or a list of them."""
     listed: Any = payload if isinstance(payload, list) else [payload]
     try:
-        return msgspec.convert(listed, tuple[kind, ...])  # type: ignore[valid-type]
+        return read_payload(listed, tuple[kind, ...])  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
         raise Refused("invalid_payload", f"the payload is no {kind.__name__}: {error}", "Correct it.") from None

@@ -1,27 +1,22 @@
 """Starts jobs that are allowed to start, each in its turn: finds its recipe and begins its run, or fails it."""
 
 import asyncio
-from dataclasses import dataclass
 
 import msgspec
 import structlog
 
 from edge.errors import Unavailable
-from edge.model.exact_value import plain_value
-from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
-from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.advance import advance
-from edge.sfc.compiler import Rejected
-from edge.sfc.net import Net
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import begin, end_job_without_run
 from edge.station.dispatch import Dispatch
+from edge.station.recipe_lookup import NoRecipe, RecipeLookup
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
-from edge.store import jobs, resources, runs, work
+from edge.store import jobs, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.jobs import Job
@@ -32,18 +27,13 @@ from edge.store.work import Work, WorkKind
 logger = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _NoRecipe:
-    reason: str
-
-
 class Starter:
     """Performs the work `start_recipe`."""
 
     def __init__(self, store: Store, runs: Runs, dispatch: Dispatch) -> None:
         self._store = store
         self._runs = runs
-        self._dispatch = dispatch
+        self._recipes = RecipeLookup(store, runs.compiled, dispatch.unrouted)
         self._dead_letters = DeadLetterWriter(runs)
         self._in_hand: set[str] = set()
         self._choosing = asyncio.Lock()
@@ -115,29 +105,13 @@ class Starter:
     def _may_start(self, job: Job) -> bool:
         return job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= self._runs.clock()
 
-    async def _recipe_of(self, job: Job) -> Net | _NoRecipe:
-        if not job.order.work_master_id:
-            return _NoRecipe("the job order names no Work Master")
-        named = job.order.work_master_id[0].id
-        master = await resources.load_work_master(self._store, named)
-        if master is None:
-            return _NoRecipe(f"Work Master {named!r} is not known to this station")
-        if master.dataschema != RECIPE_DATASCHEMA:
-            return _NoRecipe(f"Work Master {named!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
-        net = self._runs.compiled(msgspec.json.encode(master.data).decode())
-        if isinstance(net, Rejected):
-            return _NoRecipe(f"the recipe of Work Master {named!r} is refused: {'; '.join(net.faults)}")
-        if unrouted := self._dispatch.unrouted(net):
-            return _NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")
-        return net
-
     async def _begin(self, job: Job, done: Commit) -> bool:
         """Begin the run of a job, or fail the job at once; False when somebody has written it meanwhile."""
-        net = await self._recipe_of(job)
-        if isinstance(net, _NoRecipe):
-            return await self._fail(job, net.reason, done)
-        parameters = {each.id: _plain(each) for each in job.order.job_order_parameters or ()}
-        run = new_run(job.job_id, job.scope, job.correlation_id, parameters)
+        found = await self._recipes.find(job.scope, job.order)
+        if isinstance(found, NoRecipe):
+            return await self._fail(job, found.reason, done)
+        net = found.net
+        run = new_run(job.job_id, job.scope, job.correlation_id, found.parameters)
         for event in job.early:
             kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
             run = kept.run if isinstance(kept, Advanced) else run
@@ -162,9 +136,3 @@ def plan_start(keys: Keys, job: Job, now: int) -> Commit:
             work.add(keys, job.scope, WorkKind.START_RECIPE, job.job_id),
         )
     )
-
-
-def _plain(parameter: Parameter) -> object:
-    if parameter.subparameters:
-        return {each.id: _plain(each) for each in parameter.subparameters}
-    return plain_value(parameter.value)

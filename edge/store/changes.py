@@ -42,7 +42,7 @@ class Change:
     @property
     def is_removal(self) -> bool:
         """Whether the job is gone since."""
-        return self.cause in {Cause.CANCEL, Cause.CLEAR}
+        return self.cause in {Cause.CANCEL, Cause.CLEAR, Cause.EXPIRE}
 
 
 def append_change(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:

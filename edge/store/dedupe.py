@@ -1,4 +1,9 @@
-"""Marks each CloudEvent, and each transaction, in the commit that had its effect, so that a second changes nothing."""
+"""Mark each CloudEvent and transaction in the commit of its effect, so that its repetition has none.
+
+A mark lives as long as a broker may deliver the message again: `[retention] dedupe` covers the expiry of our session
+plus the interval at which the broker saves its database. A removed job order leaves a tombstone for the same time: an
+order that was sent before the removal does not restore it.
+"""
 
 import hashlib
 
@@ -8,7 +13,7 @@ from edge.store.keys import Keys
 
 
 def _digest(space: str, name: str) -> str:
-    # The length tells where the first ends: ("a", "bc") and ("ab", "c") are two.
+    # The length separates the two parts: ("a", "bc") and ("ab", "c") differ.
     return hashlib.sha256(f"{len(space)}:{space}{name}".encode()).hexdigest()[:32]
 
 
@@ -17,23 +22,23 @@ def _key(keys: Keys, source: str, event_id: str) -> str:
 
 
 def mark_transaction(keys: Keys, scope: str, transaction_id: str, answer: str, lifetime_ms: int) -> Commit:
-    """Remember the answer given in a transaction; Stale when it was marked already."""
+    """Mark a transaction with its answer; Stale when it was marked already."""
     return _mark(keys.transdedupe(_digest(scope, transaction_id)), answer, lifetime_ms)
 
 
 def transaction_is_new(keys: Keys, scope: str, transaction_id: str) -> Commit:
-    """Demand that no answer was given in a transaction meanwhile."""
+    """Require that a transaction has not been answered meanwhile."""
     return Commit(guards=(Absent(keys.transdedupe(_digest(scope, transaction_id))),))
 
 
 async def load_transaction_answer(store: Store, scope: str, transaction_id: str) -> str | None:
-    """Give the answer remembered for a transaction of a scope; None when it is new."""
+    """Return the answer given in a transaction of a scope; None when it is new."""
     answer: str | None = await store.execute("GET", store.keys.transdedupe(_digest(scope, transaction_id)))
     return answer
 
 
 def mark(keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int) -> Commit:
-    """Remember the answer given to an event; Stale when it was marked already."""
+    """Mark an event with its answer; Stale when it was marked already."""
     return _mark(_key(keys, source, event_id), answer, lifetime_ms)
 
 
@@ -42,6 +47,17 @@ def _mark(key: str, answer: str, lifetime_ms: int) -> Commit:
 
 
 async def load_answer(store: Store, source: str, event_id: str) -> str | None:
-    """Give the answer remembered for an event; None when it is new."""
+    """Return the answer given to an event; None when it is new."""
     answer: str | None = await store.execute("GET", _key(store.keys, source, event_id))
     return answer
+
+
+def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:
+    """Write the tombstone of a removed job order: the instant of its removal, by the clock of whoever asked for it."""
+    return Commit(operations=(RedisCommand("SET", (keys.joborder_tombstone(job_id), removed_at, "PX", lifetime_ms)),))
+
+
+async def removed_at(store: Store, job_id: str) -> int | None:
+    """Return when a job order was removed, in milliseconds since the epoch; None without a tombstone."""
+    found: str | None = await store.execute("GET", store.keys.joborder_tombstone(job_id))
+    return int(found) if found and found.isascii() and found.isdecimal() else None

@@ -38,6 +38,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     early: tuple[KeptEvent, ...] = ()
     """Events that named the job before it started, for its run to begin with."""
+    causation_id: str = ""
+    """The id of the event that stored the order."""
+    trace: Mapping[str, str] = {}
+    """The W3C Trace Context of that event: `traceparent`, `tracestate`."""
     revision: int = 1
     outdated: bool = False
 
@@ -73,6 +77,8 @@ def _fields(job: Job) -> dict[str, str]:
         "started_at": str(job.started_at or ""),
         "ended_at": str(job.ended_at or ""),
         "error": job.error or "",
+        "causation_id": job.causation_id,
+        "trace": msgspec.json.encode(job.trace).decode() if job.trace else "",
         "early": msgspec.json.encode(job.early).decode() if job.early else "",
     }
 
@@ -91,6 +97,8 @@ def _job(stored: Mapping[str, str]) -> Job:
         error=fields["error"] or None,
         # What an earlier version has written lacks the field.
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
+        causation_id=fields.get("causation_id", ""),
+        trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
         revision=int(fields["rev"]),
         outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )
@@ -190,6 +198,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
+            operation("ZREM", keys.jobresponse_state(scope, job.status.state.name), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),
             _dequeue_start(keys, job),
             _notify_responder(keys, job, ResponseChange.REMOVAL, now),

@@ -105,6 +105,16 @@ class Keys:
         """The ids of the job responses of a scope, by start time."""
         return f"{self.prefix}:jobresponse:list:{scope}"
 
+    @_key("zset", Lifetime.OURS)
+    def jobresponse_state(self, scope: str, state: str) -> str:
+        """The ids of the job responses of a scope in that state, by start time."""
+        return f"{self.prefix}:jobresponse:list:{scope}:{state}"
+
+    @_key("string", Lifetime.DEDUPE)
+    def joborder_tombstone(self, id: str) -> str:
+        """The instant at which the job order of that id was removed."""
+        return f"{self.prefix}:tombstone:{id}"
+
     @_key("hash", Lifetime.PERMANENT)
     def workmaster(self, id: str) -> str:
         """A work master with its recipe."""

@@ -1,6 +1,7 @@
-"""What the MES lets a station use: work masters, resources, the limit of job orders."""
+"""Read and write what the MES lets a station use: work masters, resources, the limit of job orders."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -14,32 +15,36 @@ from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
 _SCOPE = "scope:"
-"""Begins the name of the field of a work master that says that a scope lists it."""
+"""Prefix of the field of a work master that holds its content for a scope that lists it.
+
+Another scope may hold other content under the same id. `work_master` is the content of the first of them.
+"""
 
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
 
 
 def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
-    """Store a work master and allow it in the scope."""
+    """Store a work master for a scope and allow it there; the content that other scopes stored under its id stays."""
+    key, content = keys.workmaster(work_master.id), msgspec.json.encode(work_master).decode()
     written = {
         "_dataschema": DATASCHEMA,
         version.FIELD: str(version.current_version(Document.WORK_MASTER)),
-        "work_master": msgspec.json.encode(work_master).decode(),
-        f"{_SCOPE}{scope}": "",
+        f"{_SCOPE}{scope}": content,
     }
     return join(
         (
-            operation("HSET", keys.workmaster(work_master.id), *fields(written)),
-            operation("HINCRBY", keys.workmaster(work_master.id), "rev", 1),
+            operation("HSETNX", key, "work_master", content),
+            operation("HSET", key, *fields(written)),
+            operation("HINCRBY", key, "rev", 1),
             operation("SADD", keys.workmaster_list(scope), work_master.id),
         )
     )
 
 
 async def plan_removal(store: Store, scope: str, work_master_ids: Iterable[str]) -> Commit:
-    """Take work masters off the list of a scope, and forget those that no other scope lists.
+    """Remove work masters from the list of a scope, and delete those that no other scope lists.
 
-    Jobs that run one keep the recipe they started with. Stale when one was written since it was read here.
+    Running jobs keep the recipe they started with. Stale when one was written since it was read here.
     """
     keys, ids = store.keys, tuple(dict.fromkeys(work_master_ids))
     found = await store.read([("HGETALL", keys.workmaster(each)) for each in ids])
@@ -64,12 +69,12 @@ def allow(keys: Keys, kind: ResourceKind, scope: str, ids: Iterable[str]) -> Com
 
 
 def disallow(keys: Keys, kind: ResourceKind, scope: str, ids: Iterable[str]) -> Commit:
-    """Take resources off the list of a scope."""
+    """Remove resources from the list of a scope."""
     return spread("SREM", (keys.resource_list(kind, scope),), ids)
 
 
 def set_max_job_orders(keys: Keys, scope: str, limit: int | None) -> Commit:
-    """Set the most job orders of a scope; None goes back to the settings' value."""
+    """Set the most job orders of a scope; None restores the value of the settings."""
     if limit is None:
         return operation("DEL", keys.jobacceptance(scope))
     return operation("SET", keys.jobacceptance(scope), limit)
@@ -92,18 +97,22 @@ async def load_allowed(store: Store, scope: str) -> Allowed:
     )
 
 
-async def load_work_master(store: Store, work_master_id: str) -> WorkMaster | None:
-    """Read a work master; None when there is none."""
+async def load_work_master(store: Store, work_master_id: str, scope: str | None = None) -> WorkMaster | None:
+    """Read a work master as a scope stored it, by default the first of them; None when there is none."""
     stored = await store.execute("HGETALL", store.keys.workmaster(work_master_id))
-    return _work_master(stored) if stored else None
+    return _work_master(scope, stored) if stored else None
 
 
-def _work_master(stored: Mapping[str, str]) -> WorkMaster:
+def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:
     fields = version.upgrade_fields(Document.WORK_MASTER, stored)
-    return msgspec.json.decode(fields["work_master"], type=WorkMaster)
+    # A field that an earlier release wrote is empty: the content was the same for all scopes.
+    of_scopes = [fields[name] for name in sorted(fields) if name.startswith(_SCOPE) and fields[name]]
+    of_scope = next(iter(of_scopes), "") if scope is None else fields.get(f"{_SCOPE}{scope}")
+    content = of_scope or fields["work_master"]
+    return msgspec.json.decode(content, type=WorkMaster)
 
 
 async def load_work_masters(store: Store, scope: str) -> Sequence[WorkMaster]:
     """Read the work masters of a scope; one that cannot be read is logged and left out."""
     ids = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)))
-    return await load_readable(store, [store.keys.workmaster(each) for each in ids], _work_master)
+    return await load_readable(store, [store.keys.workmaster(each) for each in ids], partial(_work_master, scope))

@@ -6,6 +6,7 @@ import msgspec
 
 from edge.model.acceptance import RESERVED_ID_STARTS
 from edge.model.isa95 import JobResponse
+from edge.model.job_state import RESPONSE_STATES, JobState
 from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
@@ -14,22 +15,29 @@ from edge.store.keys import Keys
 from edge.store.tolerant_read import load_readable
 from edge.store.version import Document
 
+_BATCH = 100
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
 
 
 def save(keys: Keys, job: Job, response: JobResponse) -> Commit:
     """Write the response of a job; it changes only together with the job, whose revision guards it."""
-    key = keys.jobresponse(response.job_response_id)
+    response_id, started_at = response.job_response_id, job.started_at or 0
     return join(
         (
             operation(
                 "HSET",
-                key,
+                keys.jobresponse(response_id),
                 *("_dataschema", DATASCHEMA, version.FIELD, version.current_version(Document.JOB_RESPONSE)),
                 *("scope", job.scope, "job_order_id", job.job_id),
                 *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
             ),
-            operation("ZADD", keys.jobresponse_list(job.scope), job.started_at or 0, response.job_response_id),
+            operation("ZADD", keys.jobresponse_list(job.scope), started_at, response_id),
+            operation("ZADD", keys.jobresponse_state(job.scope, job.status.state.name), started_at, response_id),
+            *(
+                operation("ZREM", keys.jobresponse_state(job.scope, state.name), response_id)
+                for state in RESPONSE_STATES
+                if state is not job.status.state
+            ),
         )
     )
 
@@ -46,7 +54,7 @@ def _response(stored: Mapping[str, str]) -> JobResponse:
 
 
 async def find_job(store: Store, correlation_id: str) -> str | None:
-    """Give the id of the started job whose correlation id this is: it is the id of its response, too."""
+    """Return the id of the started job of a correlation id, which is the id of its response too."""
     if correlation_id.startswith(RESERVED_ID_STARTS):
         return None
     job_id: str | None = await store.execute("HGET", store.keys.jobresponse(correlation_id), "job_order_id")
@@ -60,3 +68,62 @@ async def load_all(store: Store, scope: str) -> list[JobResponse]:
     """
     ids = await store.execute("ZRANGE", store.keys.jobresponse_list(scope), 0, -1)
     return await load_readable(store, [store.keys.jobresponse(each) for each in ids], _response)
+
+
+async def page_in_state(
+    store: Store, scope: str, state: JobState, after: tuple[int, str], count: int
+) -> list[tuple[tuple[int, str], JobResponse]]:
+    """Read up to `count` responses in a state after a position, in the order of their start, each with its position.
+
+    A position is the start of the job and the id of its response. One that cannot be read is logged and left out.
+    """
+    await _rebuild_if_incomplete(store, scope)
+    key = store.keys.jobresponse_state(scope, state.name)
+    found: list[tuple[int, str]] = []
+    offset = 0
+    while len(found) < count:
+        batch = await store.execute("ZRANGE", key, after[0], "+inf", "BYSCORE", "LIMIT", offset, _BATCH, "WITHSCORES")
+        pairs = _pairs(batch)
+        found += [each for each in pairs if (each[0], each[1].encode()) > (after[0], after[1].encode())]
+        offset += len(pairs)
+        if len(pairs) < _BATCH:
+            break
+    positions = found[:count]
+    loaded = await load_readable(store, [store.keys.jobresponse(each) for _, each in positions], _response)
+    position_of = {response_id: (started_at, response_id) for started_at, response_id in positions}
+    return [(position_of[each.job_response_id], each) for each in loaded if each.job_response_id in position_of]
+
+
+def _pairs(reply: object) -> list[tuple[int, str]]:
+    """Return positions from a reply WITHSCORES: pairs in RESP3, a flat list in RESP2."""
+    if not isinstance(reply, list):
+        return []
+    if reply and not isinstance(reply[0], list | tuple):
+        reply = list(zip(reply[::2], reply[1::2], strict=True))
+    return [(int(float(score)), str(member)) for member, score in reply]
+
+
+async def _rebuild_if_incomplete(store: Store, scope: str) -> None:
+    """Write the index by state of responses that an earlier release stored without it."""
+    keys = store.keys
+    total, *counts = await store.read(
+        [
+            ("ZCARD", keys.jobresponse_list(scope)),
+            *(("ZCARD", keys.jobresponse_state(scope, state.name)) for state in RESPONSE_STATES),
+        ]
+    )
+    if sum(counts) >= total:
+        return
+    members = _pairs(await store.execute("ZRANGE", keys.jobresponse_list(scope), 0, -1, "WITHSCORES"))
+    for begin in range(0, len(members), _BATCH):
+        batch = members[begin : begin + _BATCH]
+        job_ids = await store.read([("HGET", keys.jobresponse(each), "job_order_id") for _, each in batch])
+        states = await store.read([("HGET", keys.joborder(job_id or ""), "state") for job_id in job_ids])
+        known = {state.name for state in RESPONSE_STATES}
+        await store.commit(
+            join(
+                operation("ZADD", keys.jobresponse_state(scope, state), started_at, response_id)
+                for (started_at, response_id), state in zip(batch, states, strict=True)
+                if state in known
+            )
+        )

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+import msgspec
+
 from edge.errors import EdgeError
 
 FIELD = "_version"
@@ -27,8 +29,41 @@ Fields = Mapping[str, str]
 Upgrade = Callable[[Fields], Fields]
 """Gives the fields of the next version. It runs at each reading until the document changes and is written whole."""
 
-UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(dict.fromkeys(Document, ()))
-"""The first leads from version 1 to 2, the next from 2 to 3, and so on. None is ever taken away or changed."""
+
+def _relative_paths(fields: Fields) -> Fields:
+    """Return a job response (1 → 2) whose BrowsePath is a RelativePath instead of a list of names."""
+    response = msgspec.json.decode(fields["response"])
+    for state in response.get("JobState", ()):
+        names = state.pop("BrowsePath", None)
+        if isinstance(names, list) and names:
+            state["BrowsePath"] = {
+                "Elements": [
+                    {
+                        "ReferenceTypeId": "i=47",
+                        "IncludeSubtypes": True,
+                        "TargetName": f"nsu={each.get('NamespaceUri', '')};{each['Name']}",
+                    }
+                    for each in names
+                ]
+            }
+    return {**fields, "response": msgspec.json.encode(response).decode()}
+
+
+def _content_per_scope(fields: Fields) -> Fields:
+    """Return a work master (1 → 2) that holds its content for each scope that lists it."""
+    content = fields["work_master"]
+    return {name: content if name.startswith("scope:") and not value else value for name, value in fields.items()}
+
+
+UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
+    {
+        Document.JOB_ORDER: (),
+        Document.JOB_RESPONSE: (_relative_paths,),
+        Document.WORK_MASTER: (_content_per_scope,),
+        Document.RUN: (),
+    }
+)
+"""The first leads from version 1 to 2, the next from 2 to 3, and so on. None is ever removed or changed."""
 
 
 def current_version(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:

@@ -9,7 +9,6 @@ from asyncua import ua
 from asyncua.ua.ua_binary import nodeid_to_binary
 
 from edge.model.isa95 import (
-    BrowseName,
     Equipment,
     EUInformation,
     JobOrder,
@@ -21,6 +20,8 @@ from edge.model.isa95 import (
     Personnel,
     PhysicalAsset,
     Property,
+    RelativePath,
+    RelativePathElement,
     State,
     WorkMaster,
 )
@@ -93,21 +94,38 @@ def _tuples(codec: Codec) -> Codec:
     return Codec(values.encode, lambda data: tuple(values.decode(data)))
 
 
-def _encode_path_element(value: BrowseName) -> bytes:
+def _encode_path_element(value: RelativePathElement) -> bytes:
     # ReferenceTypeId, IsInverse, IncludeSubtypes, TargetName
-    return _ANY_COMPONENT + UINT16.encode(_NAMESPACE_OF[value.namespace_uri]) + STRING.encode(value.name)
+    namespace, name = "", value.target_name
+    if name.startswith("nsu="):
+        namespace, _, name = name.removeprefix("nsu=").partition(";")
+    return _ANY_COMPONENT + UINT16.encode(_NAMESPACE_OF[namespace]) + STRING.encode(name)
 
 
-def _decode_path_element(data: BoundedBuffer) -> BrowseName:
+def _decode_path_element(data: BoundedBuffer) -> RelativePathElement:
     read_node_id(data)
     read_bytes(data, 2)
     namespace = UINT16.decode(data)
     if namespace not in _URI_OF:
         raise DecodeError(f"a browse path is in namespace {namespace}, which has no states")
-    return BrowseName(namespace_uri=_URI_OF[namespace], name=STRING.decode(data))
+    uri, name = _URI_OF[namespace], STRING.decode(data)
+    target = f"nsu={uri};{name}" if uri else name
+    return RelativePathElement(reference_type_id="i=47", include_subtypes=True, target_name=target)
 
 
-_BROWSE_PATH = _tuples(Codec(_encode_path_element, _decode_path_element))
+_PATH_ELEMENTS = _tuples(Codec(_encode_path_element, _decode_path_element))
+
+
+def _encode_browse_path(value: RelativePath | None) -> bytes:
+    return _PATH_ELEMENTS.encode(value.elements if value else ())
+
+
+def _decode_browse_path(data: BoundedBuffer) -> RelativePath | None:
+    elements = _PATH_ELEMENTS.decode(data)
+    return RelativePath(elements=elements) if elements else None
+
+
+_BROWSE_PATH = Codec(_encode_browse_path, _decode_browse_path)
 _TEXTS = _tuples(LOCALIZED_TEXT)
 
 

@@ -15,12 +15,12 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace, MethodService
 
 from edge.errors import Unavailable
-from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State
+from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
 from edge.opcua.access import CALLER
 from edge.opcua.binary import DecodeError
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.response_provider import FoundResponses
+from edge.station.response_provider import WHOLE, FoundResponses, PageLimit
 from edge.uaserver.encoding import decode_structure, extension_object
 from edge.uaserver.roles import may_call
 
@@ -45,8 +45,10 @@ class ResponseService(Protocol):
     async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         """Find the response of a job order."""
 
-    async def in_state(self, scope: str, state: tuple[State, ...]) -> FoundResponses:
-        """Find the responses of all jobs in a state."""
+    async def in_state(
+        self, scope: str, query: Sequence[StateQuery | State], after: str, limit: PageLimit
+    ) -> FoundResponses:
+        """Find the responses of jobs in a state after a position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class JobMethodService(MethodService):
                 response = extension_object(found.responses[0]) if found.responses else ua.ExtensionObject()
                 return _answer(found.status, ua.Variant(response, ua.VariantType.ExtensionObject))
             case "RequestJobResponseByJobOrderState":
-                found = await self._services.responses.in_state(scope, arguments[0])
+                found = await self._services.responses.in_state(scope, arguments[0], "", WHOLE)
                 every = [extension_object(each) for each in found.responses]
                 return _answer(found.status, ua.Variant(every, ua.VariantType.ExtensionObject, is_array=True))
             case "Store" | "StoreAndStart" | "Update":

@@ -54,6 +54,7 @@ def test_an_event_travels_in_binary_mode() -> None:
             "specversion": "1.0",
             "subject": "station-1",
             "correlationid": CORRELATION,
+            "expiryinterval": "30",
             "phase": "start",
         },
         response_topic="a/answers",

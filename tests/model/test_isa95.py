@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from edge.model.isa95 import (
-    BrowseName,
     EUInformation,
     IdCall,
     JobOrder,
@@ -21,6 +20,7 @@ from edge.model.isa95 import (
     WorkMaster,
     opcua_name,
 )
+from edge.model.job_state import substate_path
 
 ORDER = JobOrder(
     job_order_id="J1",
@@ -112,7 +112,7 @@ def test_return_status_has_the_bits_of_table_95() -> None:
 
 
 def test_a_response_with_its_state_comes_back_whole() -> None:
-    path = (BrowseName(name="EndedSubstates", namespace_uri="http://x/"),)
+    path = substate_path("EndedSubstates")
     response = JobResponse(
         job_response_id="r",
         job_order_id="J1",

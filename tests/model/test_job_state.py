@@ -52,7 +52,7 @@ def test_the_transitions_are_those_of_the_standard() -> None:
 
 def test_cancel_removes_what_has_not_started_and_clear_what_has_ended() -> None:
     removed = {(int(state), str(cause)) for (state, cause), row in TRANSITIONS.items() if row.target is REMOVED}
-    assert removed == {(1, "Cancel"), (2, "Cancel"), (5, "Clear"), (6, "Clear")}
+    assert removed == {(1, "Cancel"), (2, "Cancel"), (5, "Clear"), (6, "Clear"), (5, "Expired"), (6, "Expired")}
 
 
 def test_the_numbers_are_those_of_table_6() -> None:
@@ -79,7 +79,7 @@ def test_storing_makes_a_job_and_moves_none() -> None:
 
 @pytest.mark.parametrize("state", [JobState.ENDED, JobState.ABORTED])
 def test_nothing_leaves_an_end_state_but_its_removal(state: JobState) -> None:
-    assert [cause for cause in Cause if next_status(state, cause) is not None] == [Cause.CLEAR]
+    assert [cause for cause in Cause if next_status(state, cause) is not None] == [Cause.CLEAR, Cause.EXPIRE]
 
 
 def test_every_state_can_be_reached() -> None:
@@ -95,7 +95,7 @@ def test_every_state_can_be_reached() -> None:
 
 
 def test_storing_and_removing_are_no_transitions() -> None:
-    others = {Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR}
+    others = {Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR, Cause.EXPIRE}
     assert {cause for cause in Cause if not is_transition(cause)} == others
 
 
@@ -119,10 +119,12 @@ def test_a_status_is_written_top_level_first_with_its_sub_state_behind(
     status: JobStatus, text: str, sub: tuple[str, str, int]
 ) -> None:
     top, below = state_entries(status)
-    assert (top.state_text.text, top.state_number, top.browse_path) == (text, int(status.state), ())
-    (path,) = below.browse_path
-    assert (path.name, below.state_text.text, below.state_number) == sub
-    assert path.namespace_uri == "http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"
+    assert (top.state_text.text, top.state_number, top.browse_path) == (text, int(status.state), None)
+    assert below.browse_path
+    (element,) = below.browse_path.elements
+    namespace, _, name = element.target_name.partition(";")
+    assert (name, below.state_text.text, below.state_number) == sub
+    assert namespace == "nsu=http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"
 
 
 @pytest.mark.parametrize("state", [JobState.RUNNING, JobState.ABORTED])

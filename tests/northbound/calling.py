@@ -145,5 +145,5 @@ async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIt
     async with open_session(mqtt, f"{prefix}-edge", session_expiry=0) as session:
         jobs = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
         calls = CallHandler("urn:edge", (SCOPE,), store, jobs, station.settings, now_ms)
-        await Inbox(session, calls).open({SCOPE: Topics(prefix, SCOPE)})
+        await Inbox(session, calls, prefix).open({SCOPE: Topics(prefix, SCOPE)})
         yield station

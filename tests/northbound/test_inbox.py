@@ -1,5 +1,6 @@
 """The inbox answers every call, and lives on after whatever it is sent."""
 
+import asyncio
 import uuid
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from edge.config import MqttSettings
-from edge.links.mqtt import Message, to_event
+from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import MSGPACK, STRUCTURED_JSON
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import ReturnStatus
@@ -179,7 +180,7 @@ BAD_INPUT = {
     "an envelope that is none": (b"[]", STORE, STRUCTURED_JSON, "unreadable", "not a CloudEvent"),
     "an unknown type": (b"{}", "com.example.Dance.v1", "application/json", "unknown_type", "com.example.Dance.v1"),
     "an unknown method": (b"{}", METHOD_TYPE.format("Dance"), "application/json", "unknown_type", "Dance"),
-    "no arguments": (b"", STORE, "application/json", "invalid_payload", "no argument of Store"),
+    "no arguments": (b"", STORE, "application/json", "invalid_payload", "does not have the arguments of"),
     "arguments of another method": (
         b'{"JobOrderID": "J"}',
         STORE,
@@ -312,3 +313,30 @@ async def test_a_defect_is_answered_as_such_and_stops_nothing(mes: Caller, stati
     station.settings.listeners.clear()
     answer = await mes.ask(b'{"ID": "E1"}', binary_attributes(CONFIG_TYPE.format("equipment")))
     assert "mdcserrorkind" not in answer.user_properties
+
+
+async def test_no_answer_is_published_to_a_topic_of_equipment(
+    mes: Caller, station: Station, mqtt: MqttSettings, unique: str
+) -> None:
+    seen: asyncio.Queue[Message] = asyncio.Queue()
+    foreign = f"{unique}-equipment/wrench/commands"
+
+    async def take(message: Message) -> None:
+        seen.put_nowait(message)
+
+    async with open_session(mqtt, f"{unique}-wrench", session_expiry=0) as session:
+        await session.subscribe(foreign, take)
+        call = Message(
+            mes.topics.commands,
+            msgspec.json.encode(order("J1")),
+            content_type="application/json",
+            user_properties=binary_attributes(STORE),
+            response_topic=foreign,
+        )
+        await mes.session.send(call)
+        # Answered in order: the answer of the first would have come before that of the second.
+        assert status_of(await mes.call("Start", {"JobOrderID": "J1"})) == ReturnStatus.NO_ERROR
+        await session.send(Message(foreign, b"last"))
+        first = await asyncio.wait_for(seen.get(), 5.0)
+    assert (first.payload, seen.empty()) == (b"last", True)
+    assert await state_of(station.store, "J1") is JobState.ALLOWED_TO_START

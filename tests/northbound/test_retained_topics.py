@@ -223,7 +223,7 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
             await bench.store_and_abort("J0")
             await bench.all_told()
         with monkeypatch.context() as patch:
-            patch.setattr(publisher, "INDEX_EVERY_S", 3600.0)
+            patch.setattr(publisher, "INDEX_INTERVAL_S", 3600.0)
             async with bench.publishing():
                 await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
                 await own_broker.save()
@@ -343,7 +343,7 @@ async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_
 async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(
     bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "_BEAT_S", 0.01)
+    monkeypatch.setattr(publisher, "_HEARTBEAT_S", 0.01)
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     store.heartbeat.expect(["publish changes"])
 

@@ -99,7 +99,7 @@ async def test_the_answer_comes_in_the_form_of_the_call(client: Client) -> None:
 
 async def test_an_event_that_came_by_another_way_has_one_effect(client: Client, bench: Bench) -> None:
     event = call("Store", order("J1"))
-    first = await bench.calls.answer(IncomingCall(lambda: event, {}, SCOPE, "another"))
+    first = await bench.calls.answer(IncomingCall(event, {}, SCOPE, "another"))
     assert first.mdcserrorkind is None
     assert (await client.publish(event)).data == {"ReturnStatus": 1}
     assert (await client.publish(call("Store", order("J1")))).data == {"ReturnStatus": 8}

@@ -6,9 +6,9 @@ from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
 
 
-def test_the_parameters_of_an_action_go_over_those_of_the_job_order() -> None:
+def test_parameters_of_the_job_order_replace_those_of_the_action() -> None:
     driven = Driven(net_of(chain("A", action("a", "A", parameters={"torque": 90}))), {"torque": 85, "angle": 30})
-    assert driven.requests[0].parameters == {"torque": 90, "angle": 30}
+    assert driven.requests[0].parameters == {"torque": 85, "angle": 30}
 
 
 def test_the_end_of_a_delay_is_no_new_activation() -> None:

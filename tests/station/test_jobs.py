@@ -93,7 +93,8 @@ async def test_a_method_answers_in_each_state_as_the_standard_says(
     elif expected == "-":
         assert answer == CallAnswer(OK)
         assert await jobs.load(plant.store, "J1") is None
-        assert "J1" not in "".join(await all_keys(plant.store))
+        left = [key for key in await all_keys(plant.store) if key != plant.store.keys.joborder_tombstone("J1")]
+        assert "J1" not in "".join(left)
     else:
         assert answer == CallAnswer(OK)
         assert (await plant.job("J1")).status.state == expected

@@ -1,11 +1,12 @@
 """Who asks for job responses gets those of his scope, by job order or by state."""
 
+import msgspec
 import pytest
 
 from edge.model.isa95 import JobOrder, LocalizedText, ReturnStatus, State
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
 from edge.station.response import job_response
-from edge.station.response_provider import FoundResponses, ResponseProvider
+from edge.station.response_provider import FoundResponses, PageLimit, ResponseProvider
 from edge.store import jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Committed, join
@@ -79,3 +80,33 @@ async def test_a_state_begins_with_its_top_level(store: Store) -> None:
         assert found.status is ReturnStatus.INVALID_REQUEST
     text_only = (State(state_text=LocalizedText(text="Ended"), state_number=5),)
     assert (await ResponseProvider(store).in_state("s", text_only)).status is ReturnStatus.NO_ERROR
+
+
+async def test_a_state_as_the_index_publishes_it_is_found(store: Store) -> None:
+    await keep(store, "done", COMPLETED)
+    await keep(store, "stopped", CLOSED)
+    published = tuple(msgspec.structs.replace(each, browse_path=None) for each in state_entries(CLOSED))
+    assert await ids(await ResponseProvider(store).in_state("s", published)) == {"stopped"}
+
+
+async def test_responses_come_page_by_page(store: Store) -> None:
+    names = {f"job-{number:02}" for number in range(11)}
+    for name in names:
+        await keep(store, name, COMPLETED)
+    await keep(store, "stopped", CLOSED)
+    provider, query = ResponseProvider(store), state_entries(COMPLETED)
+    pages = [await provider.in_state("s", query, limit=PageLimit(4, 1 << 20))]
+    while pages[-1].next:
+        pages.append(await provider.in_state("s", query, pages[-1].next, PageLimit(4, 1 << 20)))
+    assert [len(page.responses) for page in pages] == [4, 4, 3]
+    assert set().union(*[await ids(page) for page in pages]) == names
+    small = await provider.in_state("s", query, limit=PageLimit(100, 1))
+    assert (len(small.responses), bool(small.next)) == (1, True)
+    assert (await provider.in_state("s", query, "nonsense")).status is ReturnStatus.INVALID_REQUEST
+
+
+async def test_the_index_by_state_of_an_earlier_release_is_rebuilt(store: Store) -> None:
+    for name in ("one", "two"):
+        await keep(store, name, COMPLETED)
+    await store.execute("DEL", store.keys.jobresponse_state("s", "ENDED"))
+    assert await ids(await ResponseProvider(store).in_state("s", top(JobState.ENDED))) == {"one", "two"}

@@ -246,7 +246,7 @@ async def test_an_entry_older_than_the_queue_starts_its_job(plant: Plant) -> Non
 async def test_a_defect_at_the_start_of_one_job_fails_it_and_lets_the_others_start(plant: Plant) -> None:
     await plant.teach("corrupt", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J1", "corrupt", priority=9))
-    await plant.store.execute("HSET", plant.store.keys.workmaster("corrupt"), "work_master", "{")
+    await plant.store.execute("HSET", plant.store.keys.workmaster("corrupt"), f"scope:{SCOPE}", "{")
     await plant.order(Cause.STORE_AND_START, order("J2"))
     async with plant.at_work():
         await plant.until_state("J2", JobState.RUNNING)

@@ -69,5 +69,5 @@ async def test_a_removal_does_not_take_what_was_written_meanwhile(store: Store) 
 async def test_a_work_master_that_nobody_can_read_hides_no_other(store: Store) -> None:
     for each in (MASTER, WorkMaster(id="wheel")):
         await store.commit(resources.save_work_master(store.keys, "station-1", each))
-    await store.execute("HSET", store.keys.workmaster("wheel"), "work_master", "{")
+    await store.execute("HSET", store.keys.workmaster("wheel"), "scope:station-1", "{")
     assert await resources.load_work_masters(store, "station-1") == [MASTER]

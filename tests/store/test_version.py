@@ -28,8 +28,9 @@ async def stored(store: Store, name: str) -> dict[str, dict[str, str]]:
     return documents
 
 
-async def test_documents_of_the_first_version_are_read_whole(store: Store) -> None:
-    await stored(store, "version-1.json")
+@pytest.mark.parametrize("name", ["version-1.json", "version-2.json"])
+async def test_documents_of_each_version_are_read_whole(store: Store, name: str) -> None:
+    await stored(store, name)
     paused = await jobs.load(store, "J1")
     assert paused
     assert paused.status == JobStatus(JobState.INTERRUPTED, SubState.SUSPENDED)
@@ -66,13 +67,13 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
     response = keys.jobresponse(failed.correlation_id)
     for key in (keys.joborder("J2"), keys.sfc_execution("J2"), keys.workmaster("linear"), response):
         await store.execute("HSET", key, FIELD, 99)
-    for reading, what in (
-        (jobs.load(store, "J2"), "job order"),
-        (runs.load(store, "J2"), "run"),
-        (resources.load_work_master(store, "linear"), "work master"),
-        (responses.load(store, failed), "job response"),
+    for reading, what, known in (
+        (jobs.load(store, "J2"), "job order", 1),
+        (runs.load(store, "J2"), "run", 1),
+        (resources.load_work_master(store, "linear"), "work master", 2),
+        (responses.load(store, failed), "job response", 2),
     ):
-        with pytest.raises(DocumentTooNew, match=f"holds a {what} of version 99; this release knows versions up to 1"):
+        with pytest.raises(DocumentTooNew, match=f"{what} of version 99; this release knows versions up to {known}"):
             await reading
 
 
@@ -87,8 +88,34 @@ async def test_what_is_written_bears_its_version(store: Store) -> None:
     await store.commit(responses.save(keys, new, JobResponse(job_response_id="new", job_order_id="new")))
     await store.commit(runs.create(keys, run, "edge"))
     await store.commit(resources.save_work_master(keys, SCOPE, WorkMaster(id="new")))
-    for key in (keys.joborder("new"), keys.jobresponse("new"), keys.sfc_execution("J1"), keys.workmaster("new")):
+    for key in (keys.joborder("new"), keys.sfc_execution("J1")):
         assert await store.execute("HGET", key, FIELD) == "1"
+    for key in (keys.jobresponse("new"), keys.workmaster("new")):
+        assert await store.execute("HGET", key, FIELD) == "2"
+
+
+def test_a_stored_response_gets_relative_paths() -> None:
+    namespace = "http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"
+    sub_state = {
+        "StateText": {"Text": "Closed"},
+        "StateNumber": 2,
+        "BrowsePath": [{"Name": "EndedSubstates", "NamespaceUri": namespace}],
+    }
+    stored_response = {"JobResponseID": "r", "JobOrderID": "J1", "JobState": [{"StateNumber": 5}, sub_state]}
+    fields = version.upgrade_fields(Document.JOB_RESPONSE, {"response": json.dumps(stored_response)})
+    path = json.loads(fields["response"])["JobState"][1]["BrowsePath"]
+    assert path["Elements"][0]["TargetName"] == f"nsu={namespace};EndedSubstates"
+    assert fields[FIELD] == "2"
+
+
+async def test_a_stored_work_master_keeps_its_content_per_scope(store: Store) -> None:
+    await stored(store, "version-1.json")
+    before = await resources.load_work_master(store, "linear", SCOPE)
+    assert before
+    other = WorkMaster(id="linear", dataschema="urn:other")
+    await store.commit(resources.save_work_master(store.keys, "station-2", other))
+    assert await resources.load_work_master(store, "linear", SCOPE) == before
+    assert await resources.load_work_master(store, "linear", "station-2") == other
 
 
 def renamed(fields: Mapping[str, str]) -> Mapping[str, str]:

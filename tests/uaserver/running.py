@@ -11,12 +11,21 @@ import msgspec
 from asyncua import Client, Node, ua
 
 from edge.config import OpcuaSettings
-from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, Parameter, ReturnStatus, State, WorkMaster
+from edge.model.isa95 import (
+    JobOrder,
+    JobOrderAndState,
+    JobResponse,
+    Parameter,
+    ReturnStatus,
+    State,
+    StateQuery,
+    WorkMaster,
+)
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.opcua import limits
 from edge.opcua.access import Role
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.response_provider import FoundResponses
+from edge.station.response_provider import WHOLE, FoundResponses, PageLimit
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.server import UaServer, open_server
@@ -63,8 +72,11 @@ class Station:
         self.asked.append((scope, job_order_id))
         return FoundResponses(self.status, self.responses[:1])
 
-    async def in_state(self, scope: str, state: tuple[State, ...]) -> FoundResponses:
-        self.asked.append((scope, state))
+    async def in_state(
+        self, scope: str, query: Sequence[StateQuery | State], after: str, limit: PageLimit
+    ) -> FoundResponses:
+        assert (after, limit) == ("", WHOLE)
+        self.asked.append((scope, tuple(each for each in query if isinstance(each, State))))
         return FoundResponses(self.status, self.responses)
 
 

@@ -10,7 +10,6 @@ from asyncua.common.utils import Buffer
 from asyncua.ua.ua_binary import extensionobject_from_binary, extensionobject_to_binary, struct_to_binary
 
 from edge.model.isa95 import (
-    BrowseName,
     Equipment,
     EUInformation,
     JobOrder,
@@ -23,6 +22,8 @@ from edge.model.isa95 import (
     Personnel,
     PhysicalAsset,
     Property,
+    RelativePath,
+    RelativePathElement,
     State,
     WorkMaster,
 )
@@ -232,7 +233,8 @@ def nested(depth: int) -> JobOrder:
 
 
 async def test_browse_paths_through_unknown_namespaces_are_refused() -> None:
-    state = State(browse_path=(BrowseName(name="x"),), state_text=LocalizedText(text="x"), state_number=1)
+    path = RelativePath(elements=(RelativePathElement(target_name="x"),))
+    state = State(browse_path=path, state_text=LocalizedText(text="x"), state_number=1)
     encoded = extension_object(state)
     foreign = ua.ExtensionObject(encoded.TypeId, encoded.Body.replace(b"\0\1\0\0", b"\0\1\x4d\0"))
     with pytest.raises(DecodeError, match="namespace 77"):

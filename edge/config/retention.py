@@ -1,0 +1,40 @@
+"""`[retention]`: how long jobs, results and marks are kept."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+SESSION_EXPIRY_SECONDS = 24 * 60 * 60
+"""How long a broker keeps a session of ours, with the messages that arrive meanwhile, after its connection ends."""
+
+
+class RetentionSettings(Struct, frozen=True, kw_only=True):
+    """`[retention]`: how long what has ended is kept, in seconds."""
+
+    ended_jobs: Annotated[
+        int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
+    ] = 86_400
+    retained_topics: Annotated[
+        int, Meta(ge=60, description="Seconds a broker keeps retained topics; they are published again before.")
+    ] = 172_800
+    dedupe: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Seconds within which a repeated message has no second effect: at least the day for which the "
+            "broker keeps our session plus `[mqtt] broker_autosave`.",
+        ),
+    ] = 90_000
+    dead_letters: Annotated[
+        int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
+    ] = 2_592_000
+
+    def conflicts(self, broker_url: str, broker_autosave: int) -> Iterator[str]:
+        """Yield what would let a broker deliver a message again after its mark is gone."""
+        least = SESSION_EXPIRY_SECONDS + broker_autosave
+        if broker_url and self.dedupe < least:
+            yield (
+                f"dedupe: expected at least {least}, the {SESSION_EXPIRY_SECONDS} s for which a broker keeps our "
+                f"session plus mqtt.broker_autosave, got {self.dedupe}"
+            )

@@ -1,0 +1,28 @@
+"""How long marks are kept is checked against what a broker may deliver again."""
+
+import pytest
+
+from edge.config import SESSION_EXPIRY_SECONDS, RetentionSettings
+
+
+@pytest.mark.parametrize(
+    ("dedupe", "autosave", "refused"),
+    [
+        (SESSION_EXPIRY_SECONDS + 1800, 1800, False),
+        (SESSION_EXPIRY_SECONDS + 1799, 1800, True),
+        (600, 0, True),
+        (SESSION_EXPIRY_SECONDS, 0, False),
+    ],
+)
+def test_a_mark_outlives_what_a_broker_may_deliver_again(dedupe: int, autosave: int, *, refused: bool) -> None:
+    problems = list(RetentionSettings(dedupe=dedupe).conflicts("mqtt://broker", autosave))
+    assert bool(problems) == refused
+    assert all(str(SESSION_EXPIRY_SECONDS + autosave) in problem for problem in problems)
+
+
+def test_without_a_broker_any_window_will_do() -> None:
+    assert list(RetentionSettings(dedupe=600).conflicts("", 1800)) == []
+
+
+def test_the_default_covers_the_default_broker() -> None:
+    assert list(RetentionSettings().conflicts("mqtt://broker", 1800)) == []

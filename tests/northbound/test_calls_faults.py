@@ -1,0 +1,221 @@
+"""Faults found by tests from outside, each on a real store: repeated, late and foreign calls."""
+
+import asyncio
+import dataclasses
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from edge.instant import now_ms
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
+from edge.model.isa95 import MethodAnswer, ResponsesAnswer, ReturnStatus
+from edge.model.job_state import JobState
+from edge.northbound.calls import CallHandler, IncomingCall
+from edge.station.jobs import JobService
+from edge.station.recipe_lookup import RecipeLookup
+from edge.store import jobs, resources
+from edge.store.client import Store
+from tests.northbound.calling import SCOPE, Station, opened_station, order
+
+DAY_S = 86_400
+
+
+@pytest.fixture
+async def station(store: Store) -> Station:
+    return await opened_station(store)
+
+
+@pytest.fixture
+def calls(store: Store, station: Station) -> CallHandler:
+    recipes = RecipeLookup(store, station.runs.compiled)
+    service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000, recipes=recipes)
+    return CallHandler("urn:edge", (SCOPE,), store, service, station.settings, now_ms, max_age_s=DAY_S)
+
+
+def call(event_type: str, event_id: str, data: object, **attributes: Any) -> IncomingCall:
+    event = CloudEvent(id=event_id, source="/mes", type=event_type, data=data, **attributes)
+    return IncomingCall(event, {}, SCOPE, "test")
+
+
+def method(name: str, event_id: str, data: object, **attributes: Any) -> IncomingCall:
+    return call(METHOD_TYPE.format(name), event_id, data, **attributes)
+
+
+def setting(kind: str, event_id: str, data: object, what: str) -> IncomingCall:
+    return call(CONFIG_TYPE.format(kind), event_id, data, extensions={"method": what})
+
+
+def status(answer: CloudEvent) -> int:
+    assert isinstance(answer.data, MethodAnswer), answer.mdcserrormessage
+    return answer.data.return_status
+
+
+def at(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+
+
+async def test_a_repeated_setting_does_not_come_back(calls: CallHandler, store: Store) -> None:
+    for event_id, what in (("1", "PUT"), ("2", "DELETE"), ("1", "PUT")):
+        answer = await calls.answer(setting("equipment", event_id, {"ID": "E1"}, what))
+        assert answer.mdcserrorkind is None
+    allowed = await resources.load_allowed(store, SCOPE)
+    assert not any(allowed.resources.values())
+
+
+async def test_one_setting_sent_many_times_at_once_is_applied_once(calls: CallHandler, store: Store) -> None:
+    sent = (setting("workmaster", "1", {"ID": "plain"}, "PUT") for _ in range(20))
+    await asyncio.gather(*(calls.answer(each) for each in sent))
+    assert await store.execute("HGET", store.keys.workmaster("plain"), "rev") == "1"
+
+
+async def test_an_order_sent_before_its_job_was_cleared_stays_away(calls: CallHandler, store: Store) -> None:
+    now = now_ms()
+    assert status(await calls.answer(method("Store", "1", order("J1"), time=at(now)))) == 1
+    assert status(await calls.answer(method("Cancel", "2", {"JobOrderID": "J1"}, time=at(now + 10)))) == 1
+    # Its mark is gone: a broker of another gateway delivers the first call once more, under another id.
+    again = await calls.answer(method("Store", "3", order("J1"), time=at(now)))
+    assert status(again) == ReturnStatus.INVALID_JOB_ORDER_STATUS
+    assert await jobs.load(store, "J1") is None
+    assert status(await calls.answer(method("Store", "4", order("J1"), time=at(now + 20)))) == 1
+
+
+async def test_a_call_older_than_max_age_is_refused_by_its_own_time(calls: CallHandler, store: Store) -> None:
+    old = at(now_ms() - (DAY_S + 60) * 1000)
+    assert (await calls.answer(method("Store", "1", order("J1"), time=old))).mdcserrorkind == "expired"
+    assert await jobs.load(store, "J1") is None
+    young = at(now_ms() - (DAY_S - 60) * 1000)
+    assert status(await calls.answer(method("Store", "2", order("J1"), time=young))) == 1
+
+
+async def test_a_call_older_than_max_age_is_refused_by_the_broker(calls: CallHandler) -> None:
+    queued = dataclasses.replace(method("Store", "1", order("J1")), sent_at=now_ms() - (DAY_S + 60) * 1000)
+    assert (await calls.answer(queued)).mdcserrorkind == "expired"
+
+
+async def test_an_expiry_time_is_honoured(calls: CallHandler) -> None:
+    over = method("Store", "1", order("J1"), extensions={"expirytime": "2026-01-01T00:00:00Z"})
+    assert (await calls.answer(over)).mdcserrorkind == "expired"
+    lasting = method("Store", "2", order("J1"), extensions={"expirytime": at(now_ms() + 60_000)})
+    assert status(await calls.answer(lasting)) == 1
+
+
+async def test_a_transaction_holds_for_every_method(calls: CallHandler) -> None:
+    extensions = {"transactionid": "t"}
+    for event_id in ("1", "2"):
+        assert status(await calls.answer(method("Store", event_id, order("J1"), extensions=extensions))) == 1
+    for event_id in ("3", "4"):
+        cancel = method("Cancel", event_id, {"JobOrderID": "J1"}, extensions=extensions)
+        assert status(await calls.answer(cancel)) == 1
+
+
+async def test_null_for_an_optional_member_counts_as_absent(calls: CallHandler, store: Store) -> None:
+    data = order("J1")
+    data["Comment"] = None
+    data["JobOrder"] |= {"Priority": None, "Description": [{"Text": "x", "Locale": None}], "StartTime": None}
+    data["JobOrder"]["JobOrderParameters"] = [{"ID": "p", "Value": {"inner": None}, "EngineeringUnits": None}]
+    assert status(await calls.answer(method("Store", "1", data))) == 1
+    job = await jobs.load(store, "J1")
+    assert job
+    assert job.order.job_order_parameters
+    assert job.order.job_order_parameters[0].value == {"inner": None}
+
+
+@pytest.mark.parametrize(
+    ("masters", "reason"),
+    [
+        ([], "names no Work Master"),
+        ([{"ID": "plain"}], "no SFC recipe"),
+        ([{"ID": "WM-1"}] * 2, "names 2 Work Masters"),
+    ],
+)
+async def test_what_cannot_run_is_refused_when_it_is_stored(
+    calls: CallHandler, masters: list[Any], reason: str
+) -> None:
+    await calls.answer(setting("workmaster", "wm", {"ID": "plain"}, "PUT"))
+    data = {"JobOrder": {"JobOrderID": "J1", "WorkMasterID": masters}}
+    answer = await calls.answer(method("Store", "1", data))
+    assert status(answer) == ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
+    assert reason in (answer.mdcserrormessage or "")
+
+
+async def test_a_deleted_work_master_that_jobs_name_is_reported(calls: CallHandler) -> None:
+    await calls.answer(method("Store", "1", order("J1")))
+    answer = await calls.answer(setting("workmaster", "2", {"ID": "WM-1"}, "DELETE"))
+    assert answer.mdcserrorkind is None
+    assert "job order 'J1' names Work Master 'WM-1'" in (answer.mdcserrormessage or "")
+
+
+async def test_settings_can_be_read_back(calls: CallHandler) -> None:
+    await calls.answer(setting("materialclass", "1", [{"MaterialClassID": "bolt"}, {"MaterialClassID": "axle"}], "PUT"))
+    await calls.answer(setting("jobacceptance", "2", {"max_downloadable_job_orders": 7}, "PUT"))
+    found = await calls.answer(setting("materialclass", "3", None, "GET"))
+    assert isinstance(found.data, list)
+    assert [each.material_class_id for each in found.data] == ["axle", "bolt"]
+    limit = await calls.answer(setting("jobacceptance", "4", None, "GET"))
+    assert limit.data
+    assert limit.data.max_job_orders == 7
+    masters = await calls.answer(setting("workmaster", "5", [{"ID": "WM-1"}], "GET"))
+    assert isinstance(masters.data, list)
+    assert [each.id for each in masters.data] == ["WM-1"]
+
+
+async def test_a_call_in_the_words_of_microdcs_is_answered_in_them(calls: CallHandler) -> None:
+    namespace = "org.opcfoundation.ISA95-JOBCONTROL_V2"
+    answer = await calls.answer(call(f"{namespace}.StoreCall.v2", "1", order("J1")))
+    assert (answer.type, status(answer)) == (f"{namespace}.StoreResponse.v2", 1)
+    await calls.answer(call(f"{namespace}.AbortCall.v2", "2", {"JobOrderID": "J1"}))
+    jobs_namespace = "org.opcfoundation.Machinery.Jobs"
+    query = {"JobOrderState": [{"StateText": {"Text": "Aborted"}}]}
+    found = await calls.answer(call(f"{jobs_namespace}.RequestJobResponseByJobOrderStateCall.v1", "3", query))
+    assert found.type == f"{jobs_namespace}.RequestJobResponseByJobOrderStateResponse.v1"
+    assert isinstance(found.data, ResponsesAnswer)
+    assert [each.job_order_id for each in found.data.job_responses] == ["J1"]
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        ([{"StateText": {"Text": "Aborted"}}], ["J1"]),
+        ([{"StateNumber": 6}], ["J1"]),
+        ([{"StateText": {"Text": "Ended"}, "StateNumber": 6}], []),
+        ([{"StateText": {"Text": "Aborted"}}, {"StateText": {"Text": "Completed"}}], []),
+        ([{"BrowsePath": None, "StateText": {"Text": "Aborted", "Locale": None}, "StateNumber": 6}], ["J1"]),
+    ],
+)
+async def test_responses_match_by_text_and_number(calls: CallHandler, state: Any, found: list[str]) -> None:
+    await calls.answer(method("Store", "1", order("J1")))
+    await calls.answer(method("Abort", "2", {"JobOrderID": "J1"}))
+    answer = await calls.answer(method("RequestJobResponseByJobOrderState", "3", {"JobOrderState": state}))
+    assert isinstance(answer.data, ResponsesAnswer)
+    assert [each.job_order_id for each in answer.data.job_responses] == found
+
+
+async def test_responses_come_in_bounded_pages(calls: CallHandler) -> None:
+    names = [f"J{number:03}" for number in range(12)]
+    for name in names:
+        data = order(name)
+        await calls.answer(method("Store", f"store {name}", data))
+        await calls.answer(method("Abort", f"abort {name}", {"JobOrderID": name}))
+    query: dict[str, Any] = {"JobOrderState": [{"StateNumber": int(JobState.ABORTED)}]}
+    found: list[str] = []
+    pages = 0
+    while pages == 0 or "After" in query:
+        pages += 1
+        answer = await calls.answer(method("RequestJobResponseByJobOrderState", f"page {pages}", query))
+        assert isinstance(answer.data, ResponsesAnswer)
+        found += [each.job_order_id for each in answer.data.job_responses]
+        query.pop("After", None)
+        if answer.data.next:
+            query["After"] = answer.data.next
+    assert sorted(found) == names
+
+
+async def test_causation_and_trace_context_reach_job_and_answer(calls: CallHandler, store: Store) -> None:
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1"}
+    answer = await calls.answer(method("Store", "cause", order("J1"), extensions=trace))
+    assert (answer.causationid, dict(answer.extensions)) == ("cause", trace)
+    job = await jobs.load(store, "J1")
+    assert job
+    assert (job.causation_id, job.trace) == ("cause", trace)
