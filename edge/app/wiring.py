@@ -38,6 +38,7 @@ from edge.station.jobs import JobService
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.response_provider import ResponseProvider
 from edge.station.runs import Runs
+from edge.station.safing import SafingSender
 from edge.station.sender import Sender
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
@@ -179,6 +180,7 @@ async def _open_background_work(
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
     works: tuple[tuple[str, TaskFactory], ...] = (
         ("sender", Sender(runs, dispatch).run),
+        ("safing", SafingSender(store, scopes, dispatch.routes, core.clock).run),
         ("worker", worker.run),
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),

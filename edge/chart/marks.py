@@ -18,6 +18,7 @@ SYMBOLS: Final = {
     ActionState.FAILED: "✗",
     ActionState.TIMED_OUT: "⊗",
     ActionState.STOPPED: "■",
+    ActionState.UNKNOWN: "?",
 }
 """The states can be told without colour too."""
 

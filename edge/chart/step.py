@@ -21,6 +21,7 @@ _STYLES: Final = {
     ActionState.FAILED: LineStyle.FAILED,
     ActionState.TIMED_OUT: LineStyle.FAILED,
     ActionState.STOPPED: LineStyle.STOPPED,
+    ActionState.UNKNOWN: LineStyle.FAILED,
 }
 
 _Lines = list[tuple[str, ShapeRole]]

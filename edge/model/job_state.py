@@ -83,9 +83,11 @@ class Cause(StrEnum):
     COMPLETE = "Complete"
     FAIL = "Fail"
     EXPIRE = "Expired"
+    RESULT_UPDATE = "ResultUpdate"
+    """The response changed and the state did not: an unknown outcome, its resolution, a late result."""
 
 
-_INTERNAL = frozenset({Cause.RUN, Cause.COMPLETE, Cause.FAIL, Cause.EXPIRE})
+_INTERNAL = frozenset({Cause.RUN, Cause.COMPLETE, Cause.FAIL, Cause.EXPIRE, Cause.RESULT_UPDATE})
 METHODS = tuple(cause for cause in Cause if cause not in _INTERNAL)
 """The methods of ISA95JobOrderReceiverObjectType."""
 ORDER_METHODS = frozenset({Cause.STORE, Cause.STORE_AND_START, Cause.UPDATE})

@@ -47,8 +47,10 @@ def _keep_open_command(draft: Draft, key: str) -> int:
     old = draft.associations.get(key)
     if old is None:
         return 0
-    if old.state is ActionState.DISPATCHED:
+    if old.awaits_outcome:
         draft.put(f"{key}/{old.attempt}", old)
+    else:
+        draft.remember(old)
     return old.attempt
 
 
@@ -127,7 +129,14 @@ def on_deactivated(draft: Draft, action: NetAction) -> None:
 
 
 def _end_association(draft: Draft, key: str, each: Association, state: ActionState, error: str | None = None) -> None:
-    draft.put(key, replace(each, state=state, deadline=None, due=None, ended_at=draft.now, error=error))
+    draft.put(key, ended_association(each, state, draft.now, error))
+
+
+def ended_association(each: Association, state: ActionState, now: int, error: str | None = None) -> Association:
+    """Return an association that has ended; a stop leaves an unknown outcome unknown."""
+    if state is ActionState.STOPPED and each.state is ActionState.UNKNOWN:
+        state, error = each.state, each.error
+    return replace(each, state=state, deadline=None, due=None, ended_at=now, error=error)
 
 
 def reset_storage(draft: Draft, name: str) -> None:
@@ -185,10 +194,12 @@ def on_completed(draft: Draft, key: str, result: Any, event_id: str = "") -> Non
             due=due,
             ended_at=draft.now,
             result=result,
+            error=None,
             event_id=event_id,
         ),
     )
     if "/" in key:
+        draft.remember(draft.associations[key])
         draft.drop(key)
     else:
         _update_sharing(draft, key)
@@ -200,6 +211,26 @@ def on_failed(draft: Draft, key: str, error: str) -> None:
     _end_association(draft, key, draft.associations[key], ActionState.FAILED, error)
     _update_sharing(draft, key)
     _record_failure(draft, key)
+
+
+def on_unknown(draft: Draft, key: str, reason: str) -> None:
+    """The outcome of a command cannot be found: nothing supervises the action until it is found or resolved."""
+    key = origin_of(draft, key)
+    each = draft.associations[key]
+    draft.put(key, replace(each, state=ActionState.UNKNOWN, deadline=None, error=f"outcome unknown: {reason}"))
+    _update_sharing(draft, key)
+
+
+def repeat(draft: Draft, key: str) -> None:
+    """Start an action again whose outcome is unknown: the next attempt, under a new command id."""
+    key = origin_of(draft, key)
+    each, action = draft.associations[key], draft.action_of(key)
+    _end_association(draft, key, each, ActionState.UNKNOWN, each.error)
+    start_action(draft, action)
+    for other in draft.net.starting[action.name] if action.rule.stored else ():
+        shared = draft.associations.get(other.key)
+        if other.key != key and shared is not None and shared.attempt == each.attempt and shared.is_open:
+            draft.put(other.key, replace(draft.associations[key], step=other.step, due=None))
 
 
 def origin_of(draft: Draft, key: str) -> str:

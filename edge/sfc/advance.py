@@ -6,24 +6,38 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec.structs import replace
 
-from edge.sfc.action import on_completed, on_duration_elapsed, on_failed, on_timeout
+from edge.sfc.action import (
+    ended_association,
+    on_completed,
+    on_duration_elapsed,
+    on_failed,
+    on_timeout,
+    on_unknown,
+    origin_of,
+    repeat,
+)
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
-from edge.sfc.run import ActionState, KeptEvent, Outcome, Run
+from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, Run
 from edge.sfc.signal import (
     Abort,
     Advanced,
     Answer,
+    Begun,
     Event,
     Ignored,
     IgnoredKind,
+    Late,
     Pause,
+    Resolution,
+    Resolve,
     Resume,
     Signal,
     Start,
     Stop,
     Tick,
+    Unknown,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +53,10 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
 
     Pure and total: the same arguments give the same answer, and no signal in no state raises an exception.
     """
+    if isinstance(signal, Late):
+        return _keep_late(net, run, signal, now)
+    if run.ended and isinstance(signal, Answer):
+        return _answer_after_end(net, run, signal, now)
     if run.ended:
         return Ignored(IgnoredKind.ENDED, f"the run is {run.outcome} already")
     if run.started_at is None and not isinstance(signal, (Start, Event, Abort, Stop)):
@@ -56,12 +74,20 @@ def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
     return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken)
 
 
-def _dispatch(draft: Draft, signal: Signal) -> Ignored | None:
+def _dispatch(
+    draft: Draft, signal: Start | Answer | Unknown | Begun | Resolve | Event | Tick | Pause | Resume | Abort | Stop
+) -> Ignored | None:
     match signal:
         case Start():
             return _start(draft)
         case Answer():
             return _answer(draft, signal)
+        case Unknown():
+            return _unknown(draft, signal)
+        case Begun():
+            return _begun(draft, signal)
+        case Resolve():
+            return _resolve(draft, signal)
         case Event():
             return _event(draft, signal)
         case Tick():
@@ -95,24 +121,117 @@ def _settle_if_running(draft: Draft) -> None:
 
 
 def _answer(draft: Draft, answer: Answer) -> Ignored | None:
-    key = parse_command_id(answer.command_id)
+    association = _open_command(draft, answer.command_id)
+    if isinstance(association, Ignored):
+        return association
+    if answer.ok:
+        on_completed(draft, association, answer.data)
+    else:
+        on_failed(draft, association, f"failed: {answer.error}" if answer.error else "failed")
+    _settle_if_running(draft)
+    return None
+
+
+def _unknown(draft: Draft, unknown: Unknown) -> Ignored | None:
+    association = _open_command(draft, unknown.command_id)
+    if isinstance(association, Ignored):
+        return association
+    if draft.associations[association].state is ActionState.UNKNOWN:
+        return Ignored(IgnoredKind.DUPLICATE, f"the outcome of {unknown.command_id!r} is unknown already")
+    on_unknown(draft, association, unknown.reason)
+    _settle_if_running(draft)
+    return None
+
+
+def _begun(draft: Draft, begun: Begun) -> Ignored | None:
+    association = _open_command(draft, begun.command_id)
+    if isinstance(association, Ignored):
+        return association
+    each = draft.associations[association]
+    if each.begun or each.state is not ActionState.DISPATCHED:
+        return Ignored(IgnoredKind.DUPLICATE, f"command {begun.command_id!r} has begun already")
+    draft.put(association, replace(each, begun=begun.by))
+    return None
+
+
+def _resolve(draft: Draft, resolve: Resolve) -> Ignored | None:
+    unknown = [
+        key
+        for key in draft.in_recipe_order(draft.open)
+        if draft.associations[key].action == resolve.action
+        and draft.associations[key].state is ActionState.UNKNOWN
+        and draft.associations[key].awaits_outcome
+    ]
+    if not unknown:
+        return Ignored(IgnoredKind.NOT_UNKNOWN, f"the outcome of action {resolve.action!r} is not unknown")
+    key = origin_of(draft, max(unknown, key=lambda each: draft.associations[each].attempt))
+    resolved_by = ": ".join(each for each in (resolve.by, resolve.reason) if each)
+    draft.put(key, replace(draft.associations[key], resolved_by=resolved_by))
+    match resolve.resolution:
+        case Resolution.DONE:
+            on_completed(draft, key, resolve.data)
+        case Resolution.FAILED:
+            on_failed(draft, key, f"failed: {resolve.reason}" if resolve.reason else "failed")
+        case Resolution.REPEAT if "/" in key:
+            return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {resolve.action!r} was activated again")
+        case Resolution.REPEAT:
+            repeat(draft, key)
+        case _:
+            assert_never(resolve.resolution)
+    _settle_if_running(draft)
+    return None
+
+
+def _open_command(draft: Draft, command_id: str) -> str | Ignored:
+    """Return the association whose command awaits an outcome, or why there is none."""
+    key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
-        return Ignored(IgnoredKind.FOREIGN, f"command {answer.command_id!r} is not of this run")
+        return Ignored(IgnoredKind.FOREIGN, f"command {command_id!r} is not of this run")
     for association in draft.open:
         each = draft.associations[association]
-        if (
-            each.state is ActionState.DISPATCHED
-            and each.action == key.action
-            and each.attempt == key.attempt
-            and each.reset == key.reset
-        ):
-            if answer.ok:
-                on_completed(draft, association, answer.data)
-            else:
-                on_failed(draft, association, f"failed: {answer.error}" if answer.error else "failed")
-            _settle_if_running(draft)
-            return None
+        awaited = (each.action, each.attempt, each.reset)
+        if each.awaits_outcome and awaited == (key.action, key.attempt, key.reset):
+            return association
     return _ignore_answer(draft, key)
+
+
+def _answer_after_end(net: Net, run: Run, answer: Answer, now: int) -> Advanced | Ignored:
+    """Record the answer to a reset that the end of the run has sent; every other answer is late or repeated."""
+    draft = Draft(net, run, now)
+    association = _open_command(draft, answer.command_id)
+    if isinstance(association, Ignored):
+        return association
+    if not draft.associations[association].reset:
+        return Ignored(IgnoredKind.LATE, f"the run is {run.outcome}")
+    state = ActionState.COMPLETED if answer.ok else ActionState.FAILED
+    ended = ended_association(draft.associations[association], state, now, answer.error)
+    draft.put(association, replace(ended, result=answer.data))
+    return Advanced(draft.finish(), (), ())
+
+
+def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
+    """Keep a late result beside the attempts; an attempt that has a result is answered already."""
+    draft = Draft(net, run, now)
+    key = parse_command_id(late.command_id)
+    if key is None or (key.job_id, key.run_id) != (run.job_id, run.run_id):
+        return Ignored(IgnoredKind.FOREIGN, f"command {late.command_id!r} is not of this run")
+    actions = (net.resetting if key.reset else net.starting).get(key.action, ())
+    if not actions:
+        return Ignored(IgnoredKind.FOREIGN, f"the recipe has no action {key.action!r}")
+    state = ActionState.COMPLETED if late.error is None else ActionState.FAILED
+    each = Association(
+        action=key.action,
+        step=actions[0].step,
+        state=state,
+        attempt=key.attempt,
+        reset=key.reset,
+        armed_at=now,
+        ended_at=now,
+        result=late.data,
+        error=late.error,
+    )
+    draft.remember(each, late=True)
+    return Advanced(draft.finish(), (), ())
 
 
 def _ignore_answer(draft: Draft, key: CommandKey) -> Ignored:
@@ -123,6 +242,9 @@ def _ignore_answer(draft: Draft, key: CommandKey) -> Ignored:
     for action in (draft.net.resetting if key.reset else draft.net.starting)[key.action]:
         each = draft.associations.get(action.key)
         if each is not None and each.attempt == key.attempt and each.state in _ANSWERED:
+            return Ignored(IgnoredKind.DUPLICATE, f"{told}: it is answered already")
+    for past in draft.past.values():
+        if (past.action, past.attempt, past.reset) == (key.action, key.attempt, key.reset) and past.state in _ANSWERED:
             return Ignored(IgnoredKind.DUPLICATE, f"{told}: it is answered already")
     return Ignored(IgnoredKind.LATE, f"{told}: nobody waits for it any more")
 

@@ -26,9 +26,9 @@ from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, Truth, fol
 from edge.model.recipe import MAX_SECONDS
 
 STEP_PROPERTIES: Final = ("X", "T", "count", "done")
-ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "attempts", "result")
+ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "unknown", "attempts", "result")
 JOB_PROPERTIES: Final = ("id", "scope", "parameters")
-_LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "state", "done"})
+_LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "unknown", "state", "done"})
 
 
 class RunAccess(Protocol):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.sfc.net import request
-from edge.sfc.run import ActionState, Association, Outcome, Run, StepState
+from edge.sfc.run import ActionState, Association, Outcome, PastAttempt, Run, StepState
 from edge.sfc.signal import CommandRequest, Phase, StepChange
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
     from edge.sfc.net import Net, NetAction
+
+
+MAX_PAST: Final = 200
+"""The number of earlier attempts and late results that a run keeps."""
 
 
 class Draft(RunView):
@@ -31,6 +35,7 @@ class Draft(RunView):
         "now",
         "open",
         "outcome",
+        "past",
         "paused_at",
         "requests",
         "started_at",
@@ -50,6 +55,7 @@ class Draft(RunView):
         self.variables: dict[str, Any] = run.variables
         self.stored = run.stored.copy()
         self.early = run.early.copy()
+        self.past = run.past
         self.active = set(run.active)
         self.open = set(run.open)
         self.outcome = run.outcome
@@ -75,6 +81,36 @@ class Draft(RunView):
             self.open.add(key)
         else:
             self.open.discard(key)
+
+    def remember(self, each: Association, *, late: bool = False) -> None:
+        """Keep an activation for the job response, among the newest `MAX_PAST`; each attempt is kept once."""
+        known = (each.action, each.attempt, each.reset)
+        if each.armed_at is None or (
+            not late
+            and any((one.action, one.attempt, one.reset) == known and not one.late for one in self.past.values())
+        ):
+            return
+        number = max(self.past, default=0) + 1
+        self.past = self.past | {
+            number: PastAttempt(
+                action=each.action,
+                step=each.step,
+                attempt=each.attempt,
+                state=each.state,
+                reset=each.reset,
+                armed_at=each.armed_at,
+                ended_at=each.ended_at,
+                result=each.result,
+                error=each.error,
+                resolved_by=each.resolved_by,
+                late=late,
+            )
+        }
+        self.touched.add(f"past:{number}")
+        if len(self.past) > MAX_PAST:
+            oldest = min(self.past)
+            del self.past[oldest]
+            self.touched.add(f"past:{oldest}")
 
     def drop(self, key: str) -> None:
         """Forget an association."""
@@ -115,7 +151,7 @@ class Draft(RunView):
 
         A wait has nothing to stop, and a reset is never stopped.
         """
-        running = each.state is ActionState.DISPATCHED or (each.state is ActionState.COMPLETED and each.due is not None)
+        running = each.awaits_outcome or (each.state is ActionState.COMPLETED and each.due is not None)
         if running and not action.pull and not action.rule.resets:
             self.send(action, Phase.STOP, each)
 
@@ -123,6 +159,7 @@ class Draft(RunView):
         """Forget the failures that are judged, and the commands left behind that ended with one."""
         for key in self.faults:
             if "/" in key:
+                self.remember(self.associations[key])
                 self.drop(key)
         self.faults.clear()
 
@@ -161,6 +198,7 @@ class Draft(RunView):
             stored=self.stored,
             variables=self.variables,
             early=self.early,
+            past=self.past,
             faults=tuple(self.faults),
             active=frozenset(self.active),
             open=frozenset(self.open),

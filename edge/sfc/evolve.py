@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
-from edge.sfc.action import UNSUCCESSFUL, on_activated, on_deactivated, origin_of, start_action
+from edge.sfc.action import UNSUCCESSFUL, ended_association, on_activated, on_deactivated, origin_of, start_action
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
@@ -158,8 +158,7 @@ def _is_completed(draft: Draft) -> bool:
         draft.active <= draft.net.terminal
         and all(draft.done(step) for step in draft.active)
         and not any(
-            draft.associations[key].state is ActionState.DISPATCHED
-            and draft.action_of(key).rule.sends is Moment.DEACTIVATION
+            draft.associations[key].awaits_outcome and draft.action_of(key).rule.sends is Moment.DEACTIVATION
             for key in draft.open
         )
     )
@@ -182,7 +181,7 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
     setting = [key for key in draft.stored.values() if _is_in_effect(draft, key)]
     for key in draft.in_recipe_order(draft.open):
         each, action = draft.associations[key], draft.action_of(key)
-        if action.rule.resets and each.state is ActionState.DISPATCHED:
+        if action.rule.resets and each.awaits_outcome:
             continue
         limited = each.state is ActionState.COMPLETED and action.name in draft.net.resetting
         if not limited and origin_of(draft, key) == key:
@@ -190,7 +189,7 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
         if each.state is ActionState.COMPLETED:
             draft.put(key, replace(each, due=None))
         else:
-            draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
+            draft.put(key, ended_association(each, ActionState.STOPPED, draft.now))
     for key in sorted(setting, key=lambda key: draft.net.actions[key].index):
         _reset(draft, draft.net.actions[key])
     for name in list(draft.stored):

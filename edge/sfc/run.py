@@ -35,6 +35,8 @@ class ActionState(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     STOPPED = "stopped"
+    UNKNOWN = "unknown"
+    """The command may have been carried out, and its result cannot be found."""
 
 
 class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,7 +57,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True):
     """The latest activation of an action association.
 
     `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
-    an event is awaited.
+    an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
     """
 
     action: str = ""
@@ -72,11 +74,35 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True):
     event_id: str = ""
     result: Any = None
     error: str | None = None
+    begun: str = ""
+    resolved_by: str = ""
+    """The operator who decided about an unknown outcome, with the reason."""
 
     @property
     def is_open(self) -> bool:
         """Whether an answer, an event or a duration may still change it."""
-        return self.state is ActionState.DISPATCHED or self.state is ActionState.WAITING or self.due is not None
+        return self.awaits_outcome or self.state is ActionState.WAITING or self.due is not None
+
+    @property
+    def awaits_outcome(self) -> bool:
+        """Whether an answer to its command may still change it; an unknown outcome can still be found or resolved."""
+        return self.state is ActionState.DISPATCHED or (self.state is ActionState.UNKNOWN and self.ended_at is None)
+
+
+class PastAttempt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An earlier activation of an association, or a `late` result; both are kept for the job response."""
+
+    action: str
+    step: str
+    attempt: int
+    state: ActionState
+    reset: bool = False
+    armed_at: int | None = None
+    ended_at: int | None = None
+    result: Any = None
+    error: str | None = None
+    resolved_by: str = ""
+    late: bool = False
 
 
 class KeptEvent(msgspec.Struct, frozen=True):
@@ -108,6 +134,7 @@ class Run(msgspec.Struct, frozen=True):
     """The association that set each stored action."""
     variables: dict[str, Any] = {}
     early: dict[int, KeptEvent] = {}
+    past: dict[int, PastAttempt] = {}
     faults: tuple[str, ...] = ()
     """The associations that failed while the run was paused, to be judged when it is resumed."""
     active: frozenset[str] = frozenset()
@@ -153,11 +180,21 @@ def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any])
 
 
 def is_outstanding(run: Run, command: str) -> bool:
-    """Tell whether a command waits for its answer."""
+    """Return whether a command waits for its answer."""
+    found = find_command(run, command)
+    return found is not None and found.state is ActionState.DISPATCHED
+
+
+def find_command(run: Run, command: str) -> Association | None:
+    """Return the association whose command awaits an outcome; None when there is none."""
     associations = run.associations
-    return any(
-        associations[key].command_id == command and associations[key].state is ActionState.DISPATCHED
-        for key in run.open
+    return next(
+        (
+            associations[key]
+            for key in run.open
+            if associations[key].awaits_outcome and associations[key].command_id == command
+        ),
+        None,
     )
 
 
@@ -174,7 +211,7 @@ def waits(run: Run) -> dict[str, int]:
 
 
 _json: Final = msgspec.json.Encoder()
-_prefixes: Final = ("step:", "action:", "stored:", "var:", "early:")
+_prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:")
 
 
 def _field(run: Run, name: str) -> str | None:
@@ -196,6 +233,8 @@ def _field(run: Run, name: str) -> str | None:
             value = run.stored.get(key)
         case "early":
             value = run.early.get(int(key))
+        case "past":
+            value = run.past.get(int(key))
         case "state":
             value = _State(run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults)
         case _:
@@ -212,6 +251,7 @@ def _names(run: Run) -> list[str]:
         *(f"stored:{name}" for name in run.stored),
         *(f"var:{name}" for name in run.variables),
         *(f"early:{number}" for number in run.early),
+        *(f"past:{number}" for number in run.past),
     ]
 
 
@@ -265,6 +305,10 @@ def decode(fields: Mapping[str, str]) -> Run:
         early={
             int(number): msgspec.json.decode(text, type=KeptEvent)
             for number, text in sorted(found["early:"].items(), key=lambda item: int(item[0]))
+        },
+        past={
+            int(number): msgspec.json.decode(text, type=PastAttempt)
+            for number, text in sorted(found["past:"].items(), key=lambda item: int(item[0]))
         },
         faults=state.faults,
         active=frozenset(name for name, step in steps.items() if step.active),

@@ -26,6 +26,50 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Unknown:
+    """The outcome of a command cannot be found."""
+
+    command_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A start is about to leave us, and must not be sent by software again; `by` names the process that sends it."""
+
+    command_id: str
+    by: str
+
+
+class Resolution(StrEnum):
+    """The decision of an operator about an unknown outcome."""
+
+    DONE = "done"
+    FAILED = "failed"
+    REPEAT = "repeat"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """An operator decides about the unknown outcome of an action; `data` is its result, `by` names the operator."""
+
+    action: str
+    resolution: Resolution
+    data: Any = None
+    reason: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A result arrived for a command that no longer waits; it is kept and decides nothing."""
+
+    command_id: str
+    data: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Equipment sent an event; `named` tells whether it named this job. `id` tells it from every other event."""
 
@@ -64,7 +108,7 @@ class Stop:
     reason: str = ""
 
 
-Signal: TypeAlias = Start | Answer | Event | Tick | Pause | Resume | Abort | Stop
+Signal: TypeAlias = Start | Answer | Unknown | Begun | Resolve | Late | Event | Tick | Pause | Resume | Abort | Stop
 
 
 class Phase(StrEnum):
@@ -117,6 +161,7 @@ class IgnoredKind(StrEnum):
     DUPLICATE = "duplicate"
     FOREIGN = "foreign"
     NOT_WAITING = "not_waiting"
+    NOT_UNKNOWN = "not_unknown"
     TOO_MANY = "too_many"
     NOT_STARTED = "not_started"
     STARTED = "started"

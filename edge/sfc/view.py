@@ -62,6 +62,8 @@ class RunView:
                 return newest is not None and newest.state is ActionState.COMPLETED
             case "failed":
                 return newest is not None and newest.state is ActionState.FAILED
+            case "unknown":
+                return newest is not None and newest.state is ActionState.UNKNOWN
             case "timed_out":
                 return newest is not None and newest.state is ActionState.TIMED_OUT
             case _:

@@ -34,7 +34,7 @@ class ActionWaits:
     """An association that is open: a command without answer, an awaited event, or a duration that runs.
 
     Times are milliseconds; `age_ms` counts from the sending, `left_ms` is the time to the deadline, `due_in_ms` that to
-    the end of the duration. While the run is paused they stand still.
+    the end of the duration. While the run is paused they stand still. `error` says why an outcome is unknown.
     """
 
     action: str
@@ -44,9 +44,12 @@ class ActionWaits:
     age_ms: int | None
     left_ms: int | None
     due_in_ms: int | None
+    error: str | None = None
 
     def __str__(self) -> str:
         parts = [f"action {self.action} of {self.step} is {self.state}"]
+        if self.error is not None:
+            parts.append(self.error)
         if self.age_ms is not None:
             parts.append(f"for {self.age_ms / 1000:g} s")
         if self.left_ms is not None:
@@ -124,6 +127,7 @@ def _actions(net: Net, run: Run, at: int) -> list[ActionWaits]:
                 age_ms=None if each.armed_at is None else at - each.armed_at,
                 left_ms=None if each.deadline is None else each.deadline - at,
                 due_in_ms=None if each.due is None else each.due - at,
+                error=each.error,
             )
         )
     return found

@@ -32,7 +32,7 @@ from edge.sim.script import AnswerPlan, Script, ScriptError, ScriptEvent, Script
 from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Repetition
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Progress, Runs
 from edge.station.sender import Sender
@@ -259,6 +259,19 @@ class LiveSimulation:
         self.due[job_id] = None if run.ended else progress.due
         self.recorder.changes(job_id, progress.steps)
         self.changed.set()
+
+    @property
+    def problem(self) -> str:
+        """Return no problem."""
+        return ""
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return that a repeated command id is dropped."""
+        return Repetition.RECOGNISABLE
+
+    async def reset(self, command: Command) -> None:
+        """Receive a reset as any command."""
+        await self.send(command)
 
     async def send(self, command: Command) -> None:
         """Take a command as equipment and plan its answers; the same one again is dropped."""

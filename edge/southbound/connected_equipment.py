@@ -15,7 +15,7 @@ from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, StationPort
+from edge.station.equipment import Command, EquipmentAnswer, Repetition, StationPort
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 
@@ -132,6 +132,19 @@ class ConnectedEquipment:
     def connected(self) -> bool:
         """Whether the device is there and takes commands."""
         return self._device is not None
+
+    @property
+    def problem(self) -> str:
+        """Why the device cannot work although it is connected."""
+        return ""
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return what a start that is sent a second time may do."""
+        return Repetition.REPEATABLE
+
+    async def reset(self, command: Command) -> None:
+        """Take a reset in; raises Unavailable while the device is not connected."""
+        await self.send(command)
 
     async def send(self, command: Command) -> None:
         """Take a command in; raises Unavailable while the device is not connected."""

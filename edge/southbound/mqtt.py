@@ -15,7 +15,16 @@ from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, EquipmentPort, StationPort, Task
+from edge.station.equipment import (
+    Command,
+    EquipmentAnswer,
+    EquipmentEvent,
+    EquipmentPort,
+    Kept,
+    Repetition,
+    StationPort,
+    Task,
+)
 from edge.store.refused import RefusedMessage
 
 _log = structlog.get_logger(__name__)
@@ -74,9 +83,22 @@ class MqttEquipment:
         """Whether it is there: not without its broker, else as it says itself; None when it has not said anything."""
         return self.present if self._session.connected else False
 
+    @property
+    def problem(self) -> str:
+        """Why the equipment cannot work although it is connected."""
+        return ""
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return what a start that is sent a second time may do: devices drop a command id that they have seen."""
+        return Repetition.RECOGNISABLE
+
     async def send(self, command: Command) -> None:
-        """Send a command of phase `start` or `reset`; return when the broker has it."""
-        await self._publish(command, command.phase)
+        """Send a start; return when the broker has it."""
+        await self._publish(command, Phase.START)
+
+    async def reset(self, command: Command) -> None:
+        """Send a reset; return when the broker has it."""
+        await self._publish(command, Phase.RESET)
 
     async def stop(self, command: Command) -> None:
         """Ask the equipment to stop the command of that id."""
@@ -121,7 +143,7 @@ class MqttEquipment:
                 for command in again:
                     # One that was stopped meanwhile must not start after its stop.
                     if await self._station.is_outstanding(command.command_id):
-                        await self.send(command)
+                        await self._publish(command, command.phase)
                 self.present = True
             case b"offline":
                 _log.warning("equipment is offline", equipment=self.name)
@@ -141,7 +163,7 @@ class MqttEquipment:
         )
         await self._session.send(to_message(event, self.commands_topic, response_topic=self.answers_topic))
 
-    def _task_answer(self, request: CloudEvent, task: Task | None) -> CloudEvent:
+    def _task_answer(self, request: CloudEvent, task: Task | Kept | None) -> CloudEvent:
         answer = CloudEvent(
             # The same request may come twice and then gets the same answer, under the same id.
             id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{request.source}#{request.id}")),
@@ -154,6 +176,9 @@ class MqttEquipment:
         if task is None:
             message = f"no job in scope {request.subject!r} waits for {request.type}"
             return msgspec.structs.replace(answer, mdcserrorkind="nothing_waiting", mdcserrormessage=message)
+        if isinstance(task, Kept):
+            message = f"the event is kept for job {task.job_id!r}, which does not wait for it yet"
+            return msgspec.structs.replace(answer, mdcserrorkind="kept", mdcserrormessage=message)
         data = TaskData(task.job_id, task.action, dict(task.parameters))
         return msgspec.structs.replace(answer, data=data)
 

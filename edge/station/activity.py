@@ -27,6 +27,6 @@ class Activity:
                 self.steps[run.scope] += 1
         for request in progress.requests:
             self.commands[request.type_id, request.phase] += 1
-        # After its end nothing moves a run any more.
-        if run.ended:
+        # After its end a run only changes by answers to resets and by late results.
+        if run.ended and "state" in run.touched:
             self.ended[run.scope, run.outcome] += 1

@@ -1,54 +1,87 @@
-"""Takes what equipment says, answers and events, to the run it belongs to."""
+"""Applies the answers and events of equipment to the runs they belong to."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Collection
-from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import structlog
 
 from edge.errors import Refused
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
+from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TraceKind
 from edge.model.job_state import JobState
 from edge.sfc.advance import MAX_EARLY_EVENTS
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import KeptEvent, is_outstanding
-from edge.sfc.signal import Answer, Event, Ignored
+from edge.sfc.run import KeptEvent, find_command, is_outstanding
+from edge.sfc.signal import Answer, Begun, Event, Ignored, IgnoredKind, Late, Unknown
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.dispatch import command_of
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown
 from edge.station.equipment_stats import EquipmentStats
+from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
 from edge.station.runs import NoRun, Runs
-from edge.store import dedupe, jobs, responses, runs
+from edge.store import dead_letters, dedupe, jobs, responses, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
+from edge.store.dead_letters import Letter, LetterKind
 from edge.store.refused import RefusedMessage, record_refusal
 
 logger = structlog.get_logger(__name__)
 
+_LETTER_DATA = 16_384
+"""The longest data of a late result in its dead letter; the run of the job keeps all of it."""
 _YET_TO_START = frozenset({JobState.NOT_ALLOWED_TO_START, JobState.ALLOWED_TO_START})
 
 
 class Answers:
-    """The station as one piece of equipment sees it. What it takes is committed when it returns.
+    """The station as one piece of equipment sees it. The effect of a call is committed when the call returns.
 
-    Only commands of `type_ids` are the equipment's to answer; None are all.
+    The equipment may only answer commands of `type_ids`; None allows all.
     """
 
     def __init__(self, store: Store, runs: Runs, dedupe_ms: int, type_ids: Collection[str] | None = None) -> None:
         self.stats = EquipmentStats()
-        """What the equipment has told us."""
+        """Counts of the messages of the equipment."""
         self.listeners: list[Callable[[TraceKind, Any], None]] = []
-        """Who is told what passes between us and the equipment."""
+        """Called with each message between us and the equipment."""
         self._store = store
         self._runs = runs
         self._dedupe_ms = dedupe_ms
         self._type_ids = type_ids
+        self._process = new_id()
+        self._released: set[str] = set()
+        """The commands whose start this process was allowed to send."""
 
-    async def answer(self, answer: EquipmentAnswer) -> None:
-        """Take the answer to a command; the id of the command tells whose it is, at whichever instance it arrives."""
+    async def begin(self, command_id: str) -> Begin:
+        """Commit the begun mark of a command before its start leaves us.
+
+        A mark of this process whose commit was not confirmed released no start: the start may be sent then.
+        """
+        key = parse_command_id(command_id)
+        if key is None:
+            return Begin.GONE
+        match await self._runs.signal(key.job_id, Begun(command_id, self._process)):
+            case Decision():
+                self._released.add(command_id)
+                return Begin.NEW
+            case Ignored(kind=IgnoredKind.DUPLICATE):
+                loaded = await self._runs.load(key.job_id)
+                found = find_command(loaded.stored.run, command_id) if loaded else None
+                if found is None:
+                    return Begin.GONE
+                if found.begun == self._process and command_id not in self._released:
+                    self._released.add(command_id)
+                    return Begin.NEW
+                return Begin.AGAIN
+            case _:
+                return Begin.GONE
+
+    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
+        """Apply the answer to a command; its id names the job, at whichever instance the answer arrives."""
+        self._released.discard(answer.command_id)
         key = parse_command_id(answer.command_id)
         if key is None or any(validate_id("JobOrderID", key.job_id)):
             logger.warning("answer to a command that is not ours", command=answer.command_id)
@@ -62,22 +95,77 @@ class Answers:
             logger.warning("answer to a command of other equipment", job=key.job_id, command=answer.command_id)
             self.stats.record_ignored()
             return
-        try:
-            data, error = _kept(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
-        except Refused as refusal:
-            data, error = None, answer.error or f"its result is too large: {refusal.message}"
-        signal = Answer(answer.command_id, ok=error is None, data=data, error=error)
+        signal = _signal_of(answer)
         match await self._runs.signal(key.job_id, signal):
+            case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if _is_result(signal):
+                await self._keep_late(self._late_result(signal, loaded), reason)
             case Ignored(kind, reason):
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, kind=kind, reason=reason)
                 self.stats.record_ignored()
+            case NoRun() if _is_result(signal):
+                await self._keep_late(self._late_result(signal, loaded), "the job is gone")
             case NoRun():
                 logger.info("answer ignored", job=key.job_id, command=answer.command_id, reason="the job is gone")
                 self.stats.record_ignored()
+            case Decision() if isinstance(signal, Unknown):
+                logger.warning("outcome unknown", job=key.job_id, command=answer.command_id, reason=signal.reason)
+                self.stats.record_unknown(signal.reason)
             case Decision():
-                self.stats.record_answer(at, sent_at, error)
+                self.stats.record_answer(at, sent_at, signal.error if isinstance(signal, Answer) else None)
+                if not key.reset:
+                    return
             case NotAllowed() | Stale():
-                pass
+                return
+        await self._store.commit(safing.remove(self._store.keys, answer.command_id))
+
+    async def stopped(self, command_id: str, error: str | None) -> None:
+        """Remove a confirmed stop from the safing commands; record why one was declined, also at its job."""
+        if error is None:
+            await self._store.commit(safing.remove(self._store.keys, command_id))
+            return
+        reason = error[:MAX_TEXT_LENGTH]
+        logger.error("stop declined", command=command_id, reason=reason)
+        self.stats.record_declined_stop(reason)
+        repeated = [each for each in await safing.load(self._store, command_id) if each.error != reason]
+        for each in repeated:
+            await self._store.commit(safing.save(self._store.keys, msgspec.structs.replace(each, error=reason)))
+            await self._runs.signal(each.job_id, Late(command_id, error=f"not stopped: {reason}"))
+
+    async def late(self, result: LateResult) -> None:
+        """Keep a result that no command waits for; one that names a command which does is its answer."""
+        self.stats.record_contact(self._runs.clock())
+        if result.command_id and await self.is_outstanding(result.command_id):
+            await self.answer(EquipmentAnswer(result.command_id, result.data))
+            return
+        await self._keep_late(result, "no command waits for it")
+
+    async def _keep_late(self, result: LateResult, reason: str) -> None:
+        """Commit a late result once: a dead letter, and beside the attempts of its job where that is stored."""
+        if await dedupe.load_answer(self._store, result.source, result.key) is not None:
+            self.stats.record_ignored()
+            return
+        key = parse_command_id(result.command_id or "")
+        job_id = key.job_id if key else ""
+        data = msgspec.json.encode(result.data).decode(errors="replace")
+        details = {"command_id": result.command_id or "", "source": result.source, "key": result.key}
+        details |= {"data": data[:_LETTER_DATA], "created_at": str(result.created_at or "")}
+        letter = Letter(LetterKind.LATE, result.scope, job_id, reason, self._runs.clock(), details)
+        kept = join(
+            (
+                dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms),
+                dedupe.mark(self._store.keys, result.source, result.key, "null", self._dedupe_ms),
+            )
+        )
+        late = Late(result.command_id or "", _kept(result.data) if len(data) <= MAX_BYTES else None)
+        if not key or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
+            await self._store.commit(kept)
+        logger.warning("late result kept", job=job_id, command=result.command_id, source=result.source, reason=reason)
+        self.stats.record_late()
+
+    def _late_result(self, answer: Answer, loaded: LoadedJob | None) -> LateResult:
+        digest = hashlib.sha256(msgspec.json.encode(answer.data)).hexdigest()[:16]
+        scope = loaded.job.scope if loaded else ""
+        return LateResult("late answer", f"{answer.command_id} {digest}", scope, answer.data, answer.command_id)
 
     def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:
         """Tell whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
@@ -88,8 +176,8 @@ class Answers:
             for key in run.open
         )
 
-    async def event(self, event: EquipmentEvent) -> Task | None:
-        """Take an event: for the job it names, else for the one that has waited longest; else discard it.
+    async def event(self, event: EquipmentEvent) -> EventReply:
+        """Apply an event to the job it names, else to the one that has waited longest; else discard it.
 
         Raises Refused(`too_large`) for one that holds more than is kept.
         """
@@ -99,19 +187,20 @@ class Answers:
         while True:
             given = await dedupe.load_answer(self._store, event.source, event.event_id)
             if given is not None:
-                return msgspec.json.decode(given, type=Task | None)
+                return decode_reply(given)
             job_id = await self._addressee(event, declined)
             if job_id is None or job_id in declined:
-                logger.debug("event discarded: nobody waits for it", type=event.type_id, scope=event.scope)
+                # The event is of an earlier part: repeated, it must not pass the next part either.
+                mark = Commit() if _names_its_job(event) else self._mark(event, None)
+                if isinstance(await self._store.commit(mark), Stale):
+                    continue
+                logger.debug("event discarded", type=event.type_id, scope=event.scope)
                 self.stats.record_ignored()
-                if not _names_its_job(event):
-                    # It tells of a part that is gone: repeated, it must not pass the next one either.
-                    await self._store.commit(self._mark(event, None))
                 return None
             signal = Event(event.type_id, event.data, id=_identity(event), named=_names_its_job(event))
-            match await self._runs.signal(job_id, signal, also=partial(self._mark, event)):
+            match await self._runs.signal(job_id, signal, also=lambda decision: self._mark(event, reply_of(decision))):
                 case Decision() as decision:
-                    return _task(decision)
+                    return reply_of(decision)
                 case Ignored(reason=reason):
                     logger.info("event ignored", job=job_id, type=event.type_id, reason=reason)
                     declined.add(job_id)
@@ -121,7 +210,7 @@ class Answers:
                     logger.info("event ignored", job=job_id, type=event.type_id, reason="the job does not run")
                     declined.add(job_id)
                 case Stale():
-                    # The same event came in twice at a time: look again, its answer is given now.
+                    # The same event was decided elsewhere: its committed reply is read now.
                     continue
 
     async def record_refusal(self, message: RefusedMessage) -> None:
@@ -137,7 +226,7 @@ class Answers:
             loaded = await self._runs.load_readable(job_id)
             if loaded and loaded.job.scope in scopes:
                 found += (
-                    command_of(loaded, each.phase, each.command_id, each.step)
+                    command_of(loaded, each.phase, each.command_id, each.step, offered_again=True)
                     for each in loaded.unanswered()
                     if each.type_id in type_ids
                 )
@@ -176,10 +265,10 @@ class Answers:
         kept = KeptEvent(event.type_id, _identity(event), event.data)
         after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)
         now = self._runs.clock()
-        parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, None)]
+        parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, Kept(job_id))]
         if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= now:
             parts.append(jobs.enqueue_start(self._store.keys, after))
-        # Kept, or somebody was faster: either way the next look at the event tells.
+        # Kept, or decided elsewhere: either way the committed reply is read next.
         await self._store.commit(join(parts))
         return True
 
@@ -187,9 +276,24 @@ class Answers:
         """Tell whether a job that had no run a moment ago has begun one."""
         return await self._runs.load(job_id) is not None
 
-    def _mark(self, event: EquipmentEvent, decision: Decision | None) -> Commit:
-        answer = msgspec.json.encode(_task(decision) if decision else None).decode()
-        return dedupe.mark(self._store.keys, event.source, event.event_id, answer, self._dedupe_ms)
+    def _mark(self, event: EquipmentEvent, reply: EventReply) -> Commit:
+        return dedupe.mark(self._store.keys, event.source, event.event_id, encode_reply(reply), self._dedupe_ms)
+
+
+def _is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
+    """Return whether an answer bears a result: without one it confirms the stop of its command."""
+    return isinstance(signal, Answer) and signal.error is None and signal.data is not None
+
+
+def _signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:
+    """Return the signal of an answer; a result that is too large to be kept is a failure."""
+    if isinstance(answer, OutcomeUnknown):
+        return Unknown(answer.command_id, answer.reason[:MAX_TEXT_LENGTH])
+    try:
+        data, error = _kept(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
+    except Refused as refusal:
+        data, error = None, answer.error or f"its result is too large: {refusal.message}"
+    return Answer(answer.command_id, ok=error is None, data=data, error=error)
 
 
 def _identity(event: EquipmentEvent) -> str:
@@ -223,11 +327,3 @@ def _kept(data: object) -> Any:
 
 def _names_its_job(event: EquipmentEvent) -> bool:
     return bool(event.job_id or event.correlation_id)
-
-
-def _task(decision: Decision) -> Task | None:
-    """Give the work an event was used for; None when it is kept for later."""
-    if decision.taken is None:
-        return None
-    action, run = decision.loaded.net.actions[decision.taken], decision.loaded.stored.run
-    return Task(run.job_id, action.name, action.parameters | run.parameters)

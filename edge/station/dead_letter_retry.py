@@ -28,6 +28,9 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
                 again = await _stop(store, letter)
             case LetterKind.COMMAND | LetterKind.START | LetterKind.DECISION | LetterKind.DEADLINE:
                 again = await _run(store, letter.job_id, clock())
+            case LetterKind.LATE:
+                advice = "Use its data where it belongs, then drop the letter."
+                raise Refused("late_result", "a late result cannot be repeated", advice)
             case LetterKind.UNREADABLE:
                 again = _enter(store, letter)
             case _:

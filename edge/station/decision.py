@@ -11,9 +11,22 @@ from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended,
 from edge.sfc.advance import advance
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
-from edge.sfc.signal import Advanced, CommandRequest, Ignored, Phase, Signal, Start, StepChange, Tick
+from edge.sfc.signal import (
+    Advanced,
+    CommandRequest,
+    Ignored,
+    Late,
+    Phase,
+    Resolve,
+    Signal,
+    Start,
+    StepChange,
+    Tick,
+    Unknown,
+)
 from edge.sfc.view import next_deadline
 from edge.station.response import job_response
+from edge.station.safing import save_safing
 from edge.store import jobs, responses, runs, work
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
@@ -105,7 +118,7 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int) -> D
         *_job_parts(context.keys, job, after, moves, now),
         runs.set_timer(context.keys, job.job_id, due),
     )
-    return _decision(context, parts, replace(after, timer=due), advanced, due)
+    return _decision(context, parts, replace(after, timer=due), advanced, due, now)
 
 
 def decide(
@@ -120,9 +133,12 @@ def decide(
     advanced = advance(loaded.net, loaded.stored.run, signal, now)
     if isinstance(advanced, Ignored):
         return advanced
-    moves = _moves(loaded.job.status, _causes(request, advanced.run))
+    has_ended_before = loaded.stored.run.ended
+    moves = () if has_ended_before else _moves(loaded.job.status, _causes(request, advanced.run))
     if moves is None:
         return NotAllowed()
+    if not moves and (has_ended_before or isinstance(signal, (Unknown, Resolve, Late))):
+        moves = ((Cause.RESULT_UPDATE, loaded.job.status),)
     outbox = (*unsent, *_outgoing(advanced))
     stored = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
     job = msgspec.structs.replace(loaded.job, comment=request.comment) if request and request.comment else loaded.job
@@ -137,7 +153,7 @@ def decide(
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
-    return _decision(context, parts, after, advanced, due)
+    return _decision(context, parts, after, advanced, due, now)
 
 
 def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: Cause, now: int) -> Commit:
@@ -163,10 +179,10 @@ def _outgoing(advanced: Advanced) -> Outbox:
 
 
 def _decision(
-    context: InstanceContext, parts: Iterable[Commit], after: LoadedJob, advanced: Advanced, due: int | None
+    context: InstanceContext, parts: Iterable[Commit], after: LoadedJob, advanced: Advanced, due: int | None, now: int
 ) -> Decision:
     job = after.job
-    following = []
+    following = [save_safing(context.keys, job, advanced.requests, now)]
     if has_ended(job.status) and not after.stored.outbox:
         following.append(runs.finish(context.keys, job.job_id))
     if advanced.requests and context.consumer == NO_CONSUMER:
@@ -216,7 +232,7 @@ def _moved(job: Job, moves: Moves, run: Run, now: int) -> Job:
         job,
         status=status,
         started_at=job.started_at or now,
-        ended_at=now if has_ended(status) else None,
+        ended_at=job.ended_at or now if has_ended(status) else None,
         error=run.error,
         revision=job.revision + 1,
     )

@@ -6,39 +6,42 @@ import structlog
 
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
-from edge.sfc.run import is_outstanding
+from edge.sfc.run import find_command, is_outstanding
 from edge.sfc.signal import Answer, Phase
 from edge.station.decision import LoadedJob
 from edge.station.equipment import Command, EquipmentPort
 from edge.station.runs import Runs
+from edge.store.runs import Outgoing
 
 logger = structlog.get_logger(__name__)
 
 
 class Dispatch:
-    """Knows which equipment takes which command; holds no other state."""
+    """Sends commands to the equipment that takes their type; `routes` maps each type to its equipment."""
 
     def __init__(self, runs: Runs, routes: Mapping[str, EquipmentPort]) -> None:
         self._runs = runs
-        self._routes = routes
+        self.routes = routes
 
     def unrouted(self, net: Net) -> list[str]:
         """Give the command types of a recipe that no equipment takes."""
-        return sorted(net.command_types - self._routes.keys())
+        return sorted(net.command_types - self.routes.keys())
 
-    async def perform(self, loaded: LoadedJob, phase: Phase, command_id: str, step: str) -> None:
+    async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> None:
         """Send one start or reset of a committed decision, again under the same id when this is not the first time.
 
         One that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be reached now.
         """
+        command_id = outgoing.command_id
         if not is_outstanding(loaded.stored.run, command_id):
             # What we hold may be older than the work, which another process can have added.
             newest = await self._runs.load(loaded.job.job_id)
             if newest is None or not is_outstanding(newest.stored.run, command_id):
                 return
             loaded = newest
-        command = command_of(loaded, phase, command_id, step)
-        equipment = self._routes.get(command.type_id)
+        phase = outgoing.phase
+        command = command_of(loaded, phase, command_id, outgoing.step, offered_again=outgoing.again)
+        equipment = self.routes.get(command.type_id)
         if equipment is None:
             reason = f"no equipment takes commands of type {command.type_id}"
             logger.error(
@@ -46,7 +49,10 @@ class Dispatch:
             )
             await self._runs.signal(loaded.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
             return
-        await equipment.send(command)
+        if phase is Phase.RESET:
+            await equipment.reset(command)
+        else:
+            await equipment.send(command)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
         """Stop a command, even if its job was removed meanwhile: its id and type say all that it takes.
@@ -54,7 +60,7 @@ class Dispatch:
         Raises Unavailable when the equipment cannot be reached now.
         """
         key = parse_command_id(command_id)
-        equipment = self._routes.get(type_id)
+        equipment = self.routes.get(type_id)
         if key is None or equipment is None:
             logger.error("stop without equipment", command=command_id, type=type_id)
             return
@@ -73,9 +79,11 @@ class Dispatch:
         await equipment.stop(command)
 
 
-def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str) -> Command:
-    """Write a command that a committed decision asks for; it is the same each time."""
+def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:
+    """Return a command that a committed decision asks for; all but its flags is the same each time."""
     request = request_of(loaded.net, loaded.stored.run, phase, command_id, step)
+    found = find_command(loaded.stored.run, command_id)
+    begun = found is not None and found.begun != ""
     return Command(
         command_id=command_id,
         phase=phase,
@@ -86,6 +94,9 @@ def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str) -> C
         action=request.action,
         attempt=request.attempt,
         parameters=request.parameters,
+        begun=begun,
+        offered_again=offered_again or begun,
+        expires_at=found.deadline if found else None,
     )
 
 

@@ -1,17 +1,49 @@
-"""The equipment port: send a command, stop it, deliver what comes back, ask what is still to be answered."""
+"""The equipment port: what the station asks of equipment, and what equipment reports to the station."""
 
+import base64
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
 from typing import Any, Protocol
 
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.store.refused import RefusedMessage
 
+_MARK_LENGTH = 20
+
+
+class Repetition(StrEnum):
+    """What a start that is sent a second time may do.
+
+    `repeatable`: the work may be done again (a picture, a lamp). `recognisable`: the device drops a command id that it
+    has seen, also after it was restarted. `once`: the start is sent once; a lost outcome is for a person or the recipe.
+    """
+
+    REPEATABLE = "repeatable"
+    RECOGNISABLE = "recognisable"
+    ONCE = "once"
+
+
+class Begin(Enum):
+    """The answer to a request for the begun mark of a command."""
+
+    NEW = auto()
+    """The mark is committed now: send the start."""
+    AGAIN = auto()
+    """The mark was committed before: the start may have been sent. Find its outcome, or answer OutcomeUnknown."""
+    GONE = auto()
+    """The command was stopped or answered meanwhile: do not start it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What equipment is asked to do. The same `command_id` and `phase` again is the same command: it is dropped."""
+    """A command to equipment. The same `command_id` and `phase` again is the same command.
+
+    `begun`: its begun mark is committed, so the start may have been sent. `offered_again`: it was, or may have been,
+    handed to the equipment before. `expires_at` is the deadline of the action, in milliseconds since the epoch.
+    """
 
     command_id: str
     phase: Phase
@@ -22,11 +54,20 @@ class Command:
     action: str
     attempt: int
     parameters: Mapping[str, Any]
+    begun: bool = False
+    offered_again: bool = False
+    expires_at: int | None = None
+
+    @property
+    def mark(self) -> str:
+        """Return a name of the command in 20 characters (a-z, 2-7), for devices with short identifiers."""
+        digest = hashlib.sha256(self.command_id.encode()).digest()
+        return base64.b32encode(digest).decode().lower()[:_MARK_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
 class EquipmentAnswer:
-    """What equipment says to one command; `error` is set when it could not do it."""
+    """The answer of equipment to one command; `error` is set when it failed."""
 
     command_id: str
     data: Any = None
@@ -34,8 +75,28 @@ class EquipmentAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeUnknown:
+    """The equipment may have carried out a command, and the result cannot be found."""
+
+    command_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LateResult:
+    """A result that no command waits for. `source` and `key` together name it for ever; `command_id` where known."""
+
+    source: str
+    key: str
+    scope: str
+    data: Any
+    command_id: str | None = None
+    created_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EquipmentEvent:
-    """Something that happened at the equipment. `source` and `event_id` together name it for ever (CloudEvents 3.1).
+    """An event of the equipment. `source` and `event_id` together name it for ever (CloudEvents 3.1).
 
     It may name its job by `job_id` or by the job's `correlation_id`; with neither, the longest-waiting job takes it.
     """
@@ -51,55 +112,81 @@ class EquipmentEvent:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work that a device which asks for some is given (pull): the job, the action and its parameters."""
+    """The work that a requesting device receives (pull): the job, the action and its parameters."""
 
     job_id: str
     action: str
     parameters: Mapping[str, Any]
 
 
-class StationPort(Protocol):
-    """What equipment delivers to. All calls raise Unavailable when the store is gone.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The event is kept for the job that it names, which does not wait for it yet."""
 
-    `answer` and `event` return once the effect is durable; then the sender may be acknowledged.
+    job_id: str
+
+
+class StationPort(Protocol):
+    """The station as equipment sees it. All calls raise Unavailable when the store is gone.
+
+    Each call returns once its effect is durable; only then may the sender be acknowledged.
     """
 
-    async def answer(self, answer: EquipmentAnswer) -> None:
-        """Take the answer to a command; late, duplicate and foreign ones change nothing.
+    async def begin(self, command_id: str) -> Begin:
+        """Commit the begun mark of a command with repetition `once`, before its start leaves us."""
+
+    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
+        """Apply the answer to a command. A repeated answer changes nothing; a late result is kept.
 
         A result that is too large to be kept fails its action.
         """
 
-    async def event(self, event: EquipmentEvent) -> Task | None:
-        """Take an event; give the work it was used for, or None when nobody waited for it.
+    async def stopped(self, command_id: str, error: str | None) -> None:
+        """Record that the equipment carried out a stop, or why it did not."""
+
+    async def late(self, result: LateResult) -> None:
+        """Keep a result that no command waits for."""
+
+    async def event(self, event: EquipmentEvent) -> Task | Kept | None:
+        """Apply an event; return the work it was used for, Kept, or None when it was discarded.
 
         Raises Refused(`too_large`) for one that holds more than is kept.
         """
 
     async def record_refusal(self, message: RefusedMessage) -> None:
-        """Keep a message that cannot be taken, for a person to look at, and count it."""
+        """Keep a refused message for a person to look at, and count it."""
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
-        """Give the commands of these types that wait for an answer in these scopes, each as it was first sent."""
+        """Return the starts and resets of these types that wait for an answer in these scopes."""
 
     async def is_outstanding(self, command_id: str) -> bool:
-        """Tell whether a command still waits for an answer."""
+        """Return whether a command still waits for an answer."""
 
     def trace(self, what: TraceKind, data: Any) -> None:
-        """Hand on what passes between us and the equipment to who records it just now."""
+        """Pass on the traffic with the equipment to its tracer."""
 
 
 class EquipmentPort(Protocol):
-    """One piece of equipment behind its protocol. Both calls raise Unavailable when it cannot be reached now."""
+    """One piece of equipment behind its protocol. Every command raises Unavailable when it cannot be sent now."""
 
     name: str
 
     @property
     def connected(self) -> bool | None:
-        """Whether it is there, as far as its protocol tells; None when it has not said so yet."""
+        """Whether it is connected; None while the protocol has not shown it."""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot work although it is connected; empty when it can."""
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return what a start of this type that is sent a second time may do."""
 
     async def send(self, command: Command) -> None:
-        """Send a command of phase `start` or `reset`; return when it has surely left us."""
+        """Send a start; return when it has left us or waits for the device in our memory."""
+
+    async def reset(self, command: Command) -> None:
+        """Send a reset: disable, deselect and stop what the action has set; a reset never starts work."""
 
     async def stop(self, command: Command) -> None:
-        """Ask the equipment to stop the command of that id."""
+        """Stop the work of a command."""

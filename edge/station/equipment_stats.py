@@ -1,4 +1,4 @@
-"""What one piece of equipment has told the station since this process started."""
+"""Counts of one piece of equipment since this process started."""
 
 from edge.latency import Latency
 
@@ -7,24 +7,27 @@ ROUND_TRIP_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class EquipmentStats:
-    """Counts for people to look at: no decision rests on them. Instants are milliseconds since the epoch."""
+    """Counts for people and their monitoring; no decision uses them. Instants are milliseconds since the epoch."""
 
     def __init__(self) -> None:
         self.last_seen: int | None = None
         self.answered = 0
         self.failed = 0
+        self.unknown = 0
+        self.late = 0
+        self.declined_stops = 0
         self.ignored = 0
         self.refused = 0
         self.last_error = ""
         self.round_trips = Latency(ROUND_TRIP_S)
-        """From the decision to send a command until its answer has come."""
+        """From the decision to send a command until its answer has arrived."""
 
     def record_contact(self, at: int) -> None:
-        """Note that it said something, came or went."""
+        """Record a message, a connection or a disconnection."""
         self.last_seen = at
 
     def record_answer(self, at: int, sent_at: int | None, error: str | None) -> None:
-        """Note the answer to a command that has waited for it since `sent_at`, None where we do not know that."""
+        """Record the answer to a command sent at `sent_at`; None where this process does not know the instant."""
         self.answered += 1
         if sent_at is not None:
             self.round_trips.record(max(0, at - sent_at) / 1000)
@@ -32,11 +35,25 @@ class EquipmentStats:
             self.failed += 1
             self.last_error = error
 
+    def record_unknown(self, reason: str) -> None:
+        """Record a command whose outcome cannot be found."""
+        self.unknown += 1
+        self.last_error = f"outcome unknown: {reason}"
+
+    def record_late(self) -> None:
+        """Record a result that no command waits for."""
+        self.late += 1
+
+    def record_declined_stop(self, reason: str) -> None:
+        """Record a stop or reset that the equipment did not carry out."""
+        self.declined_stops += 1
+        self.last_error = f"not stopped: {reason}"
+
     def record_ignored(self) -> None:
-        """Note an answer that is late, repeated or to no command of ours, or an event that nobody waits for."""
+        """Record an answer that is repeated or to no command of ours, or an event that no job waits for."""
         self.ignored += 1
 
     def record_refused(self, reason: str) -> None:
-        """Note a message that could not be taken."""
+        """Record a refused message."""
         self.refused += 1
         self.last_error = reason

@@ -22,11 +22,13 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import state_entries
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Run
+from edge.sfc.run import ActionState, Association, PastAttempt, Run
 from edge.sfc.view import results
 from edge.store.jobs import Job
 
 ERROR_ID = "Error"
+UNKNOWN_ID = "OutcomeUnknown"
+ATTEMPTS_ID = "Attempts"
 
 _MEASURED = frozenset({"value", "unit"})
 _MEASURED_FURTHER = _MEASURED | {"description"}
@@ -62,6 +64,10 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     """
     found = results(*ran) if ran else {}
     data = [_parameter(action, _without_actuals(result)) for action, result in found.items()]
+    if ran and (unknown := _unknown_outcomes(ran[1])):
+        data.append(unknown)
+    if ran and (attempts := _attempts(ran[1])):
+        data.append(attempts)
     if job.error:
         data.append(Parameter(id=ERROR_ID, value=job.error))
     return JobResponse(
@@ -88,6 +94,37 @@ def _parameter(name: str, value: object) -> Parameter:
             engineering_units=engineering_unit(value["unit"]),
         )
     return Parameter(id=name, subparameters=tuple(_parameter(str(key), each) for key, each in value.items()))
+
+
+def _unknown_outcomes(run: Run) -> Parameter | None:
+    """Return the actions whose outcome is unknown, each with the reason."""
+    found = [each for each in run.associations.values() if each.state is ActionState.UNKNOWN]
+    if not found:
+        return None
+    return Parameter(id=UNKNOWN_ID, subparameters=tuple(Parameter(id=each.action, value=each.error) for each in found))
+
+
+def _attempts(run: Run) -> Parameter | None:
+    """Return every attempt of every action with its times, and the late results; the latest results stand apart."""
+    past = [_attempt(each, each.result) for each in run.past.values()]
+    latest = [each for each in run.associations.values() if each.armed_at is not None]
+    past += [_attempt(each, None) for each in sorted(latest, key=lambda each: (each.armed_at or 0, each.action))]
+    return Parameter(id=ATTEMPTS_ID, subparameters=tuple(past)) if past else None
+
+
+def _attempt(each: Association | PastAttempt, result: object) -> Parameter:
+    facts: dict[str, object] = {"state": each.state.value}
+    if isinstance(each, PastAttempt) and each.late:
+        facts["late"] = True
+    if (began := _instant(each.armed_at)) is not None:
+        facts["start"] = began.isoformat(timespec="milliseconds")
+    if (ended := _instant(each.ended_at)) is not None:
+        facts["end"] = ended.isoformat(timespec="milliseconds")
+    facts |= {name: text for name, text in (("error", each.error), ("resolved_by", each.resolved_by)) if text}
+    parameters = [Parameter(id=name, value=fact) for name, fact in facts.items()]
+    if result is not None:
+        parameters.append(_parameter("result", result))
+    return Parameter(id=f"{each.action}/{'r' if each.reset else ''}{each.attempt}", subparameters=tuple(parameters))
 
 
 def _carried_out(net: Net, run: Run) -> Iterator[object]:

@@ -98,7 +98,7 @@ class Sender:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
             elif (loaded := await self._runs.get(job_id)) and outgoing in self._runs.unsent(job_id):
-                await self._dispatch.perform(loaded, outgoing.phase, outgoing.command_id, outgoing.step)
+                await self._dispatch.perform(loaded, outgoing)
         except (Unavailable, DocumentTooNew) as error:
             # Equipment may be away for days.
             if queue.reasons.get(outgoing) != error.message:

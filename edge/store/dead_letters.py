@@ -15,13 +15,14 @@ STREAM_LENGTH = 1000
 
 
 class LetterKind(StrEnum):
-    """What was given up: a start, what a visitor had decided, a deadline, a command, or an entry nobody can read."""
+    """The kind of a dead letter: what was given up, or a `late` result that no command waits for."""
 
     START = "start"
     DECISION = "decision"
     DEADLINE = "deadline"
     COMMAND = "command"
     UNREADABLE = "unreadable"
+    LATE = "late"
 
 
 @dataclass(frozen=True, slots=True)

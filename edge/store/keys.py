@@ -195,6 +195,11 @@ class Keys:
         """The jobs of a scope by the instant since which they wait for an event of that type."""
         return f"{self.prefix}:sfc:waits:{scope}:{type_id}"
 
+    @_key("hash", Lifetime.OURS)
+    def safing(self) -> str:
+        """The stops and resets that equipment has not confirmed, by phase and command id."""
+        return f"{self.prefix}:safing"
+
     @_key("stream", Lifetime.DEAD_LETTERS)
     def sfc_dead_letters(self) -> str:
         """What was given up, with the reason."""

@@ -33,6 +33,8 @@ class Outgoing(msgspec.Struct, frozen=True, array_like=True):
     command_id: str
     step: str
     type_id: str
+    again: bool = False
+    """Whether it may have been sent before."""
 
 
 Outbox = tuple[Outgoing, ...]

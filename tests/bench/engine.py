@@ -15,7 +15,7 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch
-from edge.station.equipment import Command, EquipmentAnswer
+from edge.station.equipment import Command, EquipmentAnswer, Repetition
 from edge.station.jobs import JobCall, JobService
 from edge.station.runs import Progress, Runs
 from edge.station.sender import Sender
@@ -67,6 +67,19 @@ class PromptEquipment:
     latencies: list[float] = field(default_factory=list)
     _answered: dict[str, float] = field(default_factory=dict)
     _commands: asyncio.Queue[Command] = field(default_factory=asyncio.Queue)
+
+    @property
+    def problem(self) -> str:
+        """Return no problem."""
+        return ""
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return that a repeated command id is dropped."""
+        return Repetition.RECOGNISABLE
+
+    async def reset(self, command: Command) -> None:
+        """Receive a reset as any command."""
+        await self.send(command)
 
     async def send(self, command: Command) -> None:
         """Take a command."""

@@ -25,7 +25,7 @@ from edge.sim.vision import open_vision as open_camera
 from edge.southbound.connected_equipment import ConnectedEquipment
 from edge.southbound.ijt import open_ijt
 from edge.southbound.vision import open_vision
-from edge.station.equipment import EquipmentAnswer
+from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 from edge.store import trace_channel
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, RecordingStation
 
@@ -54,7 +54,7 @@ class Scene(RecordingStation):
         line = ExchangeRecord(after=after, gateway="edge", what=what, data=passed.data)
         self.lines.append(msgspec.json.encode(line).replace(self.settings.url.encode(), b"opc.tcp://***"))
 
-    async def answer(self, answer: EquipmentAnswer) -> None:
+    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         await super().answer(answer)
         self.stopped_meanwhile.add(answer.command_id)
         self.unanswered = [each for each in self.unanswered if each.command_id != answer.command_id]

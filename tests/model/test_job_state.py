@@ -95,7 +95,7 @@ def test_every_state_can_be_reached() -> None:
 
 
 def test_storing_and_removing_are_no_transitions() -> None:
-    others = {Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR, Cause.EXPIRE}
+    others = {Cause.STORE, Cause.STORE_AND_START, Cause.CANCEL, Cause.CLEAR, Cause.EXPIRE, Cause.RESULT_UPDATE}
     assert {cause for cause in Cause if not is_transition(cause)} == others
 
 

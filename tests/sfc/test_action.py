@@ -32,7 +32,7 @@ def test_a_pulse_left_behind_in_a_loop_keeps_its_own_answer() -> None:
     driven.answer("p", 1100, {"late": True}, attempt=1)
     assert set(driven.run.associations) == {"p@A"}
     assert driven.run.associations["p@A"].state is ActionState.DISPATCHED
-    assert driven.ignored(Answer("J1/R1/p/1", ok=True), 1200) is IgnoredKind.LATE
+    assert driven.ignored(Answer("J1/R1/p/1", ok=True), 1200) is IgnoredKind.DUPLICATE
 
 
 def test_a_pulse_left_behind_is_supervised_no_more() -> None:

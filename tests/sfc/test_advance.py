@@ -22,6 +22,7 @@ from edge.sfc.signal import (
     StepChange,
     Stop,
     Tick,
+    Unknown,
 )
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, chain, net_of, recipe, transition, wait
@@ -51,12 +52,18 @@ def test_a_run_can_end_before_it_starts(ending: Signal, outcome: Outcome) -> Non
 
 
 @pytest.mark.parametrize(
-    "signal", [Start(), Answer("J1/R1/a/1", ok=True), event(), Tick(), Pause(), Resume(), Abort(), Stop()]
+    "signal", [Start(), Unknown("J1/R1/a/1", "x"), event(), Tick(), Pause(), Resume(), Abort(), Stop()]
 )
 def test_nothing_moves_a_run_that_has_ended(signal: Signal) -> None:
     driven = Driven(WORK)
     driven.signal(Abort(), 1)
     assert driven.ignored(signal, 2) is IgnoredKind.ENDED
+
+
+def test_answer_after_the_end_of_the_run_is_late() -> None:
+    driven = Driven(WORK)
+    driven.signal(Abort(), 1)
+    assert driven.ignored(Answer("J1/R1/a/1", ok=True), 2) is IgnoredKind.LATE
 
 
 def test_the_answer_moves_on_and_the_next_command_is_in_the_same_decision() -> None:

@@ -146,4 +146,5 @@ def test_states_bear_the_words_of_the_log() -> None:
         "failed",
         "timed_out",
         "stopped",
+        "unknown",
     ]

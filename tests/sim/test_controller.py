@@ -13,7 +13,16 @@ from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
 from edge.sim.controller import SimulatedController, open_controller, result_of
 from edge.southbound.mqtt import open_equipment
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, EquipmentPort, Task
+from edge.station.equipment import (
+    Begin,
+    Command,
+    EquipmentAnswer,
+    EquipmentEvent,
+    EquipmentPort,
+    LateResult,
+    OutcomeUnknown,
+    Task,
+)
 from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
@@ -33,8 +42,18 @@ TIGHTEN = Command(
 class Answers(list[EquipmentAnswer]):
     """A station that notes the answers."""
 
-    async def answer(self, answer: EquipmentAnswer) -> None:
+    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
+        assert isinstance(answer, EquipmentAnswer)
         self.append(answer)
+
+    async def begin(self, command_id: str) -> Begin:
+        pytest.fail(f"a command with a recognised id was begun: {command_id}")
+
+    async def stopped(self, command_id: str, error: str | None) -> None:
+        pytest.fail(f"the controller confirmed a stop: {command_id} {error}")
+
+    async def late(self, result: LateResult) -> None:
+        pytest.fail(f"the controller sent a late result: {result}")
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         pytest.fail(f"the controller sent an event: {event}")

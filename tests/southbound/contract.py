@@ -11,7 +11,16 @@ import pytest_asyncio
 from edge.errors import Unavailable
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, EquipmentPort, Task
+from edge.station.equipment import (
+    Begin,
+    Command,
+    EquipmentAnswer,
+    EquipmentEvent,
+    EquipmentPort,
+    LateResult,
+    OutcomeUnknown,
+    Task,
+)
 from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
@@ -40,15 +49,40 @@ class RecordingStation:
         self.events: list[EquipmentEvent] = []
         self.task: Task | None = None
         self.failures: list[Exception] = []
+        self.begun: list[str] = []
+        self.stops: list[tuple[str, str | None]] = []
+        self.late_results: list[LateResult] = []
+        self.unknown: list[OutcomeUnknown] = []
         self.refused: list[RefusedMessage] = []
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
         self.overheard: list[tuple[TraceKind, Any]] = []
 
-    async def answer(self, answer: EquipmentAnswer) -> None:
+    async def begin(self, command_id: str) -> Begin:
         if self.failures:
             raise self.failures.pop()
-        self.answers.append(answer)
+        if command_id in self.stopped_meanwhile:
+            return Begin.GONE
+        if command_id in self.begun:
+            return Begin.AGAIN
+        self.begun.append(command_id)
+        return Begin.NEW
+
+    async def stopped(self, command_id: str, error: str | None) -> None:
+        self.stops.append((command_id, error))
+
+    async def late(self, result: LateResult) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        self.late_results.append(result)
+
+    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        if isinstance(answer, OutcomeUnknown):
+            self.unknown.append(answer)
+        else:
+            self.answers.append(answer)
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         if self.failures:

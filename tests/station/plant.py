@@ -10,14 +10,15 @@ from typing import Any
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
-from edge.model.isa95 import IdCall, JobOrder, OrderCall, WorkMaster
+from edge.model.isa95 import IdCall, JobOrder, JobResponse, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause, JobState, SubState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, StationPort, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
 from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.response import ATTEMPTS_ID
 from edge.station.runs import Runs
 from edge.station.sender import Sender
 from edge.station.start import Starter
@@ -65,6 +66,19 @@ class FakeEquipment:
     @property
     def connected(self) -> bool:
         return self.reachable
+
+    @property
+    def problem(self) -> str:
+        """Return no problem."""
+        return ""
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return what a start that is sent a second time may do."""
+        return Repetition.RECOGNISABLE
+
+    async def reset(self, command: Command) -> None:
+        """Receive a reset as any command."""
+        await self.send(command)
 
     async def send(self, command: Command) -> None:
         if not self.reachable:
@@ -160,7 +174,7 @@ class Plant:
         correlation_id: str | None = None,
         data: object = None,
         source: str = "scanner",
-    ) -> Task | None:
+    ) -> Task | Kept | None:
         """Let an event of equipment arrive."""
         event = EquipmentEvent(source, event_id or _fresh(), type_id, SCOPE, data, job_id, correlation_id)
         return await self.answers.event(event)
@@ -293,6 +307,11 @@ def pull(name: str, step: str, type_id: str = SCAN, **fields: object) -> dict[st
 LINEAR = linear(action("a", "one"), action("b", "two"))
 SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
 """Two commands, one after the other."""
+
+
+def results_of(response: JobResponse) -> tuple[Parameter, ...]:
+    """Return the data of a response without the list of attempts."""
+    return tuple(each for each in response.job_response_data or () if each.id != ATTEMPTS_ID)
 
 
 async def all_keys(store: Store) -> Sequence[str]:

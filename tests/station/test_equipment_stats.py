@@ -53,7 +53,7 @@ async def test_the_same_answer_again_is_heard_and_not_counted(plant: Plant) -> N
 async def test_answers_and_events_that_nobody_wants_are_counted_as_ignored(plant: Plant) -> None:
     command = await waiting(plant)
     for stranger in ("nonsense", command.replace("J1", "J9")):
-        await plant.answers.answer(EquipmentAnswer(stranger, {"ok": True}))
+        await plant.answers.answer(EquipmentAnswer(stranger))
     await plant.answers.event(EquipmentEvent("/tool", "1", "nobody-waits.v1", SCOPE))
     assert (plant.answers.stats.answered, plant.answers.stats.ignored) == (0, 3)
 

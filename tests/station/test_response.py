@@ -11,7 +11,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response
 from edge.store import responses
 from edge.store.jobs import Job
-from tests.station.plant import NOW, SCOPE, FakeEquipment, Plant, action, linear, order, until_true
+from tests.station.plant import NOW, SCOPE, FakeEquipment, Plant, action, linear, order, results_of, until_true
 
 
 def job(status: JobStatus, **fields: object) -> Job:
@@ -34,7 +34,7 @@ def test_the_reason_of_a_failure_is_description_and_data() -> None:
     response = job_response(job(JobStatus(JobState.ABORTED), error="it broke"), None)
     assert response.description
     assert response.description.text == "it broke"
-    assert [(each.id, each.value) for each in response.job_response_data or ()] == [("Error", "it broke")]
+    assert [(each.id, each.value) for each in results_of(response)] == [("Error", "it broke")]
 
 
 def test_state_and_sub_state_stand_in_the_response() -> None:
@@ -56,7 +56,7 @@ async def test_results_of_any_shape_become_data_and_are_read_back(plant: Plant, 
         ended = await plant.until_state("J1", JobState.ENDED)
     response = await responses.load(plant.store, ended)
     assert isinstance(response, JobResponse)
-    a, b = response.job_response_data or ()
+    a, b = results_of(response)
     assert (b.id, b.value, b.subparameters) == ("b", [], None)
     assert a.id == "a"
     data = {each.id: each for each in a.subparameters or ()}
@@ -85,7 +85,7 @@ async def test_a_value_with_a_unit_becomes_a_value_with_an_engineering_unit(plan
         "odd": {"value": 1, "unit": 2},
         "more": {"value": 1, "unit": "Nm", "limit": 2},
     }
-    (a,) = (await response_to(plant, tool, result)).job_response_data or ()
+    (a,) = results_of(await response_to(plant, tool, result))
     torque, angle, odd, more = a.subparameters or ()
     assert (torque.value, torque.engineering_units) == (85.2, engineering_unit("Nm"))
     assert (angle.value, angle.engineering_units) == (41, engineering_unit("deg"))
@@ -97,7 +97,7 @@ async def test_a_value_with_a_unit_becomes_a_value_with_an_engineering_unit(plan
 async def test_a_result_that_is_one_value_with_a_unit_is_the_value_of_the_action(
     plant: Plant, tool: FakeEquipment
 ) -> None:
-    (a,) = (await response_to(plant, tool, {"value": True, "unit": "1"})).job_response_data or ()
+    (a,) = results_of(await response_to(plant, tool, {"value": True, "unit": "1"}))
     assert (a.id, a.value, a.engineering_units) == ("a", True, engineering_unit("1"))
 
 
@@ -120,7 +120,7 @@ async def test_what_equipment_says_it_used_and_what_the_recipe_says_become_actua
     ]
     assert [each.id for each in response.personnel_actuals or ()] == ["worker-5"]
     assert [each.id for each in response.physical_asset_actuals or ()] == ["asset-1"]
-    (a,) = response.job_response_data or ()
+    (a,) = results_of(response)
     assert [each.id for each in a.subparameters or ()] == ["ok"]
 
 
@@ -128,7 +128,7 @@ async def test_what_equipment_says_it_used_and_what_the_recipe_says_become_actua
 async def test_what_only_looks_like_actuals_stays_data(plant: Plant, tool: FakeEquipment, named: object) -> None:
     response = await response_to(plant, tool, {"material_actuals": named})
     assert response.material_actuals is None
-    (a,) = response.job_response_data or ()
+    (a,) = results_of(response)
     assert [each.id for each in a.subparameters or ()] == ["material_actuals"]
 
 
@@ -142,7 +142,7 @@ async def test_an_action_that_was_not_carried_out_used_nothing(plant: Plant, too
     response = await responses.load(plant.store, job)
     assert response
     assert response.equipment_actuals is None
-    assert [each.id for each in response.job_response_data or ()] == ["Error"]
+    assert [each.id for each in results_of(response)] == ["Error"]
 
 
 async def test_a_response_with_units_and_actuals_is_read_back_as_it_was_written(

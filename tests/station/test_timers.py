@@ -234,6 +234,7 @@ async def test_ended_jobs_are_removed_with_every_key_when_their_time_is_over(
         keys.sfc_work(SCOPE),
         keys.event_receiver_list(),
         keys.event_responder_list(),
+        keys.safing(),
         keys.form(),
     }
     left = {key for key in await all_keys(plant.store) if ":cededupe:" not in key}

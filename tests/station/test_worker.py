@@ -29,6 +29,7 @@ from tests.station.plant import (
     linear,
     obliging,
     order,
+    results_of,
     unacknowledged,
     until_all_is_acknowledged,
     until_true,
@@ -57,7 +58,7 @@ async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant:
         assert response
         assert response.job_response_id == job.correlation_id
         assert [state.state_number for state in response.job_state] == [5, 1]
-        assert [each.id for each in response.job_response_data or ()] == ["a", "b"]
+        assert [each.id for each in results_of(response)] == ["a", "b"]
         run = await runs.load(store, "J1")
         assert run
         assert run.run.ended
@@ -208,7 +209,7 @@ async def test_an_action_may_bear_any_name(
         job = await other.until_state("J1", JobState.ENDED)
     response = await responses.load(plant.store, job)
     assert response
-    assert [each.id for each in response.job_response_data or ()] == [name, "then"]
+    assert [each.id for each in results_of(response)] == [name, "then"]
 
 
 async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant, tool: FakeEquipment) -> None:

@@ -8,7 +8,6 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.model.job_state import Cause, JobState
-from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.store import dead_letters, work
 from edge.store.commit import operation
@@ -67,7 +66,7 @@ async def test_a_command_that_was_answered_is_not_sent_again(
     (outgoing,) = plant.runs.unsent("J1")
     loaded = await plant.runs.get("J1")
     assert loaded
-    await plant.dispatch.perform(loaded, Phase.START, outgoing.command_id, outgoing.step)
+    await plant.dispatch.perform(loaded, outgoing)
     await plant.answer(tool.commands[0])
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():

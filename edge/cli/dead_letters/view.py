@@ -68,9 +68,13 @@ def _what(letter: Letter) -> str:
             return f"command: {letter.details['phase']}"
         case LetterKind.UNREADABLE:
             return "unreadable entry"
+        case LetterKind.LATE:
+            return "late result"
 
 
 def _retry_effect(letter: Letter) -> str:
     if letter.kind is LetterKind.UNREADABLE:
         return "the entry returns to the work stream"
+    if letter.kind is LetterKind.LATE:
+        return "nothing: a late result is kept for a person"
     return "the stop is sent again" if _is_stop(letter) else "the job runs again from its beginning"

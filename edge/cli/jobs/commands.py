@@ -132,6 +132,64 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
         print_text("\n".join(waiting_text(stored, now_ms())))
 
 
+@jobs.command(
+    "resolve", epilog="Example: edge jobs resolve AXLE-0001 tighten --done --data '{\"torque\": 85}' --reason 'seen'"
+)
+@click.argument("job")
+@click.argument("action")
+@click.option("--done", "resolution", flag_value="done", help="The action was done; --data is its result.")
+@click.option("--failed", "resolution", flag_value="failed", help="The action failed, for the --reason.")
+@click.option("--repeat", "resolution", flag_value="repeat", help="Start the action again, as a new attempt.")
+@click.option("--data", help="The result of an action that was done, as JSON.")
+@click.option("--reason", default="", help="What was seen; it stays with the job.")
+@settings_option
+@json_option
+def resolve_(
+    job: str,
+    action: str,
+    resolution: str | None,
+    data: str | None,
+    reason: str,
+    settings_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Decide about an action of unknown outcome.
+
+    The equipment could not find out whether it carried out the command. Look at the work, then decide. The name of the
+    user who runs this command, and the reason, stay with the job.
+    """
+    from edge.cli.jobs.outcome import parse_data, print_answer, resolve_action
+    from edge.sfc.signal import Resolution
+
+    if resolution is None:
+        raise click.UsageError("Choose one of --done, --failed and --repeat.")
+    decided = Resolution(resolution)
+    if data is not None and decided is not Resolution.DONE:
+        raise click.UsageError("--data is the result of an action that was done: use it with --done.")
+    answer = asyncio.run(resolve_action(settings_file, job, action, decided, parse_data(data), reason))
+    print_answer(job, action, decided, answer, as_json=as_json)
+
+
+@jobs.command("resend", epilog="Example: edge jobs resend AXLE-0001")
+@click.argument("job")
+@settings_option
+@json_option
+def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Send the commands of a job that have no answer again, under their ids.
+
+    A device that recognises a repeated id drops it. A command that is started once is not started again: its outcome is
+    looked for.
+    """
+    from edge.cli.jobs.outcome import resend_commands
+
+    count = asyncio.run(resend_commands(settings_file, job))
+    if as_json:
+        print_json({"job": job, "commands": count})
+    else:
+        print_text(f"{count} commands are sent again" if count else "no command waits for an answer")
+
+
 @jobs.command(epilog="Example: edge jobs store order.json --start")
 @click.argument("file", type=FILE)
 @click.option("--start", "start_too", is_flag=True, help="Allow it to start at once (StoreAndStart).")

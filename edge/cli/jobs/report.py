@@ -25,6 +25,7 @@ _ACTION_STYLES = {
     ActionState.COMPLETED: "green",
     ActionState.FAILED: "bold red",
     ActionState.TIMED_OUT: "bold red",
+    ActionState.UNKNOWN: "bold yellow",
 }
 
 

@@ -1,0 +1,145 @@
+"""Delivers stops and resets until the equipment confirms them, whatever happens to job, broker or gateway."""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.instant import Clock
+from edge.sfc.signal import CommandRequest, Phase
+from edge.station.equipment import Command, EquipmentPort
+from edge.store import safing
+from edge.store.client import Store
+from edge.store.commit import Commit, join
+from edge.store.jobs import Job
+from edge.store.keys import Keys
+from edge.store.safing import SafingCommand
+
+logger = structlog.get_logger(__name__)
+
+POLL_INTERVAL_S = 5.0
+REPEAT_INTERVAL_S = 60.0
+
+
+def save_safing(keys: Keys, job: Job, requests: Collection[CommandRequest], now: int) -> Commit:
+    """Keep the stops and resets among the commands of a decision until they are confirmed."""
+    return join(
+        safing.save(
+            keys,
+            SafingCommand(
+                phase=each.phase,
+                command_id=each.command_id,
+                type_id=each.type_id,
+                scope=job.scope,
+                job_id=job.job_id,
+                correlation_id=job.correlation_id,
+                action=each.action,
+                attempt=each.attempt,
+                parameters=dict(each.parameters) if each.phase is Phase.RESET else {},
+                since=now,
+            ),
+        )
+        for each in requests
+        if each.phase is not Phase.START
+    )
+
+
+class SafingSender:
+    """Sends unconfirmed stops and resets again: when their equipment connects, and at intervals while it is connected.
+
+    `open_commands` holds them as of the last poll.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scopes: Collection[str],
+        routes: Mapping[str, EquipmentPort],
+        clock: Clock,
+        poll_interval_s: float = POLL_INTERVAL_S,
+        repeat_interval_s: float = REPEAT_INTERVAL_S,
+    ) -> None:
+        self.open_commands: tuple[SafingCommand, ...] = ()
+        self._store = store
+        self._scopes = frozenset(scopes)
+        self._routes = routes
+        self._poll_interval_s = poll_interval_s
+        self._repeat_interval_s = repeat_interval_s
+        self._sent_at: dict[tuple[Phase, str], float] = {}
+        self._disconnected: set[str] = set()
+        self._started_at = clock()
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            try:
+                await self.send_due()
+            except Unavailable as error:
+                logger.debug("store unavailable, retrying", task="safing", reason=error.message)
+            await asyncio.sleep(self._poll_interval_s)
+
+    async def send_due(self) -> None:
+        """Send once what is due now."""
+        found = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
+        self.open_commands = tuple(found)
+        open_keys = {(each.phase, each.command_id) for each in found}
+        self._sent_at = {key: at for key, at in self._sent_at.items() if key in open_keys}
+        self._note_connections()
+        for each in found:
+            await self._send(each)
+
+    def _note_connections(self) -> None:
+        for equipment in self._routes.values():
+            if equipment.connected is False:
+                self._disconnected.add(equipment.name)
+            elif equipment.name in self._disconnected:
+                self._disconnected.discard(equipment.name)
+                for each in self.open_commands:
+                    if self._routes.get(each.type_id) is equipment:
+                        self._sent_at[each.phase, each.command_id] = float("-inf")
+
+    async def _send(self, command: SafingCommand) -> None:
+        equipment = self._routes.get(command.type_id)
+        key, now = (command.phase, command.command_id), time.monotonic()
+        # A decision of this process has queued it as well: the first repetition waits for one interval.
+        last = self._sent_at.setdefault(key, float("-inf") if command.since < self._started_at else now)
+        if equipment is None or equipment.connected is False or now - last < self._repeat_interval_s:
+            return
+        self._sent_at[key] = now
+        try:
+            if command.phase is Phase.RESET:
+                await equipment.reset(command_of_safing(command))
+            else:
+                await equipment.stop(command_of_safing(command))
+        except Unavailable as error:
+            logger.info("safing command delayed", command=command.command_id, reason=error.message)
+            self._sent_at[key] = float("-inf")
+        except Exception:
+            # A defect in one kind of equipment must not keep the others from being stopped.
+            logger.exception("safing command failed", command=command.command_id)
+        else:
+            logger.warning(
+                "safing command sent again",
+                equipment=equipment.name,
+                command=command.command_id,
+                phase=command.phase.value,
+                error=command.error,
+            )
+
+
+def command_of_safing(command: SafingCommand) -> Command:
+    """Return the command as equipment receives it."""
+    return Command(
+        command_id=command.command_id,
+        phase=command.phase,
+        type_id=command.type_id,
+        scope=command.scope,
+        job_id=command.job_id,
+        correlation_id=command.correlation_id,
+        action=command.action,
+        attempt=command.attempt,
+        parameters=command.parameters,
+        offered_again=True,
+    )

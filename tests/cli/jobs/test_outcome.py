@@ -1,0 +1,42 @@
+"""Tests of `edge jobs resolve` and `edge jobs resend`."""
+
+from edge.model.job_state import Cause
+from edge.station.equipment import OutcomeUnknown
+from tests.cli.calling import Edge
+from tests.station.plant import FakeEquipment, Plant, order, until_true
+
+
+async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "no result"))
+    why = await edge("jobs", "why", "J1")
+    assert "unknown" in why.output
+    async with plant.at_work():
+        answer = await edge("jobs", "resolve", "J1", "a", "--done", "--data", '{"torque": 85}', "--reason", "seen")
+        assert (answer.exit_code, answer.output) == (0, "job J1: action a resolved as done\n")
+        await until_true(lambda: tool.told() == ["a", "b"])
+
+
+async def test_resolve_is_refused_where_nothing_is_unknown(edge: Edge, plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    answer = await edge("jobs", "resolve", "J1", "a", "--failed", "--json")
+    assert answer.exit_code == 1
+    assert "is not unknown" in answer.output
+
+
+async def test_resolve_needs_a_decision_and_readable_data(edge: Edge) -> None:
+    assert (await edge("jobs", "resolve", "J1", "a")).exit_code == 2
+    assert (await edge("jobs", "resolve", "J1", "a", "--done", "--data", "{")).exit_code == 2
+    assert (await edge("jobs", "resolve", "J1", "a", "--failed", "--data", "{}")).exit_code == 2
+
+
+async def test_lost_commands_are_sent_again(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    async with plant.at_work():
+        answer = await edge("jobs", "resend", "J1")
+        assert (answer.exit_code, answer.output) == (0, "1 commands are sent again\n")
+        await until_true(lambda: [each.offered_again for each in tool.commands] == [False, True])
+    assert (await edge("jobs", "resend", "J9")).exit_code == 1

@@ -1,0 +1,111 @@
+"""Tests of begun marks, unknown outcomes and late results as equipment reports them."""
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.model.job_state import Cause, JobState
+from edge.station.answers import Answers
+from edge.station.decision import Decision
+from edge.station.equipment import Begin, LateResult, OutcomeUnknown
+from edge.station.response import ATTEMPTS_ID, UNKNOWN_ID
+from edge.station.runs import Runs
+from edge.store import dead_letters, responses
+from edge.store.commit import Commit, Committed, Stale
+from edge.store.dead_letters import LetterKind
+from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance
+from tests.station.test_answers import started
+
+
+async def test_late_result_is_kept_with_its_job_and_as_a_letter(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    for _ in range(2):
+        await plant.answer(tool.commands[0], {"torque": 85})
+    (letter,) = (await dead_letters.load_all(plant.store)).values()
+    assert (letter.kind, letter.job_id, letter.details["data"]) == (LetterKind.LATE, "J1", '{"torque":85}')
+    response = await responses.load(plant.store, await plant.job("J1"))
+    (attempts,) = [each for each in (response and response.job_response_data) or () if each.id == ATTEMPTS_ID]
+    every = attempts.subparameters or ()
+    late = [each.id for each in every if any(one.id == "late" for one in each.subparameters or ())]
+    assert late == ["a/1"]
+    assert (plant.answers.stats.late, plant.answers.stats.ignored) == (1, 1)
+
+
+async def test_late_result_of_a_removed_job_is_kept_as_a_letter(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.ask(Cause.CLEAR, "J1")
+    await plant.answer(tool.commands[0], {"torque": 85})
+    (letter,) = (await dead_letters.load_all(plant.store)).values()
+    assert letter.details["command_id"] == tool.commands[0].command_id
+
+
+async def test_unsolicited_result_is_kept_once(plant: Plant) -> None:
+    result = LateResult("/tool", "result-7", SCOPE, {"torque": 85}, created_at=NOW)
+    await plant.answers.late(result)
+    await plant.answers.late(result)
+    (letter,) = (await dead_letters.load_all(plant.store)).values()
+    assert (letter.scope, letter.details["key"], letter.details["created_at"]) == (SCOPE, "result-7", str(NOW))
+
+
+async def test_late_report_of_a_waiting_command_is_its_answer(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.answers.late(LateResult("/tool", "7", SCOPE, {"torque": 85}, tool.commands[0].command_id))
+    assert await dead_letters.load_all(plant.store) == {}
+    loaded = await plant.runs.load("J1")
+    assert loaded
+    assert loaded.stored.run.variables == {"torque": 85}
+
+
+async def test_begun_mark_is_committed_once_before_the_start(plant: Plant, redis: RedisSettings, clock: Clock) -> None:
+    await started(plant, "J1")
+    (command,) = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert await plant.answers.begin(command.command_id) is Begin.NEW
+    assert await plant.answers.begin(command.command_id) is Begin.AGAIN
+    (again,) = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert (again.begun, again.offered_again) == (True, True)
+    async with instance(redis, {}, clock) as restarted:
+        assert await restarted.answers.begin(command.command_id) is Begin.AGAIN
+
+
+class LosingRuns(Runs):
+    """Runs whose next commit is carried out and loses its reply."""
+
+    lose = True
+
+    async def commit(self, decision: Decision, extra: Commit) -> Committed | Stale:
+        result = await super().commit(decision, extra)
+        if self.lose:
+            self.lose = False
+            raise Unavailable("the reply is lost")
+        return result
+
+
+async def test_begun_mark_whose_commit_was_not_confirmed_releases_the_start(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    answers = Answers(plant.store, LosingRuns(plant.store, plant.runs.clock, KEEP_ENDED_MS), DEDUPE_MS)
+    with pytest.raises(Unavailable):
+        await answers.begin(command)
+    assert await answers.begin(command) is Begin.NEW
+    assert await answers.begin(command) is Begin.AGAIN
+
+
+async def test_begin_of_a_stopped_command_is_refused(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    assert await plant.answers.begin(tool.commands[0].command_id) is Begin.GONE
+    assert await plant.answers.begin("nonsense") is Begin.GONE
+
+
+async def test_unknown_outcome_is_counted_and_shown_in_the_response(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "the controller was replaced"))
+    assert plant.answers.stats.unknown == 1
+    job = await plant.job("J1")
+    assert job.status.state is JobState.RUNNING
+    response = await responses.load(plant.store, job)
+    (unknown,) = [each for each in (response and response.job_response_data) or () if each.id == UNKNOWN_ID]
+    (reason,) = unknown.subparameters or ()
+    assert (reason.id, reason.value) == ("a", "outcome unknown: the controller was replaced")

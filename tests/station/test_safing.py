@@ -1,0 +1,135 @@
+"""Tests of stops and resets that are sent until the equipment confirms them."""
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.model.job_state import Cause, JobState
+from edge.sfc.signal import Phase
+from edge.station.safing import SafingSender
+from edge.store import safing
+from tests.station.plant import (
+    SCOPE,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    instance,
+    linear,
+    order,
+    pull,
+    until_true,
+)
+from tests.station.test_answers import started
+
+CLAMPED = linear(
+    action("clamp", "one", qualifier="S"), pull("scan", "two"), action("clamp", "three", "open.v1", qualifier="R")
+)
+
+
+@pytest.fixture
+def equipment(tool: FakeEquipment) -> dict[str, FakeEquipment]:
+    return {TIGHTEN: tool, "open.v1": tool}
+
+
+def sender_of(plant: Plant, tool: FakeEquipment, repeat_interval_s: float = 60.0) -> SafingSender:
+    routes = {TIGHTEN: tool, "open.v1": tool}
+    return SafingSender(plant.store, (SCOPE,), routes, plant.runs.clock, repeat_interval_s=repeat_interval_s)
+
+
+async def abort_while_away(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach("clamped", CLAMPED)
+    await started(plant, "J1", master="clamped")
+    await plant.answer(tool.commands[0], {"closed": True})
+    tool.reachable = False
+    await plant.ask(Cause.ABORT, "J1")
+
+
+async def test_reset_of_an_aborted_job_is_sent_when_its_tool_returns(plant: Plant, tool: FakeEquipment) -> None:
+    await abort_while_away(plant, tool)
+    sender = sender_of(plant, tool)
+    await sender.send_due()
+    assert tool.told(Phase.RESET) == []
+    tool.reachable = True
+    await sender.send_due()
+    assert tool.told(Phase.RESET) == ["clamp"]
+    await plant.answer(tool.commands[-1], {"open": True})
+    assert await safing.load_all(plant.store) == []
+
+
+async def test_reset_survives_the_removal_of_its_job_and_a_restart(
+    plant: Plant, tool: FakeEquipment, redis: RedisSettings, clock: Clock
+) -> None:
+    await abort_while_away(plant, tool)
+    await plant.ask(Cause.CLEAR, "J1")
+    tool.reachable = True
+    clock.now += 1000
+    async with instance(redis, {TIGHTEN: tool, "open.v1": tool}, clock) as restarted:
+        await sender_of(restarted, tool).send_due()
+        assert tool.told(Phase.RESET) == ["clamp"]
+        await restarted.answer(tool.commands[-1], {"open": True})
+        assert await safing.load_all(restarted.store) == []
+
+
+async def test_stop_is_repeated_until_it_is_confirmed(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    sender = sender_of(plant, tool, repeat_interval_s=0.0)
+    for _ in range(3):
+        await sender.send_due()
+    assert tool.told(Phase.STOP) == ["a"] * 3
+    await plant.answers.stopped(tool.commands[0].command_id, None)
+    await sender.send_due()
+    assert tool.told(Phase.STOP) == ["a"] * 3
+    assert sender.open_commands == ()
+
+
+async def test_fresh_stop_is_left_to_the_outbox(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    sender = sender_of(plant, tool)
+    plant.runs.clock.now += 1  # type: ignore[attr-defined]
+    await plant.ask(Cause.ABORT, "J1")
+    await sender.send_due()
+    assert tool.told(Phase.STOP) == []
+
+
+async def test_declined_stop_is_kept_with_its_reason_and_told_to_the_job(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.answers.stopped(tool.commands[0].command_id, "the tool is locked")
+    (kept,) = await safing.load_all(plant.store)
+    assert (kept.error, plant.answers.stats.declined_stops) == ("the tool is locked", 1)
+    loaded = await plant.runs.load("J1")
+    assert loaded
+    assert [each.error for each in loaded.stored.run.past.values()] == ["not stopped: the tool is locked"]
+
+
+async def test_answer_without_result_confirms_a_stop(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.answer(tool.commands[0], error="stopped")
+    assert await safing.load_all(plant.store) == []
+
+
+async def test_unreadable_safing_command_hides_no_other(plant: Plant) -> None:
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.store.execute("HSET", plant.store.keys.safing(), "stop:x", "{")
+    assert [each.job_id for each in await safing.load_all(plant.store)] == ["J1"]
+
+
+async def test_normal_run_leaves_no_safing_command(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.teach(
+        "clamped", linear(action("clamp", "one", qualifier="S"), action("clamp", "two", "open.v1", qualifier="R"))
+    )
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "clamped"))
+        for number in (1, 2):
+            await _until_sent(tool, number)
+            await plant.answer(tool.commands[-1], {"ok": True})
+        await plant.until_state("J1", JobState.ENDED)
+    assert await safing.load_all(plant.store) == []
+
+
+async def _until_sent(tool: FakeEquipment, number: int) -> None:
+    await until_true(lambda: len(tool.commands) == number)
