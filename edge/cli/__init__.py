@@ -9,6 +9,7 @@ from edge.cli.terminal.output import print_text
 from edge.errors import EdgeError, SettingsError
 
 COMMANDS = {
+    "init": "Write the settings of a site and try them.",
     "run": "Run the gateway until SIGTERM or SIGINT.",
     "demo": "Run one whole job on this machine: broker, gateway, equipment and MES.",
     "jobs": "Show jobs; store, start, pause or end them.",

@@ -1,0 +1,165 @@
+"""Writes the settings of a site: the file that `edge init` makes of the answers of a person."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from edge.config import OpcuaEquipmentSettings, Settings, load_settings
+from edge.errors import SettingsError
+from edge.files import make_directory, write_atomically
+from edge.maintenance.broker_check import brokers, examine_broker
+from edge.maintenance.doctor import findings_of
+from edge.maintenance.finding import HealthFinding
+from edge.maintenance.opcua_check import examine_server
+from edge.maintenance.store_check import examine_store
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.uaserver.certificates import own_hosts, renew
+
+FILE = Path("conf.d", "50-site.toml")
+"""Below the folder of the settings."""
+
+_PASSWORD = Path("passwords", "mqtt")
+_CREDENTIAL = "password_mqtt"
+"""The unit of the package passes the files of `passwords/` as credentials of this form (systemd.exec(5))."""
+_CLIENT = Path("opcua-client")
+_DEVICES = Path("opcua-devices")
+_MAIN = "# Settings of this gateway; those of its site are in conf.d/. `man edge.toml` explains every key.\n"
+_READABLE = 0o640
+_SECRET = 0o600
+_FOLDER = 0o750
+
+
+@dataclass(frozen=True, slots=True)
+class SiteEquipment:
+    """One piece of equipment: its section, where it is, and the `type_id`s of the actions it takes.
+
+    `address` is `mqtt` for the broker of the gateway, the URL of another broker, or `ijt` or `vision` with the URL of
+    an OPC UA server, as in `ijt+opc.tcp://10.0.0.7:4840`.
+    """
+
+    name: str
+    address: str
+    type_ids: tuple[str, ...]
+
+    @property
+    def opcua_kind(self) -> str:
+        """Return the kind of equipment that is an OPC UA server; "" for equipment at a broker."""
+        kind, separator, url = self.address.partition("+")
+        return kind if separator and url.startswith("opc.tcp:") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is special to the gateway of one station. An empty `broker` switches MQTT off."""
+
+    name: str
+    scopes: tuple[str, ...]
+    broker: str
+    username: str = ""
+    password: str = ""
+    equipment: tuple[SiteEquipment, ...] = ()
+
+
+def site_toml(site: Site, directory: Path) -> str:
+    """Return the settings of a site as TOML; `directory` is the folder of the settings."""
+    sections: list[tuple[str, Mapping[str, object]]] = [
+        ("gateway", {"name": site.name, "scopes": list(site.scopes)}),
+        ("mqtt", {"url": site.broker, **_login(site)}),
+        *((f"southbound.{_quote(each.name)}", _equipment(each, directory)) for each in site.equipment),
+    ]
+    head = "# Written by `edge init`. `man edge.toml` explains every key.\n"
+    return head + "".join(_section(name, keys) for name, keys in sections)
+
+
+def _login(site: Site) -> dict[str, object]:
+    login: dict[str, object] = {"username": site.username} if site.username else {}
+    return login | ({"password_file": _CREDENTIAL} if site.password else {})
+
+
+def _equipment(each: SiteEquipment, directory: Path) -> dict[str, object]:
+    keys: dict[str, object] = {"type_ids": list(each.type_ids)}
+    if each.opcua_kind:
+        own = str(directory / _CLIENT / "own.pem")
+        url = each.address.partition("+")[2]
+        files = {"cert_file": own, "key_file": own, "trusted": str(directory / _DEVICES)}
+        return {"kind": each.opcua_kind, "url": url, **keys, **files}
+    return {"kind": "mqtt", **keys} | ({} if each.address == "mqtt" else {"url": each.address})
+
+
+def _section(name: str, keys: Mapping[str, object]) -> str:
+    return f"\n[{name}]\n" + "".join(f"{key} = {_value(value)}\n" for key, value in keys.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_quote, value))}]"
+    return _quote(str(value))
+
+
+def _quote(text: str) -> str:
+    """Return a basic string of TOML; JSON escapes all that TOML does but DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def write_site(site: Site, directory: Path) -> Settings:
+    """Write the settings of a site and return them with those of the other files.
+
+    Raises SettingsError, and then leaves the settings as they were, and OSError.
+    """
+    file = directory / FILE
+    before = file.read_bytes() if file.exists() else None
+    for folder in (directory, file.parent):
+        make_directory(folder, _FOLDER)
+    if site.password:
+        make_directory(directory / _PASSWORD.parent, 0o700)
+        write_atomically(directory / _PASSWORD, site.password.encode(), _SECRET)
+    if any(each.opcua_kind for each in site.equipment):
+        _prepare_client(site, directory)
+    if not (directory / "edge.toml").exists():
+        write_atomically(directory / "edge.toml", _MAIN.encode(), _READABLE)
+    write_atomically(file, site_toml(site, directory).encode(), _READABLE)
+    try:
+        return load_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)}, EQUIPMENT_SETTINGS)
+    except SettingsError:
+        if before is None:
+            file.unlink()
+        else:
+            write_atomically(file, before, _READABLE)
+        raise
+
+
+def _prepare_client(site: Site, directory: Path) -> None:
+    """Create the certificate with which the gateway is a client of equipment, where there is none."""
+    own = directory / _CLIENT / "own.pem"
+    make_directory(own.parent, _FOLDER)
+    make_directory(directory / _DEVICES, _FOLDER)
+    if not own.exists():
+        renew(own.parent, f"urn:microdcs-edge:{site.name}", own_hosts(""))
+        # The service reads it as a member of the group of this folder.
+        own.chmod(_READABLE)
+
+
+async def examine_site(settings: Settings) -> list[HealthFinding]:
+    """Try the store, the brokers and the equipment that are OPC UA servers; return how each is."""
+    found = await findings_of("store", examine_store(settings.redis))
+    for mqtt, listeners in brokers(settings):
+        found += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
+    for name, section in settings.southbound.items():
+        if isinstance(section, OpcuaEquipmentSettings):
+            found += await findings_of(f"equipment {name}", examine_server(name, section.url))
+    return found
+
+
+def next_steps(site: Site, directory: Path, *, is_installed: bool) -> Iterator[str]:
+    """Yield the next steps of a person, a command or a sentence each."""
+    if any(each.opcua_kind for each in site.equipment):
+        yield f"Let each OPC UA device trust {directory / _CLIENT / 'own.der'}."
+        yield f"Put the certificate of each OPC UA device into {directory / _DEVICES}."
+    main = directory / "edge.toml"
+    yield "systemctl enable --now microdcs-edge" if is_installed else f"edge run --settings {main}"
+    yield "edge doctor"
+    yield "edge opcua password NAME --role operator"
+    yield f"edge station set workmaster RECIPE.json --id RECIPE --scope {site.scopes[0]}"

@@ -1,0 +1,89 @@
+"""The settings of a site can be read by a gateway, and leave the others as they were when they cannot work."""
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings
+from edge.errors import SettingsError
+from edge.maintenance.finding import Level
+from edge.maintenance.site_settings import FILE, Site, SiteEquipment, examine_site, next_steps, site_toml, write_site
+
+WRENCH = SiteEquipment("wrench", "mqtt", ("tighten.v1",))
+SPINDLE = SiteEquipment("spindle", "ijt+opc.tcp://127.0.0.1:4849", ("join.v1", "loosen.v1"))
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_gateway_reads_what_was_written(tmp_path: Path) -> None:
+    other = SiteEquipment("eye", "mqtts://eye:8883", ("look.v1",))
+    site = Site("line-3", ("a", "b"), "mqtt://broker", "edge", "geheim", (WRENCH, SPINDLE, other))
+    settings = write_site(site, tmp_path)
+    assert (settings.gateway.name, settings.gateway.scopes) == ("line-3", ("a", "b"))
+    assert (settings.mqtt.url, settings.mqtt.username, settings.mqtt.password) == ("mqtt://broker", "edge", "geheim")
+    wrench, spindle, eye = (settings.southbound[name] for name in ("wrench", "spindle", "eye"))
+    assert isinstance(wrench, MqttEquipmentSettings)
+    assert isinstance(spindle, IjtSettings)
+    assert isinstance(eye, MqttEquipmentSettings)
+    assert (wrench.url, eye.url) == ("", "mqtts://eye:8883")
+    assert (spindle.url, spindle.type_ids) == ("opc.tcp://127.0.0.1:4849", ("join.v1", "loosen.v1"))
+
+
+def test_secrets_are_closed_to_others(tmp_path: Path) -> None:
+    write_site(Site("line-3", ("a",), "mqtt://broker", "edge", "geheim", (SPINDLE,)), tmp_path)
+    assert mode_of(tmp_path / "passwords" / "mqtt") == 0o600
+    assert mode_of(tmp_path / FILE) == 0o640
+    assert mode_of(tmp_path / "opcua-client" / "own.pem") == 0o640
+    assert b"geheim" not in (tmp_path / FILE).read_bytes()
+
+
+def test_certificate_is_made_once(tmp_path: Path) -> None:
+    site = Site("line-3", ("a",), "", equipment=(SPINDLE,))
+    write_site(site, tmp_path)
+    first = (tmp_path / "opcua-client" / "own.pem").read_bytes()
+    write_site(site, tmp_path)
+    assert (tmp_path / "opcua-client" / "own.pem").read_bytes() == first
+
+
+def test_settings_that_cannot_work_change_nothing(tmp_path: Path) -> None:
+    wrong = Site("line 3", ("a",), "mqtt://broker")
+    with pytest.raises(SettingsError, match=r"gateway\.name"):
+        write_site(wrong, tmp_path)
+    assert not (tmp_path / FILE).exists()
+    write_site(Site("line-3", ("a",), "mqtt://broker"), tmp_path)
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(SettingsError):
+        write_site(wrong, tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_survives_in_toml(text: str) -> None:
+    site = Site(text, (text,), text, text, equipment=(SiteEquipment(text or "x", "mqtt", (text,)),))
+    read = tomllib.loads(site_toml(site, Path("/etc")))
+    assert (read["gateway"]["name"], read["gateway"]["scopes"], read["mqtt"]["url"]) == (text, [text], text)
+    assert read["southbound"][text or "x"]["type_ids"] == [text]
+
+
+async def test_each_part_is_tried(tmp_path: Path, mqtt: MqttSettings) -> None:
+    settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE)), tmp_path)
+    found = {each.subject: each.level for each in await examine_site(settings)}
+    assert found["MES"] is Level.OK
+    assert found["equipment wrench"] is Level.OK
+    assert found["equipment spindle"] is Level.FAILING
+    assert "store" in found
+
+
+@pytest.mark.parametrize(("is_installed", "start"), [(True, "systemctl enable --now"), (False, "edge run --settings")])
+def test_next_steps_begin_with_what_the_site_needs(tmp_path: Path, *, is_installed: bool, start: str) -> None:
+    plain = list(next_steps(Site("n", ("a",), ""), tmp_path, is_installed=is_installed))
+    assert plain[0].startswith(start)
+    devices = list(next_steps(Site("n", ("a",), "", equipment=(SPINDLE,)), tmp_path, is_installed=is_installed))
+    assert "own.der" in devices[0]
+    assert devices[2:] == plain
