@@ -37,13 +37,14 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
     from edge.links.mqtt import open_session
     from edge.sim.controller import open_controller
     from edge.sim.presence import last_will
+    from edge.sim.process import READY
 
     async def run() -> None:
         async with (
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
         ):
-            await wait_for_stop(f"controller {name} receives commands on {device.topic}/commands")
+            await wait_for_stop(f"{READY}controller {name} receives commands on {device.topic}/commands")
 
     asyncio.run(run())
 
@@ -70,13 +71,14 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
     from edge.links.mqtt import open_session
     from edge.sim.camera import open_camera
     from edge.sim.presence import last_will
+    from edge.sim.process import READY
 
     async def run() -> None:
         async with (
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
             open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
         ):
-            await wait_for_stop(f"camera {name} publishes results on {device.topic}/events")
+            await wait_for_stop(f"{READY}camera {name} publishes results on {device.topic}/events")
 
     asyncio.run(run())
 
@@ -99,12 +101,13 @@ def vision(name: str, port: int, delay: float, fault: str) -> None:
 
     It runs one job after the other, and ends each after a delay with a good result.
     """
+    from edge.sim.process import READY
     from edge.sim.vision import VisionFault, open_vision
 
     async def run() -> None:
         async with open_vision(name, port=port, delay=delay) as camera:
             camera.fault = VisionFault(fault)
-            await wait_for_stop(f"vision {name} accepts jobs at {camera.device.url}")
+            await wait_for_stop(f"{READY}vision {name} accepts jobs at {camera.device.url}")
 
     asyncio.run(run())
 
@@ -130,10 +133,11 @@ def ijt(name: str, port: int, delay: float, fault: str) -> None:
     """
     from edge.sim.ijt import open_ijt
     from edge.sim.ijt_fault import IjtFault
+    from edge.sim.process import READY
 
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay) as device:
             device.fault = IjtFault(fault)
-            await wait_for_stop(f"joining system {name} accepts joinings at {device.device.url}")
+            await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
 
     asyncio.run(run())

@@ -27,7 +27,7 @@ from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoD
 from edge.sim.demo_view import DemoView
 from edge.sim.mes import Mes, open_mes
 from edge.sim.observed_job import COMPLETED, ObservedJob, plain_text
-from edge.sim.process import Process, open_process
+from edge.sim.process import READY, Process, open_process
 from edge.sim.station_report import apply_station_report
 
 # On a small board a device that is an OPC UA server takes its time to come up.
@@ -113,7 +113,7 @@ async def _open_parts(
             return await stack.enter_async_context(open_process(name, command, log, ready, on_end))
 
         async def start_all(some: tuple[DemoDevice, ...]) -> dict[str, Process]:
-            return {each.name: await start(each.name, each.ready, "sim", *each.arguments) for each in some}
+            return {each.name: await start(each.name, READY, "sim", *each.arguments) for each in some}
 
         early = await start_all(devices.early)
         await _until_ready(view, early, devices)

@@ -16,14 +16,13 @@ _WORK = ("--delay", "0.6")
 class DemoDevice:
     """One device by its name at the station.
 
-    `what` it is, is told to people; `edge sim` is called with `arguments`, and says `ready` when it is. It takes the
-    actions of `type_ids`, and stands in the settings with the further `keys`, which are TOML.
+    `what` describes it to people, `arguments` are those of `edge sim`. It takes the actions of `type_ids`; `keys` are
+    further keys of its section in the settings, as TOML.
     """
 
     name: str
     what: str
     arguments: tuple[str, ...]
-    ready: str
     type_ids: tuple[str, ...]
     keys: str
 
@@ -57,7 +56,6 @@ def over_mqtt(broker: str, scope: str) -> DemoDevices:
         CONTROLLER,
         "a simulated tightening controller, a process of its own",
         ("controller", *device, CONTROLLER, *_WORK),
-        "takes commands",
         ("com.example.station.position.v1", "com.example.station.tighten.v1"),
         'kind = "mqtt"',
     )
@@ -65,7 +63,6 @@ def over_mqtt(broker: str, scope: str) -> DemoDevices:
         CAMERA,
         "a simulated inspection camera, a process of its own",
         ("camera", *device, CAMERA, "--scope", scope),
-        "offers results",
         ("com.example.station.qa_result.v1", "com.example.station.torque_result.v1"),
         'kind = "mqtt"',
     )
@@ -80,7 +77,6 @@ def over_opcua(_broker: str, _scope: str) -> DemoDevices:
         CONTROLLER,
         f"a simulated joining system (OPC 40450-1), a process of its own, {_url(controller_port)}",
         ("ijt", "--name", CONTROLLER, "--port", str(controller_port), *_WORK),
-        "takes joinings",
         (
             "com.example.station.position.v1",
             "com.example.station.tighten.v1",
@@ -92,7 +88,6 @@ def over_opcua(_broker: str, _scope: str) -> DemoDevices:
         CAMERA,
         f"a simulated vision system (OPC 40100-1), a process of its own, {_url(camera_port)}",
         ("vision", "--name", CAMERA, "--port", str(camera_port), *_WORK),
-        "takes jobs",
         ("com.example.station.inspect.v1",),
         f'kind = "vision"\nurl = "{_url(camera_port)}"\nsecurity = "none"',
     )

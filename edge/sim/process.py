@@ -14,6 +14,9 @@ _STOP_SECONDS = 8.0
 _POLL_SECONDS = 0.02
 _LAST_LINES = 15
 
+READY = "ready: "
+"""Each command of `edge sim` begins the line with this that it prints once its device can be used."""
+
 
 class Process:
     """A process that runs. `log` holds what it has said on its standard output and error."""

@@ -19,6 +19,7 @@ from edge.model.job_state import JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.broker import open_broker
 from edge.sim.mes import open_mes
+from edge.sim.process import READY
 from tests.bench.engine import TYPE_ID, linear_recipe
 from tests.bench.measure import Row
 
@@ -90,7 +91,7 @@ async def _controller(url: str) -> AsyncIterator[None]:
     async with _process("sim", "controller", "--url", url, "--name", "wrench", "--delay", "0") as process:
         assert process.stdout is not None
         async with asyncio.timeout(30):
-            while b"takes commands" not in await process.stdout.readline():
+            while READY.encode() not in await process.stdout.readline():
                 pass
         drained = asyncio.create_task(process.stdout.read(), name="controller output")
         yield
