@@ -20,7 +20,6 @@ from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
-from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
@@ -29,7 +28,7 @@ from edge.southbound.mqtt import open_equipment
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.answers import Answers
-from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock
+from edge.station.clock import SteadyClock, follow_wall_clock
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_tracer import EquipmentTracer
@@ -38,13 +37,11 @@ from edge.station.instance import Instance, TaskFactory, open_instance
 from edge.station.jobs import JobService
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.response_provider import ResponseProvider
-from edge.station.retention import Expiry, RetentionPolicy
 from edge.station.runs import Runs
 from edge.station.safing import SafingSender
 from edge.station.sender import Sender
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
-from edge.station.start_sweep import StartSweep
 from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
@@ -77,14 +74,6 @@ class _GatewayCore:
     watch: EquipmentWatch
     health: Health
     clock: SteadyClock
-    store_time: StoreTime
-
-    @property
-    def retention(self) -> RetentionPolicy:
-        """Return how long ended jobs and their results are kept; without a broker no delivery can be confirmed."""
-        keep, has_broker = self.settings.retention, bool(self.settings.mqtt.url)
-        confirmation = keep.confirmation if has_broker else "none"
-        return RetentionPolicy(keep.ended_jobs * 1000, confirmation, keep.undelivered_jobs, keep.dedupe * 1000)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -137,15 +126,13 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _G
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
-    store_time = StoreTime(store)
-    await store_time.refresh()
-    clock = SteadyClock(store_time)
+    clock = SteadyClock()
     runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
-    return _GatewayCore(settings, store, instance, runs, active_runs, watch, health, clock, store_time)
+    return _GatewayCore(settings, store, instance, runs, active_runs, watch, health, clock)
 
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: _GatewayCore) -> None:
@@ -188,9 +175,7 @@ async def _open_background_work(
 ) -> None:
     """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
-    expiry = Expiry(store, core.retention)
-    core.health.problems.append(expiry.problems)
-    timers = Timers(store, runs, expiry=expiry)
+    timers = Timers(store, runs)
     jobs.listeners.append(timers.expect)
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
     works: tuple[tuple[str, TaskFactory], ...] = (
@@ -199,8 +184,7 @@ async def _open_background_work(
         ("worker", worker.run),
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
-        ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
-        ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed).run),
+        ("clock", functools.partial(follow_wall_clock, core.clock, store)),
     )
     for name, work in works:
         await stack.enter_async_context(
@@ -267,13 +251,10 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _GatewayCore,
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
     for scope, gate in core.instance.publisher_gates.items():
         lifetime_s = settings.retention.retained_topics
-        publisher = Publisher(
-            core.store, session, core.source, topics[scope], lifetime_s, now_ms, policy=core.retention
-        )
+        publisher = Publisher(core.store, session, core.source, topics[scope], lifetime_s, now_ms)
+        core.runs.listeners.append(publisher.watch)
         core.health.refusals.append(publisher.refused)
-        progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
-        core.runs.listeners.append(progress.watch)
-        await enter(background_task(progress.run(), f"publish progress of {scope}"))
+        await enter(background_task(publisher.run_progress(), f"publish progress of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
     northbound = settings.northbound

@@ -15,7 +15,7 @@ from edge.links.backoff import Backoff, delay
 from edge.links.rate_limit import RateLimit
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentAnswer, Repetition, StationPort
+from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 
@@ -39,6 +39,13 @@ DeviceEvent = Mapping[str, Any]
 
 class Device(Protocol):
     """What a kind knows of its device, for the length of one connection."""
+
+    @property
+    def problem(self) -> str:
+        """Why the device cannot work although it is connected; empty when it can."""
+
+    async def catch_up(self) -> None:
+        """Collect what came about without a connection, before any command; raises as `perform`."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Take what happened at the device, as its connection tells it; Refused, as any defect, passes over it."""
@@ -68,13 +75,19 @@ Raises Unavailable when it is not there now, Refused when it is not, or not yet,
 
 @asynccontextmanager
 async def open_connected(
-    name: str, place: str, type_ids: Collection[str], station: StationPort, scopes: Collection[str], connect: Connector
+    name: str,
+    place: str,
+    type_ids: Collection[str],
+    station: StationPort,
+    scopes: Collection[str],
+    connect: Connector,
+    repetition: Repetition = Repetition.REPEATABLE,
 ) -> AsyncIterator["ConnectedEquipment"]:
     """Connect to the equipment for the length of the block, again and again while it is not there.
 
     `place` says for people where it is. A SettingsError of `connect` ends the block, until it has connected once.
     """
-    equipment = ConnectedEquipment(name, place, type_ids, station, scopes)
+    equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition)
     async with background_task(_keep_connected(equipment, connect, station), f"equipment {name}"):
         yield equipment
 
@@ -113,9 +126,16 @@ class ConnectedEquipment:
     """
 
     def __init__(
-        self, name: str, place: str, type_ids: Collection[str], station: StationPort, scopes: Collection[str]
+        self,
+        name: str,
+        place: str,
+        type_ids: Collection[str],
+        station: StationPort,
+        scopes: Collection[str],
+        repetition: Repetition = Repetition.REPEATABLE,
     ) -> None:
         self.name = name
+        self._repetition = repetition
         self._place = place
         self._station = station
         self._outstanding = partial(station.outstanding, scopes, type_ids)
@@ -135,19 +155,22 @@ class ConnectedEquipment:
 
     @property
     def problem(self) -> str:
-        """Why the device cannot work although it is connected."""
-        return ""
+        """Why the device cannot work although it is connected; empty when it can."""
+        return self._device.problem if self._device else ""
 
     def repetition_of(self, type_id: str) -> Repetition:
         """Return what a start that is sent a second time may do."""
-        return Repetition.REPEATABLE
-
-    async def reset(self, command: Command) -> None:
-        """Take a reset in; raises Unavailable while the device is not connected."""
-        await self.send(command)
+        return self._repetition
 
     async def send(self, command: Command) -> None:
-        """Take a command in; raises Unavailable while the device is not connected."""
+        """Queue a start; raises Unavailable while the device is not connected."""
+        self._queue(command)
+
+    async def reset(self, command: Command) -> None:
+        """Queue a reset before all starts; raises Unavailable while the device is not connected."""
+        self._queue(command)
+
+    def _queue(self, command: Command) -> None:
         self._connected()
         self._station.trace(TraceKind.COMMAND, command)
         if command.command_id in self._ended or self._is_running(command):
@@ -169,9 +192,13 @@ class ConnectedEquipment:
             # Also for one that waits: it may have been started on a connection before.
             await device.stop(running or pending or command)
         except Refused as refusal:
-            _log.warning("stop declined", equipment=self.name, reason=_bounded_message(refusal))
+            error: str | None = _bounded_message(refusal)
+            _log.warning("stop declined", equipment=self.name, command=command.command_id, reason=error)
+        else:
+            error = None
         if self._running and self._is_running(command):
             self._running[1].cancel()
+        await self._station.stopped(command.command_id, error)
 
     def _supersede(self, reset: Command) -> None:
         """Put a reset before all other commands, and end those that set what it resets."""
@@ -238,6 +265,10 @@ class ConnectedEquipment:
         return self._device
 
     async def _run_commands(self, device: Device) -> None:
+        try:
+            await device.catch_up()
+        except Refused as refusal:
+            _log.warning("catch-up declined", equipment=self.name, reason=_bounded_message(refusal))
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._wake.wait()
@@ -252,7 +283,7 @@ class ConnectedEquipment:
                         self._running = None
 
     async def _perform(self, device: Device, command: Command) -> None:
-        answers = [await self._outcome(device, command)]
+        answers: list[EquipmentAnswer | OutcomeUnknown] = [await self._outcome(device, command)]
         if command.phase is Phase.RESET:
             reason = "the action was reset before it ended"
             answers += [EquipmentAnswer(each.command_id, error=reason) for each in self._superseded]
@@ -260,19 +291,22 @@ class ConnectedEquipment:
         for answer in answers:
             self._station.trace(TraceKind.ANSWER, answer)
             await self._answer(answer)
-            self._mark_ended(answer.command_id)
+            if isinstance(answer, EquipmentAnswer):
+                self._mark_ended(answer.command_id)
+        if isinstance(answers[0], OutcomeUnknown):
+            return
         try:
             await device.settle(command)
         except Refused as refusal:
             _log.warning("the device keeps what was answered", equipment=self.name, reason=_bounded_message(refusal))
 
-    async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer:
+    async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer | OutcomeUnknown:
         try:
             return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
             return EquipmentAnswer(command.command_id, error=_bounded_message(refusal))
         except OutcomeUnknownError as error:
-            return EquipmentAnswer(command.command_id, error=f"outcome unknown: {_bounded_message(error)}")
+            return OutcomeUnknown(command.command_id, _bounded_message(error))
         except Unavailable:
             raise
         except Exception as error:
@@ -284,7 +318,7 @@ class ConnectedEquipment:
             reason = f"the command met a defect of this software: {type(error).__name__}"
             return EquipmentAnswer(command.command_id, error=reason)
 
-    async def _answer(self, answer: EquipmentAnswer) -> None:
+    async def _answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         attempt = 0
         while True:
             try:
@@ -295,7 +329,7 @@ class ConnectedEquipment:
                 await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
             except Exception as error:
                 # On a new connection the device would do all of it once more, to the same end.
-                if answer.error is not None:
+                if isinstance(answer, OutcomeUnknown) or answer.error is not None:
                     raise
                 _log.exception("an answer cannot be taken", equipment=self.name, command=answer.command_id)
                 reason = f"its result met a defect of this software: {type(error).__name__}"

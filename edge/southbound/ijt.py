@@ -6,9 +6,10 @@ A joining that was started is never started again: when its result cannot be fou
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -25,12 +26,14 @@ from edge.southbound.connected_equipment import (
     OutcomeUnknownError,
 )
 from edge.southbound.ijt_answer import answer_data, validate_command
+from edge.southbound.ijt_late import LateResults
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.station.equipment import Command, StationPort
+from edge.southbound.repetition import begin_when_available, chosen_repetition
+from edge.station.equipment import Begin, Command, Repetition, StationPort
 
 _UA = "http://opcfoundation.org/UA/"
 _RESULT = "http://opcfoundation.org/UA/Machinery/Result/"
@@ -73,22 +76,25 @@ def open_ijt(
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a controller for the length of the block; one that is not there yet is waited for."""
     state = ControllerState()
+    repetition = chosen_repetition(settings, Repetition.ONCE)
+    begin = partial(begin_when_available, station) if repetition is Repetition.ONCE else None
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         system = await find_single_instance(session, _SYSTEM, "joining system")
         methods = await find_methods(session, system)
+        reporter = LateResults(f"urn:microdcs-edge:equipment:{name}", next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
-        results = ResultCollector(methods, state, station, acknowledge=acknowledges, correlation=settings.correlation)
+        results = ResultCollector(methods, state, reporter, acknowledge=acknowledges, correlation=settings.correlation)
         tool = JoiningTool(methods, settings.product_instance_uri)
         async with session.watch(None, _FIELDS, {}) as device_events:
-            yield Controller(session, tool, results, state, times), device_events
+            yield Controller(session, tool, results, state, begin, times), device_events
 
-    return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device)
+    return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
 
 
 class Controller:
-    """A controller on one connection."""
+    """A controller on one connection; without `begin` a joining whose outcome is unknown is started again."""
 
     def __init__(
         self,
@@ -96,16 +102,26 @@ class Controller:
         tool: JoiningTool,
         results: ResultCollector,
         state: ControllerState,
+        begin: Callable[[str], Awaitable[Begin]] | None,
         times: IjtTimes,
     ) -> None:
         self._session = session
         self._tool = tool
         self._results = results
         self._state = state
+        self._begin = begin
         self._times = times
         self._error = ""
-        self._caught_up = False
         self._starting = asyncio.Lock()
+
+    @property
+    def problem(self) -> str:
+        """The last error that the controller reported, until the next command."""
+        return self._error
+
+    async def catch_up(self) -> None:
+        """Collect the results that came about without a connection."""
+        await self._results.catch_up()
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Handle a result, live or requested, or an error."""
@@ -132,9 +148,6 @@ class Controller:
         validate_command(command)
         self._error = ""
         with self._occupying(command):
-            if not self._caught_up:
-                await self._results.catch_up(command)
-                self._caught_up = True
             if not self._results.find(command):
                 await self._ensure_begun(command)
             return answer_data(await self._result(command))
@@ -173,13 +186,32 @@ class Controller:
         """Start a command once; one that was started before is searched for and never started again."""
         # A stop waits until the joining that is being started is started.
         async with self._starting:
-            was_begun = command.command_id in self._state.begun
-            if not was_begun and await self._tool.pending_command() != command.command_id:
-                await self._begin(command)
-        if was_begun:
+            if await self._may_start(command):
+                await self._start(command)
+                return
+        try:
             await self._search(command)
+        except OutcomeUnknownError:
+            if self._begin is not None:
+                raise
+            async with self._starting:
+                await self._start(command)
 
-    async def _begin(self, command: Command) -> None:
+    async def _may_start(self, command: Command) -> bool:
+        """Return whether a command was never started; where it must not be repeated, commit its begun mark."""
+        if command.begun or command.command_id in self._state.begun:
+            return False
+        if self._begin is None:
+            return await self._tool.pending_command() != command.command_id
+        match await self._begin(command.command_id):
+            case Begin.NEW:
+                return True
+            case Begin.AGAIN:
+                return False
+            case Begin.GONE:
+                raise Refused("device", "the command was stopped before it was started")
+
+    async def _start(self, command: Command) -> None:
         await self._tool.prepare(command)
         self._results.expect(command)
         self._state.begun.add(command.command_id)

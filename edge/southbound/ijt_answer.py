@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from edge.errors import Refused
+from edge.sfc.command_id import parse_command_id
 from edge.southbound.ijt_schema import Result
 from edge.station.equipment import Command
 
@@ -115,13 +116,16 @@ def without_traces(result: Result) -> Result:
 
 
 def command_id_of(result: Result) -> str | None:
-    """Give the id of the command that a result bears; None when it is none of ours."""
-    found = [
-        each["EntityId"]
-        for each in result["ResultMetaData"].get("AssociatedEntities") or ()
-        if each.get("Name") == COMMAND_ID and each.get("EntityId")
-    ]
+    """Return the id of the command that a result bears; None when it bears none of ours."""
+    entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
+    found = [each["EntityId"] for each in entities_of_it if each.get("EntityId") and _is_command_id(each)]
     return found[-1] if found else None
+
+
+def _is_command_id(entity: Mapping[str, Any]) -> bool:
+    """Return whether an entity is the id of a command; sent as plain text it has no name."""
+    name = entity.get("Name")
+    return name == COMMAND_ID or (not name and parse_command_id(entity["EntityId"]) is not None)
 
 
 def answer_data(result: Result) -> dict[str, Any]:
@@ -131,17 +135,18 @@ def answer_data(result: Result) -> dict[str, Any]:
     if state in _UNFINISHED or meta.get("Classification") == _INTERVENTION:
         why = meta.get("ResultEvaluationDetails") or meta.get("Description") or _UNFINISHED.get(state, "Aborted")
         raise Refused("device", f"the joining did not come to its end: {why}")
-    return _told(result)
+    return result_data(result)
 
 
-def _told(result: Result) -> dict[str, Any]:
+def result_data(result: Result) -> dict[str, Any]:
+    """Return a result as plain JSON, whatever became of its joining."""
     meta, contents = result["ResultMetaData"], result.get("ResultContent") or []
     measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
     parts = [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
     return {
         "evaluation": _evaluation(meta),
         **(_measured(measured[0]) if measured else {}),
-        **({"results": _by_name((str(n + 1), _told(each)) for n, each in enumerate(parts))} if parts else {}),
+        **({"results": _by_name((str(n + 1), result_data(each)) for n, each in enumerate(parts))} if parts else {}),
         "result_id": meta["ResultId"],
         "sequence_number": meta.get("SequenceNumber"),
         "is_simulated": bool(meta.get("IsSimulated")),

@@ -19,9 +19,10 @@ from edge.southbound.ijt_answer import (
     was_aborted,
     without_traces,
 )
+from edge.southbound.ijt_late import LateResults
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_schema import Result, parse_result
-from edge.station.equipment import Command, StationPort
+from edge.station.equipment import Command
 
 # What a server may do with the handle of a result: it is given back at once.
 _HANDLE_MS = 1000
@@ -55,7 +56,8 @@ class ControllerState:
     `last` is the last SequenceNumber: up to it no result is requested again. `begun` are the commands whose start left
     us, `current` is the one that occupies the tool. `kept` are the results that nobody has settled yet, each with its
     bytes as JSON. `expected` is the command that takes the next result without a command id, with the SequenceNumber
-    before its start; `assigned` are the commands of such results by ResultId.
+    before its start; `assigned` are the commands of such results by ResultId. `settled` are the ids of results that
+    are durable.
     """
 
     last: int | None = None
@@ -87,7 +89,7 @@ class ResultCollector:
         self,
         methods: IjtMethods,
         state: ControllerState,
-        station: StationPort,
+        reporter: LateResults,
         *,
         acknowledge: bool,
         correlation: Literal["command_id", "next"] = "command_id",
@@ -96,7 +98,7 @@ class ResultCollector:
         self.changed = asyncio.Event()
         self._methods = methods
         self._known = state
-        self._station = station
+        self._reporter = reporter
         self._acknowledges = acknowledge and "AcknowledgeResults" in methods
         self._correlation = correlation
         self._limits = limits
@@ -139,12 +141,15 @@ class ResultCollector:
             None,
         )
 
-    async def catch_up(self, command: Command) -> None:
+    async def catch_up(self, command: Command | None = None) -> None:
         """Get the results that came about without a connection, until the result of a command is among them."""
         await self._poll_latest(command)
         # Where the numbers lead to nothing, as after a restart of ours, what nobody has acknowledged may be it.
-        if not self.find(command):
+        if not self._has(command):
             await self._wait_for_results(command, await self._request_unacknowledged())
+
+    def _has(self, command: Command | None) -> bool:
+        return command is not None and self.find(command) is not None
 
     async def poll(self, command: Command) -> None:
         """Look for a result whose event was lost; what the controller declines is logged."""
@@ -159,7 +164,7 @@ class ResultCollector:
         if not self.find(command):
             await self._read_listed(command)
 
-    async def _poll_latest(self, command: Command) -> None:
+    async def _poll_latest(self, command: Command | None) -> None:
         last = self._known.last
         latest = await self._latest()
         number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
@@ -194,11 +199,9 @@ class ResultCollector:
         if handle and "ReleaseResultHandle" in self._methods:
             await self._methods.call_result_method("ReleaseResultHandle", handle)
 
-    async def _wait_for_results(self, command: Command, end: int) -> None:
+    async def _wait_for_results(self, command: Command | None, end: int) -> None:
         """Wait until so many results have come, or that of a command is among them."""
-        enough = await self.wait_until(
-            lambda: self._came >= end or self.find(command) is not None, self._limits.missed_seconds
-        )
+        enough = await self.wait_until(lambda: self._came >= end or self._has(command), self._limits.missed_seconds)
         if not enough:
             _log.warning("missed results incomplete", missing=end - self._came)
 
@@ -226,25 +229,34 @@ class ResultCollector:
         await self._acknowledge(ids)
 
     async def _keep(self, result: Result, *, is_new: bool = True) -> None:
-        meta = result["ResultMetaData"]
+        meta, command_id = result["ResultMetaData"], command_id_of(result)
         if meta.get("IsPartial"):
             return
-        if command_id_of(result) is None:
+        if command_id is None:
             self._assign(result)
-        if meta["ResultId"] in self._known.settled or await self._is_late(result):
+        if meta["ResultId"] in self._known.settled:
+            await self._acknowledge_own(result)
+        elif (command_id is None and meta["ResultId"] not in self._known.assigned) or await self._is_late(command_id):
             await self._dismiss(result, is_new=is_new)
         else:
             self._store(meta["ResultId"], without_traces(result))
         self.changed.set()
 
     async def _dismiss(self, result: Result, *, is_new: bool) -> None:
-        """Report a result that no command waits for, unless it was answered before, then acknowledge it."""
-        result_id = result["ResultMetaData"]["ResultId"]
-        if is_new and result_id not in self._known.settled and not was_aborted(result):
-            _log.warning("late result", result=result_id, command=command_id_of(result))
-        self._known.settle([result_id])
+        """Report a result that no command waits for, and acknowledge it only then."""
+        if not is_new:
+            return
+        if not was_aborted(result):
+            await self._reporter.report(result)
+        self._known.settle([result["ResultMetaData"]["ResultId"]])
+        await self._acknowledge_own(result)
+
+    async def _acknowledge_own(self, result: Result) -> None:
+        if command_id_of(result) is None:
+            # A result of the operator's own is for whoever else collects the results.
+            return
         try:
-            await self._acknowledge([result_id])
+            await self._acknowledge([result["ResultMetaData"]["ResultId"]])
         except Refused as refusal:
             _log.debug("late result not acknowledged", reason=refusal.message)
 
@@ -268,13 +280,12 @@ class ResultCollector:
             del kept[oldest]
             self._known.assigned.pop(oldest, None)
 
-    async def _is_late(self, result: Result) -> bool:
-        """Return whether a result is that of a command that was answered, or stopped, before."""
-        command_id = command_id_of(result)
+    async def _is_late(self, command_id: str | None) -> bool:
+        """Return whether a command was answered, or stopped, before."""
         if command_id is None:
             return False
         try:
-            return not await self._station.is_outstanding(command_id)
+            return not await self._reporter.is_outstanding(command_id)
         except Unavailable:
             return False
 

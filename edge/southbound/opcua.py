@@ -9,7 +9,7 @@ from edge.errors import Refused
 from edge.links.opcua import CallTracer, ClientSession, Node, TypeName, open_client
 from edge.model.equipment_trace import TraceKind
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvents, open_connected
-from edge.station.equipment import StationPort
+from edge.station.equipment import Repetition, StationPort
 
 REQUEST_SECONDS = 30.0
 """A device may take that long for one method."""
@@ -35,6 +35,7 @@ def open_opcua_equipment(
     scopes: Collection[str],
     session_factory: OpenSession,
     open_device: DeviceOpener,
+    repetition: Repetition = Repetition.REPEATABLE,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to the equipment for the length of the block; a server that is not there yet is waited for.
 
@@ -48,7 +49,7 @@ def open_opcua_equipment(
         async with session_factory(settings, trace_call) as session, open_device(session) as opened:
             yield opened
 
-    return open_connected(name, settings.url, settings.type_ids, station, scopes, connect)
+    return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)
 
 
 async def find_single_instance(session: ClientSession, of: TypeName, what: str) -> Node:

@@ -91,6 +91,14 @@ class StackLight:
         self._station = station
         self._scope = scope
 
+    @property
+    def problem(self) -> str:
+        """Lamps do not report whether they work."""
+        return ""
+
+    async def catch_up(self) -> None:
+        """Lamps have nothing to catch up with."""
+
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Tell the station of a button; one that is pressed while the store is away has to be pressed again."""
         event = EquipmentEvent(

@@ -7,11 +7,7 @@ lost connection, also by a gateway that was started anew.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime
 from typing import Any
-
-import msgspec
-from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
@@ -19,8 +15,10 @@ from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
+from edge.southbound.repetition import chosen_repetition
+from edge.southbound.vision_answer import answer_data, id_of, meas_id_of, parse_result, recipe_of
 from edge.southbound.vision_state import StateReader, VisionState, find_states
-from edge.station.equipment import Command, StationPort
+from edge.station.equipment import Command, Repetition, StationPort
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 READY_SECONDS = 30.0
@@ -45,34 +43,9 @@ _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
 _IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 # The causes of Reset, Stop and Abort are the manufacturer's; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
-_RESULT_STATES = {0: "Undefined", 1: "Completed", 2: "Processing", 3: "Aborted", 4: "Failed"}
-_COMPLETED = 1
 _KEPT_LIMIT = 1000
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
-
-
-class _Identifier(Struct):
-    Id: str | None = None
-
-
-class _JobIdentifier(Struct):
-    Id: str
-
-
-class _VisionResult(Struct):
-    """What is read of a result, be it told or asked for."""
-
-    JobId: _JobIdentifier
-    ResultId: _Identifier | None = None
-    MeasId: _Identifier | None = None
-    PartId: _Identifier | None = None
-    ExternalRecipeId: _Identifier | None = None
-    IsPartial: bool | None = None
-    IsSimulated: bool | None = None
-    ResultState: int | None = None
-    CreationTime: datetime | None = None
-    ResultContent: Any = None
 
 
 def open_vision(
@@ -89,6 +62,7 @@ def open_vision(
     `ready_seconds` is how long it may take to become ready, or to prepare a recipe.
     """
     jobs: dict[str, str] = {}
+    repetition = chosen_repetition(settings, Repetition.REPEATABLE)
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -103,7 +77,7 @@ def open_vision(
         async with session.watch(None, fields, states.variables) as device_events:
             yield Camera(session, parts, automatic, states, jobs, ready_seconds=ready_seconds), device_events
 
-    return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device)
+    return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
 
 
 class Camera:
@@ -132,6 +106,14 @@ class Camera:
         self._starting = asyncio.Lock()
         self._started: set[str] = set()
 
+    @property
+    def problem(self) -> str:
+        """The state in which the camera takes no job, if it is in one."""
+        return f"the camera is in the state {self._state.title}" if self._state in _IDLE else ""
+
+    async def catch_up(self) -> None:
+        """Results are looked for by command."""
+
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Mirror a state, note a prepared recipe, or keep a result until its job asks for it."""
         if (event_type := device_event.get("EventType")) is None:
@@ -140,14 +122,14 @@ class Camera:
         elif await self._session.is_a(event_type, _RESULT_READY):
             self._keep(device_event)
         elif await self._session.is_a(event_type, _RECIPE_PREPARED):
-            ids = [_id(device_event, field) for field in _RECIPE_FIELDS]
+            ids = [id_of(device_event, field) for field in _RECIPE_FIELDS]
             self._prepared |= {each for each in ids if each}
         self._changed.set()
 
     def _keep(self, device_event: DeviceEvent) -> None:
         if device_event["IsPartial"]:
             return
-        result = _parse_result(device_event)
+        result = parse_result(device_event)
         self._results[result["JobId"]["Id"]] = result
         if len(self._results) > _KEPT_LIMIT:
             del self._results[next(iter(self._results))]
@@ -172,7 +154,7 @@ class Camera:
             # A stop of a job that is being started waits until the job has its id.
             async with self._starting:
                 await self._start(command)
-        return _data(found or await self._result(command))
+        return answer_data(found or await self._result(command))
 
     async def stop(self, command: Command) -> None:
         """Stop the job of a command, if the camera is at it."""
@@ -230,7 +212,7 @@ class Camera:
             await asyncio.sleep(_MIRROR_SECONDS)
 
     async def _prepare(self, command: Command) -> None:
-        if recipe := _recipe(command):
+        if recipe := recipe_of(command):
             self._prepared.clear()
             match await self._call(_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe):
                 case [_, True]:
@@ -251,7 +233,7 @@ class Camera:
 
     async def _start(self, command: Command) -> None:
         part = {"Id": str(command.parameters.get("part_id", ""))}
-        arguments = ({"Id": _meas_id(command)}, part, _recipe(command))
+        arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
         # A camera may give the id of a job before once more: that one's result is not ours.
         self._results.clear()
         match await self._call(self._automatic, "StartSingleJob", *arguments):
@@ -269,7 +251,7 @@ class Camera:
         if job_id not in self._results:
             raise self._failed()
         result = self._results.pop(job_id)
-        if (of := _id(result, "MeasId")) not in {None, "", _meas_id(command)}:
+        if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
             raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
         return result if result.get("ResultContent") is not None else await self._fetch_content(result)
 
@@ -283,26 +265,26 @@ class Camera:
                 raise Refused("device", "GetResultById: the camera does not give the result")
         if handle and "ReleaseResultHandle" in await self._session.children(results):
             await self._session.call(results, "ReleaseResultHandle", handle)
-        return _parse_result({**told, **result})
+        return parse_result({**told, **result})
 
     async def _find_result(self, command: Command) -> Mapping[str, Any] | None:
         """Ask for the result of a command that was begun before; not every camera can tell."""
         results = self._parts.get("ResultManagement")
         if results is None or "GetResultListFiltered" not in await self._session.children(results):
             return None
-        meas_id = _meas_id(command)
+        meas_id = meas_id_of(command)
         nothing = (None,) * 7
         arguments = (0, {"Id": meas_id}, *nothing, 1, 0, 1000)
         try:
             outputs = await self._call(results, "GetResultListFiltered", *arguments)
             *_, handle, told = outputs if len(outputs) > 1 else (None, None)
-            found = [_parse_result(each) for each in told or ()]
+            found = [parse_result(each) for each in told or ()]
         except Refused:
             # A camera may show the method and not have it: then it cannot tell.
             return None
         if handle and "ReleaseResultHandle" in await self._session.children(results):
             await self._session.call(results, "ReleaseResultHandle", handle)
-        mine = (each for each in found if _id(each, "MeasId") == meas_id and not each.get("IsPartial"))
+        mine = (each for each in found if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))
         return next(mine, None)
 
     async def _is_running(self, command: Command) -> bool:
@@ -351,47 +333,7 @@ class Camera:
             raise Refused("device", f"the camera does not {what}; it is {states}") from None
 
 
-def _recipe(command: Command) -> dict[str, str] | None:
-    recipe = command.parameters.get("recipe_id")
-    return {"Id": str(recipe)} if recipe else None
-
-
-def _meas_id(command: Command) -> str:
-    return str(command.parameters.get("meas_id", command.command_id))
-
-
 def _part(nodes: Mapping[str, Node], name: str) -> Node:
     if name not in nodes:
         raise Refused("unknown_node", f"the camera has no {name}")
     return nodes[name]
-
-
-def _parse_result(told: Any) -> Mapping[str, Any]:
-    """Give what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
-    try:
-        msgspec.convert(told, _VisionResult)
-    except msgspec.ValidationError as error:
-        raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
-    result: Mapping[str, Any] = told
-    return result
-
-
-def _id(result: Mapping[str, Any], field: str) -> str | None:
-    found: str | None = (result.get(field) or {}).get("Id")
-    return found
-
-
-def _data(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a result as plain JSON; raises Refused for one that did not come about."""
-    state: int = result.get("ResultState") or 0
-    if state != _COMPLETED:
-        raise Refused("device", f"the result has the state {_RESULT_STATES.get(state, state)}")
-    named = {"job_id": "JobId", "meas_id": "MeasId", "part_id": "PartId", "recipe_id": "ExternalRecipeId"}
-    return {
-        "result_state": _RESULT_STATES[state],
-        "result_id": _id(result, "ResultId"),
-        **{name: _id(result, field) for name, field in named.items()},
-        "is_simulated": bool(result.get("IsSimulated")),
-        "created_at": result.get("CreationTime"),
-        "content": result.get("ResultContent") or [],
-    }

@@ -42,8 +42,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the event that stored the order."""
     trace: Mapping[str, str] = {}
     """The W3C Trace Context of that event: `traceparent`, `tracestate`."""
-    delivered_at: int | None = None
-    """When the MES received the result."""
     revision: int = 1
     outdated: bool = False
 
@@ -54,8 +52,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def earliest_start(self) -> int:
-        """The StartTime of the order; 0 without one: then no clock decides whether the job may start."""
-        return 0 if self.order.start_time is None else _milliseconds(self.order.start_time)
+        """The StartTime of the order; without one the job may start as soon as it is stored."""
+        return self.stored_at if self.order.start_time is None else _milliseconds(self.order.start_time)
 
 
 def _milliseconds(instant: datetime) -> int:
@@ -101,7 +99,6 @@ def _job(stored: Mapping[str, str]) -> Job:
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
-        delivered_at=int(delivered) if (delivered := fields.get("delivered_at")) else None,
         revision=int(fields["rev"]),
         outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )
@@ -143,8 +140,7 @@ def _queue_entry(job: Job) -> tuple[int, str]:
     The higher priority comes first, then the earlier StartTime, the earlier EndTime, the one that was stored before.
     """
     end = _LATEST if job.order.end_time is None else _milliseconds(job.order.end_time)
-    start = job.earliest_start or job.stored_at
-    return -(job.order.priority or 0), f"{start:015}{end:015}{job.stored_at:015}{job.job_id}"
+    return -(job.order.priority or 0), f"{job.earliest_start:015}{end:015}{job.stored_at:015}{job.job_id}"
 
 
 _ID_AT = 45
@@ -192,11 +188,6 @@ def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:
     return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
 
 
-def confirm_delivery(keys: Keys, job: Job, now: int) -> Commit:
-    """Record that the MES received the result of a job, provided that the job has not changed since it was read."""
-    return join((unchanged(keys, job.job_id, job), operation("HSET", keys.joborder(job.job_id), "delivered_at", now)))
-
-
 def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     """Remove a job with its response and run, from every index."""
     scope, job_id, response_id = job.scope, job.job_id, job.correlation_id
@@ -206,7 +197,6 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("DEL", keys.joborder(job_id), keys.jobresponse(response_id), keys.sfc_execution(job_id)),
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
-            operation("ZREM", keys.joborder_undelivered(scope), job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.jobresponse_state(scope, job.status.state.name), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),
@@ -232,12 +222,6 @@ async def count_open(store: Store, scope: str) -> int:
 async def list_ids(store: Store, scope: str) -> Sequence[str]:
     """Give the ids of all jobs of a scope, the highest priority first."""
     ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_list(scope), 0, -1)
-    return ids
-
-
-async def list_open(store: Store, scope: str) -> list[str]:
-    """Return the ids of the jobs of a scope that have not ended, the highest priority first."""
-    ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_open(scope), 0, -1)
     return ids
 
 

@@ -266,8 +266,8 @@ class Contract:
         async with bench.device.away():
             pass
         if self.once:
-            await wait_until(lambda: bench.station.answers, deadline=10)
-            assert "outcome unknown" in bench.station.said()[WORK.command_id]
+            await wait_until(lambda: bench.station.unknown, deadline=10)
+            assert [each.command_id for each in bench.station.unknown] == [WORK.command_id]
             assert len(bench.device.begun) == 1
             return
         await wait_until(lambda: len(bench.device.begun) == 2, deadline=10)
@@ -276,7 +276,7 @@ class Contract:
         assert set(bench.station.said()) == {WORK.command_id}
 
     async def test_reset_starts_nothing(self, bench: Bench, wait_until: WaitUntil) -> None:
-        await bench.equipment.send(RESET)
+        await bench.equipment.reset(RESET)
         await wait_until(lambda: bench.station.answers)
         assert [(each.command_id, each.error) for each in bench.station.answers] == [(RESET.command_id, None)]
         assert bench.device.begun == []
@@ -284,7 +284,7 @@ class Contract:
     async def test_reset_ends_the_work_that_it_resets(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
-        await bench.equipment.send(RESET)
+        await bench.equipment.reset(RESET)
         await wait_until(lambda: RESET.command_id in bench.station.said())
         assert len(bench.device.begun) == len(bench.device.stopped) == 1
 

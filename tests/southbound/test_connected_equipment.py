@@ -41,8 +41,15 @@ class Plug:
         while True:
             yield await self.happenings.get()
 
+    async def catch_up(self) -> None:
+        """Nothing came about meanwhile."""
+
     async def handle_event(self, device_event: DeviceEvent) -> None:
         self.taken.append(device_event)
+
+    @property
+    def problem(self) -> str:
+        return ""
 
     async def perform(self, command: Command) -> Any:
         self.begun.append(command.command_id)

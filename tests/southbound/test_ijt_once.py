@@ -8,10 +8,12 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
+from edge.errors import Unavailable
 from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
+from edge.station.equipment import Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, RESET, SCOPES, WORK, Opener, RecordingStation
 from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
@@ -43,7 +45,7 @@ async def test_reset_makes_the_tool_safe_while_a_joining_runs(
 ) -> None:
     async with opener() as bench:
         await begun(bench, wait_until)
-        await bench.equipment.send(RESET)
+        await bench.equipment.reset(RESET)
         await wait_until(lambda: RESET.command_id in bench.station.said())
     assert (controller.begun, controller.stopped) == ([SPINDLE], [SPINDLE])
     assert is_safe(controller)
@@ -60,7 +62,7 @@ async def test_reset_locks_a_tool_that_waits_for_its_trigger(
     async with controller.without(*missing), opener() as bench:
         await bench.equipment.send(BY_TRIGGER)
         await wait_until(lambda: controller.selected)
-        await bench.equipment.send(RESET)
+        await bench.equipment.reset(RESET)
         await wait_until(lambda: RESET.command_id in bench.station.said())
     assert not controller.enabled
     assert controller.begun == []
@@ -89,8 +91,8 @@ async def test_joining_lost_in_a_power_cut_is_unknown_and_not_repeated(
         bench.station.unanswered = [WORK]
         async with bench.device.away():
             pass
-        await wait_until(lambda: bench.station.answers, deadline=10)
-    assert "outcome unknown" in bench.station.said()[WORK.command_id]
+        await wait_until(lambda: bench.station.unknown, deadline=10)
+    assert [each.command_id for each in bench.station.unknown] == [WORK.command_id]
     assert controller.begun == [SPINDLE]
 
 
@@ -120,6 +122,98 @@ async def test_joining_that_ends_between_two_questions_at_reconnect_is_found(
         await wait_until(lambda: bench.station.answers, deadline=10)
     assert bench.station.answers[0].error is None
     assert controller.begun == [SPINDLE]
+
+
+@pytest.mark.parametrize("missing", [(), ("GetIdentifiers", *NUMBERS)])
+async def test_start_marked_before_a_gateway_was_killed_is_not_sent(
+    controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
+) -> None:
+    """The mark is all that is known: the start may have left, or not."""
+    async with controller.without(*missing), equipped(controller, wait_until) as bench:
+        await bench.equipment.send(replace(WORK, begun=True, offered_again=True))
+        if missing:
+            await wait_until(lambda: controller.device.server and bench.equipment.connected)
+        else:
+            await wait_until(lambda: bench.station.unknown)
+    assert controller.begun == []
+
+
+async def test_begun_mark_is_committed_before_the_start(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        bench.station.failures = [Unavailable("the store is away")]
+        await bench.equipment.send(WORK)
+        bench.station.unanswered = [WORK]
+        await wait_until(lambda: not bench.station.failures)
+        assert controller.begun == []
+        await wait_until(lambda: controller.begun, deadline=10)
+    assert bench.station.begun == [WORK.command_id]
+
+
+async def test_command_stopped_before_its_start_is_not_started(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        bench.station.stopped_meanwhile = {WORK.command_id}
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.said() == {WORK.command_id: "the command was stopped before it was started"}
+    assert controller.begun == []
+
+
+async def test_settings_may_allow_a_lost_joining_to_be_repeated(
+    controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with equipped(controller, wait_until, repetition="repeatable") as bench:
+        await begun(bench, wait_until)
+        bench.station.unanswered = [WORK]
+        async with bench.device.away():
+            pass
+        await wait_until(lambda: len(controller.begun) == 2, deadline=10)
+    assert bench.equipment.repetition_of(WORK.type_id) is Repetition.REPEATABLE
+    assert bench.station.begun == []
+
+
+async def test_result_after_a_stop_reaches_the_station_before_it_is_acknowledged(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await begun(bench, wait_until)
+        # The bolt ends as its time limit passes: the job has failed, and the result is a good one.
+        bench.station.stopped_meanwhile = {WORK.command_id}
+        bench.station.failures = [Unavailable("the store is away")]
+        await controller.end_joining()
+        await wait_until(lambda: not bench.station.failures)
+        assert controller.acknowledged == []
+        await wait_until(lambda: controller.acknowledged, deadline=10)
+        assert bench.station.said()[WORK.command_id]["evaluation"] == "OK"
+
+
+async def test_unsolicited_result_is_reported_and_left_to_others(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await controller.end_joining()
+        await wait_until(lambda: bench.station.late_results)
+        assert [(each.scope, each.command_id) for each in bench.station.late_results] == [("station-1", None)]
+    assert controller.acknowledged == []
+
+
+async def test_stop_is_confirmed_or_its_reason_reported(
+    opener: Opener, controller: JoiningController, wait_until: WaitUntil
+) -> None:
+    async with controller.without("EnableAsset"), opener() as bench:
+        controller.enabled = True
+        await begun(bench, wait_until)
+        controller.accepts_abort = False
+        await bench.equipment.stop(WORK)
+        controller.accepts_abort = True
+        await bench.equipment.stop(WORK)
+    assert bench.station.stops == [
+        (WORK.command_id, "the tool may still be enabled: AbortJoiningProcess: a joining is not aborted"),
+        (WORK.command_id, None),
+    ]
 
 
 @pytest.mark.parametrize("missing", [(), ("GetIdentifiers",)])

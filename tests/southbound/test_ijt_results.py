@@ -15,6 +15,7 @@ from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
+from edge.southbound.ijt_late import LateResults
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_results import ControllerState, ResultCollector, ResultLimits
 from tests.conftest import WaitUntil
@@ -151,9 +152,13 @@ def result_of(command_id: str, result_id: str, **content: Any) -> dict[str, Any]
     return {"ResultMetaData": {"ResultId": result_id, "AssociatedEntities": [entity]}, "ResultContent": [content]}
 
 
+def reporter(station: RecordingStation | None = None) -> LateResults:
+    return LateResults("urn:wrench", "station-1", station or RecordingStation())
+
+
 def results_of_nobody(limits: ResultLimits = ResultLimits()) -> ResultCollector:  # noqa: B008 - frozen
     methods, state = cast("IjtMethods", Mute()), ControllerState()
-    return ResultCollector(methods, state, RecordingStation(), acknowledge=False, limits=limits)
+    return ResultCollector(methods, state, reporter(), acknowledge=False, limits=limits)
 
 
 @pytest.mark.parametrize("entities", ["J1", [None], [{"EntityId": {}}], [{"Name": "CommandID"}], [{"Name": "VIN"}]])
@@ -201,7 +206,7 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
 
     asked, memory = Asked(), ControllerState(last=1)
     for came in (range(2, 5), range(5, 7)):
-        results = ResultCollector(cast("IjtMethods", asked), memory, RecordingStation(), acknowledge=False)
+        results = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
         with pytest.raises(Unavailable):
             await results.catch_up(WORK)
         for number in came:
@@ -210,7 +215,7 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
             await results.handle_requested(told)
     assert asked.ranges == [(2, 8), (5, 8)]
     assert memory.last == 6
-    found = ResultCollector(cast("IjtMethods", asked), memory, RecordingStation(), acknowledge=False).find(WORK)
+    found = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False).find(WORK)
     assert found
     assert found["ResultMetaData"]["ResultId"] == "R3"
 
@@ -224,7 +229,7 @@ async def test_a_result_in_the_middle_of_which_the_connection_was_lost_is_asked_
     told = result_of(WORK.command_id, "R2")
     told["ResultMetaData"]["SequenceNumber"] = 2
     with pytest.raises(asyncio.CancelledError):
-        await ResultCollector(cast("IjtMethods", Mute()), memory, Slow(), acknowledge=False).handle_live(told)
+        await ResultCollector(cast("IjtMethods", Mute()), memory, reporter(Slow()), acknowledge=False).handle_live(told)
     assert memory.last == 1
 
 
@@ -241,7 +246,7 @@ async def test_numbers_that_jump_by_thousands_of_millions_or_go_back_are_followe
             return []
 
     asked, memory = Asked(), ControllerState()
-    results = ResultCollector(cast("IjtMethods", asked), memory, RecordingStation(), acknowledge=False)
+    results = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False)
     for number in (1, 4_000_000_000, 7, 8, -9):
         await results.handle_live({"ResultMetaData": {"ResultId": f"R{number}", "SequenceNumber": number}})
     assert asked.ranges == [(3_999_999_000, 3_999_999_999)]

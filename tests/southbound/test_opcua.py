@@ -31,6 +31,13 @@ class Scripted:
         self.stopped: list[Command] = []
         self.outcomes: asyncio.Queue[Any] = asyncio.Queue()
 
+    @property
+    def problem(self) -> str:
+        return ""
+
+    async def catch_up(self) -> None:
+        """Nothing came about meanwhile."""
+
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Nothing happens here."""
 

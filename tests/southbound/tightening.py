@@ -58,6 +58,7 @@ async def equipped(controller: JoiningController, wait_until: WaitUntil, **keys:
     controller.begun.clear()
     controller.stopped.clear()
     controller.declined.clear()
+    controller.acknowledged.clear()
     controller.fault = IjtFault.NONE
     controller.echoes_identifiers = controller.accepts_abort = True
     station = RecordingStation()

@@ -1,0 +1,80 @@
+"""What goes to a camera and comes from it, in the words of OPC 40100-1 and in ours."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from edge.errors import Refused
+from edge.station.equipment import Command
+
+_RESULT_STATES = {0: "Undefined", 1: "Completed", 2: "Processing", 3: "Aborted", 4: "Failed"}
+_COMPLETED = 1
+
+
+class _Identifier(Struct):
+    Id: str | None = None
+
+
+class _JobIdentifier(Struct):
+    Id: str
+
+
+class _VisionResult(Struct):
+    """What is read of a result, be it told or asked for."""
+
+    JobId: _JobIdentifier
+    ResultId: _Identifier | None = None
+    MeasId: _Identifier | None = None
+    PartId: _Identifier | None = None
+    ExternalRecipeId: _Identifier | None = None
+    IsPartial: bool | None = None
+    IsSimulated: bool | None = None
+    ResultState: int | None = None
+    CreationTime: datetime | None = None
+    ResultContent: Any = None
+
+
+def recipe_of(command: Command) -> dict[str, str] | None:
+    """Return the recipe that a command names."""
+    recipe = command.parameters.get("recipe_id")
+    return {"Id": str(recipe)} if recipe else None
+
+
+def meas_id_of(command: Command) -> str:
+    """Return the MeasId of the job of a command: its own id, unless the command names one."""
+    return str(command.parameters.get("meas_id", command.command_id))
+
+
+def parse_result(told: Any) -> Mapping[str, Any]:
+    """Give what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    try:
+        msgspec.convert(told, _VisionResult)
+    except msgspec.ValidationError as error:
+        raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
+    result: Mapping[str, Any] = told
+    return result
+
+
+def id_of(result: Mapping[str, Any], field: str) -> str | None:
+    """Return the id in a field of a result."""
+    found: str | None = (result.get(field) or {}).get("Id")
+    return found
+
+
+def answer_data(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a result as plain JSON; raises Refused for one that did not come about."""
+    state: int = result.get("ResultState") or 0
+    if state != _COMPLETED:
+        raise Refused("device", f"the result has the state {_RESULT_STATES.get(state, state)}")
+    named = {"job_id": "JobId", "meas_id": "MeasId", "part_id": "PartId", "recipe_id": "ExternalRecipeId"}
+    return {
+        "result_state": _RESULT_STATES[state],
+        "result_id": id_of(result, "ResultId"),
+        **{name: id_of(result, field) for name, field in named.items()},
+        "is_simulated": bool(result.get("IsSimulated")),
+        "created_at": result.get("CreationTime"),
+        "content": result.get("ResultContent") or [],
+    }
