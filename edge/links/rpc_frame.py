@@ -74,48 +74,101 @@ def encode(message: Request | Response | Notification) -> bytes:
 
 
 class Frames:
-    """Cuts a stream of bytes into messages, holding at most one message and what was fed last."""
+    """Splits a stream of bytes into messages; holds at most one message and what was fed last.
+
+    It scans headers only and builds nothing: a header that promises a million entries costs nothing until they have
+    come, and each byte is looked at once. An Unpacker of msgpack would have to be used again after it ran out of data.
+    """
 
     def __init__(self, most_bytes: int = MESSAGE_BYTES) -> None:
         self._most_bytes = most_bytes
-        # It only finds where a message ends, and builds nothing: a header that promises a million entries costs
-        # nothing until they have come.
-        self._scanner = msgpack.Unpacker(max_buffer_size=0)
         self._buffer = bytearray()
-        self._taken = 0
+        self._at = 0
+        self._objects = 1
+        """Objects that begin at or after `_at` until the message is complete."""
 
     def feed(self, data: bytes) -> None:
         """Take what was received."""
-        self._scanner.feed(data)
         self._buffer += data
 
     def __iter__(self) -> Iterator[Request | Response | Notification | InvalidRequest]:
-        """Give the messages that are complete. Raises Refused(`malformed`): what follows cannot be read."""
+        """Yield the messages that are complete. Raises Refused(`malformed`): what follows cannot be read."""
         return map(read, self.split_frames())
 
     def split_frames(self) -> Iterator[bytes]:
-        """Give the bytes of each message that is complete; raises as above."""
+        """Yield the bytes of each message that is complete; raises as above."""
         while self._find_end():
-            size = self._scanner.tell() - self._taken
-            self._check_size(size)
-            frame = bytes(memoryview(self._buffer)[:size])
-            del self._buffer[:size]
-            self._taken += size
+            frame = bytes(memoryview(self._buffer)[: self._at])
+            del self._buffer[: self._at]
+            self._at, self._objects = 0, 1
             yield frame
-        self._check_size(len(self._buffer))
 
     def _find_end(self) -> bool:
-        try:
-            self._scanner.skip()
-        except msgpack.OutOfData:
-            return False
-        except ValueError as error:
-            raise Refused("malformed", f"not MessagePack: {error!r}") from None
-        return True
-
-    def _check_size(self, size: int) -> None:
-        if size > self._most_bytes:
+        """Move on to the end of the message; return whether all of it is there."""
+        buffer, at, objects = self._buffer, self._at, self._objects
+        end = len(buffer)
+        while objects and at < end:
+            shape = _SHAPES[buffer[at]]
+            if shape is None:
+                raise Refused("malformed", f"not MessagePack: {buffer[at]:#04x}")
+            length_bytes, skipped, children, factor = shape
+            body = at + 1 + length_bytes
+            if body > end:
+                break
+            if length_bytes:
+                length = int.from_bytes(buffer[at + 1 : body], "big")
+                if factor:
+                    children = factor * length
+                else:
+                    skipped += length
+            at = body + skipped
+            objects += children - 1
+        self._at, self._objects = at, objects
+        if max(at, end if objects else 0) > self._most_bytes:
             raise Refused("malformed", f"a message of more than {self._most_bytes} bytes")
+        return not objects and at <= end
+
+
+_Shape = tuple[int, int, int, int]
+"""Bytes of the length, bytes skipped, objects inside, and what the length counts: 0 bytes, 1 entries, 2 pairs."""
+
+
+def _shape_of(header: int) -> _Shape | None:
+    """Return the shape of an object by its first byte, None for the one that MessagePack never uses."""
+    match header:
+        case _ if header < 0x80 or header >= 0xE0:  # noqa: PLR2004 - small numbers
+            return 0, 0, 0, 0
+        case _ if header < 0x90:  # noqa: PLR2004 - small maps
+            return 0, 0, 2 * (header & 0x0F), 0
+        case _ if header < 0xA0:  # noqa: PLR2004 - small lists
+            return 0, 0, header & 0x0F, 0
+        case _ if header < 0xC0:  # noqa: PLR2004 - short texts
+            return 0, header & 0x1F, 0, 0
+        case 0xC0 | 0xC2 | 0xC3:
+            return 0, 0, 0, 0
+        case 0xC4 | 0xC5 | 0xC6:  # bytes
+            return 1 << header - 0xC4, 0, 0, 0
+        case 0xC7 | 0xC8 | 0xC9:  # extensions have a byte for their type
+            return 1 << header - 0xC7, 1, 0, 0
+        case 0xCA | 0xCB:  # floating point
+            return 0, 4 << header - 0xCA, 0, 0
+        case 0xCC | 0xCD | 0xCE | 0xCF:
+            return 0, 1 << header - 0xCC, 0, 0
+        case 0xD0 | 0xD1 | 0xD2 | 0xD3:
+            return 0, 1 << header - 0xD0, 0, 0
+        case 0xD4 | 0xD5 | 0xD6 | 0xD7 | 0xD8:  # extensions of a fixed size
+            return 0, 1 + (1 << header - 0xD4), 0, 0
+        case 0xD9 | 0xDA | 0xDB:  # texts
+            return 1 << header - 0xD9, 0, 0, 0
+        case 0xDC | 0xDD:  # lists
+            return 2 << header - 0xDC, 0, 0, 1
+        case 0xDE | 0xDF:  # maps
+            return 2 << header - 0xDE, 0, 0, 2
+        case _:
+            return None
+
+
+_SHAPES = tuple(map(_shape_of, range(256)))
 
 
 def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:

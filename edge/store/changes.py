@@ -18,6 +18,7 @@ logger = structlog.get_logger(__name__)
 
 STREAM_LENGTH = 5000
 _BATCH = 100
+_FOLLOWED_BY = "followed_by"
 BEGINNING = "0-0"
 """The position before every change."""
 _POSITION = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
@@ -48,6 +49,15 @@ class Change:
 def append_change(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a change to the stream of its scope and to that of all scopes."""
     entry = ("change_type", cause.value, *_entry(scope, job_id, status, now))
+    return join(_append(stream, entry) for stream in (keys.joborder_changes(scope), keys.joborder_changes_global()))
+
+
+def append_result_update(keys: Keys, scope: str, job_id: str, status: JobStatus, now: int) -> Commit:
+    """Append the change of a job response to the streams that `append_change` writes, as MicroDCS does.
+
+    Our own readers skip it by its field `followed_by`: the move of its job comes next, in the same commit.
+    """
+    entry = ("change_type", ResponseChange.UPDATE.value, *_entry(scope, job_id, status, now), _FOLLOWED_BY, "move")
     return join(_append(stream, entry) for stream in (keys.joborder_changes(scope), keys.joborder_changes_global()))
 
 
@@ -230,6 +240,8 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
 
 def _parse_change(scope: str, entry: Entry) -> Change | None:
     """Read a change; None when nobody can: it is logged and passed over, those behind it are not."""
+    if _FOLLOWED_BY in entry.fields:
+        return None
     try:
         return _change(scope, entry.entry_id, entry.fields)
     except (KeyError, ValueError) as error:

@@ -112,6 +112,10 @@ def save(keys: Keys, before: Job | None, job: Job, moves: Iterable[tuple[Cause, 
         unchanged(keys, job.job_id, before),
         operation("HSET", keys.joborder(job.job_id), *fields(written)),
     ]
+    moves = tuple(moves)
+    if has_response(job.status) and any(cause is not Cause.RESULT_UPDATE for cause, _ in moves):
+        # Before the moves: the last entry of a commit is one that has an event of its own.
+        parts.append(changes.append_result_update(keys, job.scope, job.job_id, job.status, now))
     for cause, status in moves:
         parts.append(changes.append_change(keys, job.scope, job.job_id, cause, status, now))
         parts.append(changes.notify_receiver(keys, job.scope, job.job_id, cause, status, now))

@@ -57,7 +57,10 @@ def _remove(keys: Keys, scope: str, work_master_id: str, known: Mapping[str, str
     return join(
         (
             Commit(guards=(Revision(key, int(known.get("rev", 0))),)),
-            operation("HDEL", key, field) if others else operation("DEL", key),
+            # A new revision: a removal from another scope, decided at the same time, must not find others here.
+            join((operation("HDEL", key, field), operation("HINCRBY", key, "rev", 1)))
+            if others
+            else operation("DEL", key),
             operation("SREM", keys.workmaster_list(scope), work_master_id),
         )
     )

@@ -1,6 +1,7 @@
 """The MES hears of every change of a job, in order, across restarts of ours and of the broker."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
+from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
@@ -82,7 +84,9 @@ class Bench:
         newest = (await changes.latest(self.station.store, [SCOPE]))[SCOPE]
         async with asyncio.timeout(5.0):
             while self._index_position() != newest:
-                await changes.cursors(self.station.store, [SCOPE])
+                # A test may take the connection away meanwhile.
+                with contextlib.suppress(Unavailable):
+                    await changes.cursors(self.station.store, [SCOPE])
 
     async def all_published(self) -> None:
         """Wait until every change has been published, or refused."""

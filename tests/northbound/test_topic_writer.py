@@ -18,7 +18,7 @@ from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.northbound.access_rules import allowing, refusing_subscriptions
 from tests.northbound.test_publisher import Bench, opened_bench
-from tests.store.servers import relay_to
+from tests.store.servers import relay_to, until_served
 
 
 @asynccontextmanager
@@ -139,6 +139,7 @@ async def test_events_that_were_refused_are_not_lost_with_a_store_that_is_gone_w
         relay.deliver = lose_once
         allow()
         await wait_until(lambda: lost)
+        await until_served(store)
         await bench.store_and_abort("J3")
         await wait_until(lambda: bench.heard.states("J3"))
     assert list(dict.fromkeys(told_jobs(bench))) == ["J1", "J2", "J3"]

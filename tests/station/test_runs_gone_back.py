@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -27,7 +27,6 @@ from tests.station.plant import (
     until_all_is_acknowledged,
     until_true,
 )
-from tests.store.servers import relay_to
 
 
 async def copied(store: Store) -> Mapping[str, str]:
@@ -126,27 +125,27 @@ async def test_a_stop_that_the_store_forgot_before_it_was_sent_is_sent(working: 
 
 @pytest.mark.usefixtures("working")
 async def test_a_reading_that_a_commit_overtook_is_not_taken_for_a_store_that_went_back(
-    tmp_path: Path, redis: RedisSettings, tool: FakeEquipment, clock: Clock
+    monkeypatch: pytest.MonkeyPatch, redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     reading, overtaken = asyncio.Event(), asyncio.Event()
+    async with instance(redis, {TIGHTEN: tool}, clock, consumer="far") as other:
+        await other.runs.load("J1")
+        execute = other.store.execute
 
-    async def hold_the_first_reading(request: bytes) -> bool:
-        if b"HGETALL" in request and b"sfc:execution" in request and not reading.is_set():
-            reading.set()
-            await overtaken.wait()
-        return True
+        async def hold_the_first_reading(command: str, *arguments: str | bytes | int) -> Any:
+            found = await execute(command, *arguments)
+            if command == "HGETALL" and "sfc:execution" in str(arguments) and not reading.is_set():
+                reading.set()
+                await overtaken.wait()
+            return found
 
-    async with relay_to(tmp_path, redis.url) as relay:
-        far = RedisSettings(url=relay.url, prefix=redis.prefix)
-        async with instance(far, {TIGHTEN: tool}, clock, consumer="far") as other:
-            await other.runs.load("J1")
-            relay.deliver = hold_the_first_reading
-            with capture_logs() as logs:
-                read = asyncio.create_task(other.runs.load("J1"))
-                await reading.wait()
-                decided = await other.runs.signal("J1", Answer(tool.commands[0].command_id, ok=True))
-                overtaken.set()
-                loaded = await read
+        monkeypatch.setattr(other.store, "execute", hold_the_first_reading)
+        with capture_logs() as logs:
+            read = asyncio.create_task(other.runs.load("J1"))
+            await reading.wait()
+            decided = await other.runs.signal("J1", Answer(tool.commands[0].command_id, ok=True))
+            overtaken.set()
+            loaded = await read
     assert isinstance(decided, Decision)
     assert loaded
     assert loaded.stored.revision == decided.loaded.stored.revision

