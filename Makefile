@@ -18,7 +18,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test endure fuzz schemas bench chaos demo deb repo system-test debian13 ansible-check clean
+.PHONY: help setup lock check format test outside promises endure fuzz schemas bench chaos demo deb repo system-test debian13 ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,12 @@ demo: ## Run a whole job on real parts; DEVICES=opcua for devices over OPC UA, K
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+
+outside: setup ## Test the product from outside, with programs of other vendors: every fault and promise, also the long ones
+	@$(BIN)/python -m pytest --numprocesses 2 -m "not system" tests/outside $(ARGS)
+
+promises: setup ## Write docs/reference/promises.md from tests/outside/promises.toml
+	@$(BIN)/python -m tests.outside.promises
 
 endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory has to stay flat
 	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \

@@ -1,0 +1,52 @@
+"""The tests from outside know the product by its pages only, and the list of promises is complete."""
+
+import ast
+from pathlib import Path
+
+from tests.architecture.sources import ROOT, modules, syntax
+from tests.outside.promises import PAGE, load_promises, outside_tests, page, pages_without_promises
+
+OUTSIDE = [path for path in modules("tests") if path.parts[1] == "outside"]
+
+
+def imports_of(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return names
+
+
+def test_tests_from_outside_import_nothing_of_the_product() -> None:
+    assert OUTSIDE
+    for path in OUTSIDE:
+        ours = {name for name in imports_of(path) if name.split(".")[0] in {"edge", "tests"}}
+        assert {name for name in ours if not name.startswith("tests.outside")} == set(), path
+
+
+def test_every_promise_names_a_page_and_a_test_or_a_reason() -> None:
+    promises = load_promises()
+    assert len({each.id for each in promises}) == len(promises)
+    for each in promises:
+        assert (ROOT / each.page).is_file(), each
+        assert bool(each.checks) != bool(each.unchecked), each
+        assert set(each.checks) <= outside_tests(), each
+
+
+def test_every_test_from_outside_checks_a_promise() -> None:
+    named = {check for each in load_promises() for check in each.checks}
+    assert outside_tests() - named == set(), "add it to tests/outside/promises.toml, then run make promises"
+
+
+def test_every_page_for_users_is_in_the_list_of_promises() -> None:
+    listed = {each.page for each in load_promises()} | set(pages_without_promises())
+    folders = ("reference", "explanation", "how-to")
+    pages = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / "docs" / folder).glob("*.md")}
+    assert pages - {str(PAGE)} - listed == set(), "add it to tests/outside/promises.toml, then run make promises"
+    assert listed - pages - {str(PAGE)} == set(), "remove it from tests/outside/promises.toml"
+
+
+def test_the_page_of_promises_is_up_to_date() -> None:
+    assert (ROOT / PAGE).read_text(encoding="utf-8") == page(), "run make promises"

@@ -1,0 +1,164 @@
+"""A MES and a tightening tool of other vendors, written from docs/reference only: northbound.md and equipment.md."""
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from tests.outside.mqtt_client import MqttClient, Received
+from tests.outside.servers import PREFIX, SCOPE
+
+METHOD = "org.opcfoundation.ISA95-JOBCONTROL_V2.{}.v2"
+SETTING = "com.github.aschamberger.ISA95-JOBCONTROL_V2.config.{}.v1"
+STATUS_EVENT = "ISA95JobOrderStatusEventType.v2"
+RECIPE_SCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
+TIGHTEN = "com.example.station.tighten.v1"
+COMMANDS = f"{PREFIX}/{SCOPE}/commands"
+TIGHTEN_ACTION = {
+    "name": "tighten",
+    "step": "Tighten",
+    "qualifier": "N",
+    "interaction": "push_command",
+    "type_id": TIGHTEN,
+}
+TIGHTENING = {
+    "steps": [{"name": "Tighten", "initial": True}, {"name": "Done"}],
+    "transitions": [{"source": "Tighten", "target": "Done", "condition": "always"}],
+    "actions": [TIGHTEN_ACTION],
+}
+"""A recipe with one command."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a call of the MES."""
+
+    status: int | None
+    attributes: dict[str, str]
+    data: Any
+    seconds: float
+
+
+class Mes:
+    """A MES: it calls methods, pushes Work Masters and keeps what the station publishes."""
+
+    def __init__(self, port: int, client_id: str = "mes") -> None:
+        self.client = MqttClient(port, client_id, session_expiry=3600)
+        self.answers = f"{PREFIX}/answers/{client_id}"
+
+    def open(self) -> None:
+        """Connect and subscribe to answers, events and retained topics."""
+        self.client.connect()
+        for topic in (self.answers, f"{PREFIX}/{SCOPE}/events", f"{PREFIX}/{SCOPE}/result/+"):
+            self.client.subscribe(topic)
+
+    def send(self, event_type: str, data: object, **attributes: str) -> bytes:
+        """Send a call, return its correlation data."""
+        correlation = uuid.uuid4().bytes
+        call = {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type, "subject": SCOPE}
+        self.client.publish(
+            COMMANDS, json.dumps(data), call | attributes, response_topic=self.answers, correlation_data=correlation
+        )
+        return correlation
+
+    def answer_to(self, correlation: bytes) -> Received | None:
+        """Return the answer to a call, None while there is none."""
+        return next((each for each in list(self.client.received) if each.correlation_data == correlation), None)
+
+    def call(self, method: str, data: object, *, deadline: float = 10.0, **attributes: str) -> Answer:
+        """Call a method and wait for its answer."""
+        return self._ask(METHOD.format(method), data, deadline, attributes)
+
+    def configure(self, work_master: str = "WM-1", recipe: object = TIGHTENING) -> None:
+        """Push a Work Master with a recipe."""
+        item = {"ID": work_master, "data": recipe, "dataschema": RECIPE_SCHEMA}
+        answer = self._ask(SETTING.format("workmaster"), [item], 20.0, {"method": "PUT"})
+        assert "mdcserrorkind" not in answer.attributes, answer
+
+    def start_job(self, job_order_id: str, **attributes: str) -> Answer:
+        """Call StoreAndStart for a job of the Work Master."""
+        return self._ask(METHOD.format("StoreAndStart"), order(job_order_id), 10.0, attributes)
+
+    def states(self, job_order_id: str) -> list[str]:
+        """Return the states that the status events of a job reported, each event once."""
+        events: dict[str, str] = {}
+        for each in list(self.client.received):
+            if each.attributes.get("type", "").endswith(STATUS_EVENT):
+                data = each.data
+                if data["JobOrder"]["JobOrderID"] == job_order_id:
+                    events[each.attributes["id"]] = data["JobState"][0]["StateText"]["Text"]
+        return list(events.values())
+
+    def wait_for_state(self, job_order_id: str, state: str, deadline: float = 20.0) -> None:
+        """Wait until a job has reported a state."""
+        self.client.wait(lambda: state in self.states(job_order_id), f"{job_order_id} is {state}", deadline)
+
+    def result(self, job_order_id: str) -> Any:
+        """Return the job response that is retained; None where there is none."""
+        topic = f"{PREFIX}/{SCOPE}/result/{job_order_id}"
+        payloads = [each.payload for each in list(self.client.received) if each.topic == topic]
+        return json.loads(payloads[-1]) if payloads and payloads[-1] else None
+
+    def _ask(self, event_type: str, data: object, deadline: float, attributes: dict[str, str]) -> Answer:
+        correlation = self.send(event_type, data, **attributes)
+        began = time.monotonic()
+        self.client.wait(lambda: self.answer_to(correlation), f"an answer to {event_type}", deadline)
+        received = self.answer_to(correlation)
+        assert received
+        body = json.loads(received.payload) if received.payload else None
+        status = body.get("ReturnStatus") if isinstance(body, dict) else None
+        return Answer(status, received.attributes, body, received.at - began)
+
+
+def order(job_order_id: str) -> dict[str, Any]:
+    """Return the payload of Store and StoreAndStart."""
+    return {"JobOrder": {"JobOrderID": job_order_id, "WorkMasterID": [{"ID": "WM-1"}]}}
+
+
+class Wrench:
+    """A tightening tool: it drops a command it has seen, answers each once unless it holds."""
+
+    def __init__(self, port: int, name: str = "wrench", *, session_expiry: int = 0) -> None:
+        self.client = MqttClient(port, f"tool-{name}", session_expiry=session_expiry)
+        self.topic = f"{PREFIX}/equipment/{name}"
+        self.holds = False
+        self.commands: list[Received] = []
+        self.client.on_message = self._take
+
+    def open(self) -> None:
+        """Connect and subscribe to commands."""
+        self.client.connect()
+        self.client.subscribe(f"{self.topic}/commands")
+
+    def starts(self) -> list[str]:
+        """Return the ids of the commands to start, each delivery of them."""
+        return [each.attributes["id"] for each in self.commands if each.attributes.get("phase") == "start"]
+
+    def release(self) -> None:
+        """Answer every command that was held, and those to come."""
+        self.holds = False
+        for command in list(self.commands):
+            self._answer(command)
+
+    def _take(self, received: Received) -> None:
+        self.commands.append(received)
+        if not self.holds:
+            self._answer(received)
+
+    def _answer(self, command: Received) -> None:
+        attributes = {
+            "specversion": "1.0",
+            "id": str(uuid.uuid4()),
+            "source": f"/{self.topic}",
+            "type": command.attributes.get("type", ""),
+            "causationid": command.attributes.get("id", ""),
+        }
+        if command.response_topic:
+            self.client.publish(
+                command.response_topic,
+                json.dumps({"torque": {"value": 85.2, "unit": "Nm"}}),
+                attributes,
+                correlation_data=command.correlation_data,
+                confirm=None,
+            )
