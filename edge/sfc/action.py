@@ -16,6 +16,7 @@ from edge.sfc.run import ActionState, Association
 from edge.sfc.signal import Phase
 
 if TYPE_CHECKING:
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.draft import Draft
     from edge.sfc.net import NetAction
 
@@ -39,7 +40,7 @@ def on_activated(draft: Draft, action: NetAction) -> None:
         draft.set_stored(action.name, action.key)
 
 
-def _keep_open_command(draft: Draft, key: str) -> int:
+def _keep_open_command(draft: Draft, key: AssociationKey) -> int:
     """Make room for a new activation: a command of the last one that is still open is kept beside it.
 
     Gives the attempt of the last activation.
@@ -48,7 +49,7 @@ def _keep_open_command(draft: Draft, key: str) -> int:
     if old is None:
         return 0
     if old.awaits_outcome:
-        draft.put(f"{key}/{old.attempt}", old)
+        draft.put(key.left_behind(old.attempt), old)
     else:
         draft.remember(old)
     return old.attempt
@@ -128,7 +129,9 @@ def on_deactivated(draft: Draft, action: NetAction) -> None:
                 draft.put(action.key, replace(each, deadline=None))
 
 
-def _end_association(draft: Draft, key: str, each: Association, state: ActionState, error: str | None = None) -> None:
+def _end_association(
+    draft: Draft, key: AssociationKey, each: Association, state: ActionState, error: str | None = None
+) -> None:
     draft.put(key, ended_association(each, state, draft.now, error))
 
 
@@ -152,7 +155,7 @@ def reset_storage(draft: Draft, name: str) -> None:
             _end_association(draft, action.key, each, ActionState.STOPPED)
 
 
-def on_duration_elapsed(draft: Draft, key: str) -> None:
+def on_duration_elapsed(draft: Draft, key: AssociationKey) -> None:
     """The T of an association has passed: a delayed command goes out, a limited one is over."""
     action, each = draft.action_of(key), draft.associations[key]
     if each.state is ActionState.PENDING:
@@ -170,7 +173,7 @@ def on_duration_elapsed(draft: Draft, key: str) -> None:
     _update_sharing(draft, key)
 
 
-def on_timeout(draft: Draft, key: str) -> None:
+def on_timeout(draft: Draft, key: AssociationKey) -> None:
     """The answer or event of an association did not come in time."""
     action, each = draft.action_of(key), draft.associations[key]
     draft.stop(action, each)
@@ -179,7 +182,7 @@ def on_timeout(draft: Draft, key: str) -> None:
     _record_failure(draft, key)
 
 
-def on_completed(draft: Draft, key: str, result: Any, event_id: str = "") -> None:
+def on_completed(draft: Draft, key: AssociationKey, result: Any, event_id: str = "") -> None:
     """The answer or event of an association is here and good."""
     key = origin_of(draft, key)
     action, each = draft.action_of(key), draft.associations[key]
@@ -198,14 +201,14 @@ def on_completed(draft: Draft, key: str, result: Any, event_id: str = "") -> Non
             event_id=event_id,
         ),
     )
-    if "/" in key:
+    if key.is_left_behind:
         draft.remember(draft.associations[key])
         draft.drop(key)
     else:
         _update_sharing(draft, key)
 
 
-def on_failed(draft: Draft, key: str, error: str) -> None:
+def on_failed(draft: Draft, key: AssociationKey, error: str) -> None:
     """The answer to a command is here and says that it failed."""
     key = origin_of(draft, key)
     _end_association(draft, key, draft.associations[key], ActionState.FAILED, error)
@@ -213,7 +216,7 @@ def on_failed(draft: Draft, key: str, error: str) -> None:
     _record_failure(draft, key)
 
 
-def on_unknown(draft: Draft, key: str, reason: str) -> None:
+def on_unknown(draft: Draft, key: AssociationKey, reason: str) -> None:
     """The outcome of a command cannot be found: nothing supervises the action until it is found or resolved."""
     key = origin_of(draft, key)
     each = draft.associations[key]
@@ -221,7 +224,7 @@ def on_unknown(draft: Draft, key: str, reason: str) -> None:
     _update_sharing(draft, key)
 
 
-def repeat(draft: Draft, key: str) -> None:
+def repeat(draft: Draft, key: AssociationKey) -> None:
     """Start an action again whose outcome is unknown: the next attempt, under a new command id."""
     key = origin_of(draft, key)
     each, action = draft.associations[key], draft.action_of(key)
@@ -233,7 +236,7 @@ def repeat(draft: Draft, key: str) -> None:
             draft.put(other.key, replace(draft.associations[key], step=other.step, due=None))
 
 
-def origin_of(draft: Draft, key: str) -> str:
+def origin_of(draft: Draft, key: AssociationKey) -> AssociationKey:
     """Give the association that set an action in place of one that shares its start."""
     each = draft.associations[key]
     origin = draft.stored.get(each.action)
@@ -242,7 +245,7 @@ def origin_of(draft: Draft, key: str) -> str:
     )
 
 
-def _update_sharing(draft: Draft, key: str) -> None:
+def _update_sharing(draft: Draft, key: AssociationKey) -> None:
     """Tell the associations that share a stored start how it went."""
     each = draft.associations[key]
     action = draft.action_of(key)
@@ -260,7 +263,7 @@ def _update_sharing(draft: Draft, key: str) -> None:
             draft.put(other.key, replace(each, step=other.step, due=None))
 
 
-def _record_failure(draft: Draft, key: str) -> None:
+def _record_failure(draft: Draft, key: AssociationKey) -> None:
     """Note a failure to be judged, of every association that shares it."""
     each = draft.associations[key]
     draft.faults.append(key)

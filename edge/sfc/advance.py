@@ -43,6 +43,7 @@ from edge.sfc.signal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.net import Net
 
 MAX_EARLY_EVENTS: Final = 100
@@ -172,7 +173,7 @@ def _resolve(draft: Draft, resolve: Resolve) -> Ignored | None:
             on_completed(draft, key, resolve.data)
         case Resolution.FAILED:
             on_failed(draft, key, f"failed: {resolve.reason}" if resolve.reason else "failed")
-        case Resolution.REPEAT if "/" in key:
+        case Resolution.REPEAT if key.is_left_behind:
             return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {resolve.action!r} was activated again")
         case Resolution.REPEAT:
             repeat(draft, key)
@@ -182,7 +183,7 @@ def _resolve(draft: Draft, resolve: Resolve) -> Ignored | None:
     return None
 
 
-def _open_command(draft: Draft, command_id: str) -> str | Ignored:
+def _open_command(draft: Draft, command_id: str) -> AssociationKey | Ignored:
     """Return the association whose command awaits an outcome, or why there is none."""
     key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.recipe import UNREADABLE, Action, Interaction, Recipe, parse_recipe
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
-from edge.sfc.command_id import quote
 from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
@@ -58,16 +58,16 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _actions(recipe: Recipe) -> tuple[NetAction, ...]:
-    seen: dict[str, int] = {}
+    seen: Counter[tuple[str, str]] = Counter()
     found = []
     for index, action in enumerate(recipe.actions):
-        key = f"{quote(action.name)}@{quote(action.step)}"
-        seen[key] = seen.get(key, 0) + 1
-        found.append(_action(index, action, key if seen[key] == 1 else f"{key}#{seen[key]}"))
+        seen[action.name, action.step] += 1
+        key = AssociationKey(action.name, action.step, seen[action.name, action.step])
+        found.append(_action(index, action, key))
     return tuple(found)
 
 
-def _action(index: int, action: Action, key: str) -> NetAction:
+def _action(index: int, action: Action, key: AssociationKey) -> NetAction:
     rule = QUALIFIER_RULES[action.qualifier]
     return NetAction(
         key=key,
@@ -84,8 +84,8 @@ def _action(index: int, action: Action, key: str) -> NetAction:
     )
 
 
-def _keys_by_name(actions: Iterable[NetAction]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+def _keys_by_name(actions: Iterable[NetAction]) -> dict[str, tuple[AssociationKey, ...]]:
+    found: dict[str, list[AssociationKey]] = {}
     for action in actions:
         found.setdefault(action.name, []).append(action.key)
     return {name: tuple(keys) for name, keys in found.items()}

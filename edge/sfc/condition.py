@@ -24,6 +24,7 @@ from edge.expression.syntax import (
 )
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, Truth, follow
 from edge.model.recipe import MAX_SECONDS
+from edge.sfc.association_key import AssociationKey
 
 STEP_PROPERTIES: Final = ("X", "T", "count", "done")
 ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "unknown", "attempts", "result")
@@ -37,7 +38,7 @@ class RunAccess(Protocol):
     def step(self, name: str, prop: str) -> Any:
         """Return X, T (seconds), count or done of a step."""
 
-    def action(self, keys: tuple[str, ...], prop: str) -> Any:
+    def action(self, keys: tuple[AssociationKey, ...], prop: str) -> Any:
         """Return a property of the newest of these associations."""
 
     def job(self, prop: str) -> Any:
@@ -71,7 +72,7 @@ class Names:
     """The targets that names in a condition may refer to: steps, association keys by action name, Python conditions."""
 
     steps: frozenset[str] = frozenset()
-    actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    actions: Mapping[str, tuple[AssociationKey, ...]] = field(default_factory=dict)
     registry: Registry = field(default_factory=lambda: REGISTERED)
 
 

@@ -10,6 +10,7 @@ from edge.sfc.signal import CommandRequest, Phase, StepChange
 from edge.sfc.view import RunView
 
 if TYPE_CHECKING:
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.net import Net, NetAction
 
 
@@ -51,7 +52,7 @@ class Draft(RunView):
         super().__init__(net, run, now)
         self.now = now
         self.steps: dict[str, StepState] = run.steps.copy()
-        self.associations: dict[str, Association] = run.associations.copy()
+        self.associations: dict[AssociationKey, Association] = run.associations.copy()
         self.variables: dict[str, Any] = run.variables
         self.stored = run.stored.copy()
         self.early = run.early.copy()
@@ -70,9 +71,9 @@ class Draft(RunView):
         self.requests: list[CommandRequest] = []
         self.changes: list[StepChange] = []
         self.touched: set[str] = set()
-        self.taken: str | None = None
+        self.taken: AssociationKey | None = None
 
-    def put(self, key: str, each: Association) -> None:
+    def put(self, key: AssociationKey, each: Association) -> None:
         """Write an association."""
         self.associations[key] = each
         self.touched.add(f"action:{key}")
@@ -112,7 +113,7 @@ class Draft(RunView):
             del self.past[oldest]
             self.touched.add(f"past:{oldest}")
 
-    def drop(self, key: str) -> None:
+    def drop(self, key: AssociationKey) -> None:
         """Forget an association."""
         del self.associations[key]
         self.touched.add(f"action:{key}")
@@ -123,13 +124,13 @@ class Draft(RunView):
         self.steps[name] = state
         self.touched.add(f"step:{name}")
 
-    def set_stored(self, name: str, key: str) -> None:
+    def set_stored(self, name: str, key: AssociationKey) -> None:
         """Note which association set an action."""
         if self.stored.get(name) != key:
             self.stored[name] = key
             self.touched.add(f"stored:{name}")
 
-    def clear_stored(self, name: str) -> str | None:
+    def clear_stored(self, name: str) -> AssociationKey | None:
         """Clear a stored action; gives the association that had set it."""
         key = self.stored.pop(name, None)
         if key is not None:
@@ -158,16 +159,16 @@ class Draft(RunView):
     def clear_failures(self) -> None:
         """Forget the failures that are judged, and the commands left behind that ended with one."""
         for key in self.faults:
-            if "/" in key:
+            if key.is_left_behind:
                 self.remember(self.associations[key])
                 self.drop(key)
         self.faults.clear()
 
-    def action_of(self, key: str) -> NetAction:
+    def action_of(self, key: AssociationKey) -> NetAction:
         """Give the association of a key, also of one that was left behind (`key/attempt`)."""
-        return self.net.actions[key.partition("/")[0]]
+        return self.net.actions[key.latest]
 
-    def in_recipe_order(self, keys: set[str]) -> list[str]:
+    def in_recipe_order(self, keys: set[AssociationKey]) -> list[AssociationKey]:
         """Sort association keys as the recipe lists them."""
         return sorted(keys, key=lambda key: (self.action_of(key).index, key))
 

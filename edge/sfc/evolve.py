@@ -15,6 +15,7 @@ from edge.sfc.signal import StepChange
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.draft import Draft
     from edge.sfc.net import NetAction, NetTransition
 
@@ -141,13 +142,13 @@ def _unhandled_failure(draft: Draft) -> str | None:
     """Give the error of a failure whose step no transition has left: a live transition had its chance."""
     for key in draft.faults:
         each = draft.associations.get(key)
-        left_behind = "/" in key
+        left_behind = key.is_left_behind
         if each is not None and not left_behind and each.step in draft.active and each.state in UNSUCCESSFUL:
             return _failure_text(draft, key)
     return None
 
 
-def _failure_text(draft: Draft, key: str) -> str:
+def _failure_text(draft: Draft, key: AssociationKey) -> str:
     each = draft.associations[key]
     return f"action {each.action!r} of step {each.step!r} {each.error}"
 
@@ -197,7 +198,7 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
     draft.set_outcome(outcome, error)
 
 
-def _is_in_effect(draft: Draft, key: str) -> bool:
+def _is_in_effect(draft: Draft, key: AssociationKey) -> bool:
     """Tell whether a stored action was started and is not over: a delay or a limit that passed has nothing to reset."""
     each, action = draft.associations[key], draft.net.actions[key]
     if each.state is ActionState.PENDING or each.state is ActionState.STOPPED:

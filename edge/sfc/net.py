@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from edge.model.recipe import Qualifier, Recipe
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.condition import Condition
     from edge.sfc.qualifier import QualifierRule
     from edge.sfc.run import Run
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class NetAction:
     """An action association, ready to run; `key` tells it from all others. Times are milliseconds."""
 
-    key: str
+    key: AssociationKey
     index: int
     name: str
     step: str
@@ -70,7 +71,7 @@ class NetStep:
     name: str
     actions: tuple[NetAction, ...]
     entering: tuple[NetAction, ...]
-    holding: tuple[str, ...]
+    holding: tuple[AssociationKey, ...]
     outgoing: tuple[NetTransition, ...]
 
 
@@ -84,7 +85,7 @@ class Net:
     initial: str
     steps: Mapping[str, NetStep]
     transitions: tuple[NetTransition, ...]
-    actions: Mapping[str, NetAction]
+    actions: Mapping[AssociationKey, NetAction]
     """Associations by key."""
     starting: Mapping[str, tuple[NetAction, ...]]
     """Associations by action name, but R."""

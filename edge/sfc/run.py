@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from edge.sfc.command_id import command_id, unquote
+from edge.sfc.association_key import AssociationKey, parse_association_key
+from edge.sfc.command_id import command_id
 
 
 class Outcome(StrEnum):
@@ -129,16 +130,16 @@ class Run(msgspec.Struct, frozen=True):
     ended_at: int | None = None
     paused_at: int | None = None
     steps: dict[str, StepState] = {}
-    associations: dict[str, Association] = {}
-    stored: dict[str, str] = {}
+    associations: dict[AssociationKey, Association] = {}
+    stored: dict[str, AssociationKey] = {}
     """The association that set each stored action."""
     variables: dict[str, Any] = {}
     early: dict[int, KeptEvent] = {}
     past: dict[int, PastAttempt] = {}
-    faults: tuple[str, ...] = ()
+    faults: tuple[AssociationKey, ...] = ()
     """The associations that failed while the run was paused, to be judged when it is resumed."""
     active: frozenset[str] = frozenset()
-    open: frozenset[str] = frozenset()
+    open: frozenset[AssociationKey] = frozenset()
     revision: int = 0
     touched: frozenset[str] = frozenset()
     tested_at: int = -1
@@ -220,7 +221,7 @@ def _field(run: Run, name: str) -> str | None:
     value: Any
     match kind:
         case "action":
-            value = run.associations.get(key)
+            value = run.associations.get(parse_association_key(key))
             # The field's name and the head say these already.
             value = value and msgspec.structs.replace(value, action="", step="", command_id="")
         case "step":
@@ -230,13 +231,15 @@ def _field(run: Run, name: str) -> str | None:
                 return None
             return _json.encode(run.variables[key]).decode()
         case "stored":
-            value = run.stored.get(key)
+            value = None if key not in run.stored else str(run.stored[key])
         case "early":
             value = run.early.get(int(key))
         case "past":
             value = run.past.get(int(key))
         case "state":
-            value = _State(run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults)
+            value = _State(
+                run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, tuple(map(str, run.faults))
+            )
         case _:
             value = _Head(run.job_id, run.scope, run.run_id, run.parameters)
     return None if value is None else _json.encode(value).decode()
@@ -287,7 +290,8 @@ def decode(fields: Mapping[str, str]) -> Run:
         if colon and kind + colon in found:
             found[kind + colon][key] = text
     steps = {name: msgspec.json.decode(text, type=StepState) for name, text in found["step:"].items()}
-    associations = {key: _association(head, key, text) for key, text in found["action:"].items()}
+    keys = {text: parse_association_key(text) for text in found["action:"]}
+    associations = {keys[name]: _association(head, keys[name], text) for name, text in found["action:"].items()}
     return Run(
         job_id=head.job_id,
         scope=head.scope,
@@ -300,7 +304,9 @@ def decode(fields: Mapping[str, str]) -> Run:
         paused_at=state.paused_at,
         steps=steps,
         associations=associations,
-        stored={name: msgspec.json.decode(text, type=str) for name, text in found["stored:"].items()},
+        stored={
+            name: parse_association_key(msgspec.json.decode(text, type=str)) for name, text in found["stored:"].items()
+        },
         variables={name: msgspec.json.decode(text) for name, text in found["var:"].items()},
         early={
             int(number): msgspec.json.decode(text, type=KeptEvent)
@@ -310,22 +316,20 @@ def decode(fields: Mapping[str, str]) -> Run:
             int(number): msgspec.json.decode(text, type=PastAttempt)
             for number, text in sorted(found["past:"].items(), key=lambda item: int(item[0]))
         },
-        faults=state.faults,
+        faults=tuple(map(parse_association_key, state.faults)),
         active=frozenset(name for name, step in steps.items() if step.active),
         open=frozenset(key for key, each in associations.items() if each.is_open),
     )
 
 
-def _association(head: _Head, key: str, text: str) -> Association:
-    """Read an association; its key is `action@step`, with `#n` for a further one and `/attempt` for one left behind."""
+def _association(head: _Head, key: AssociationKey, text: str) -> Association:
+    """Read an association; what its key and the head say is not in its text."""
     each = msgspec.json.decode(text, type=Association)
-    action, _, step = key.partition("/")[0].partition("#")[0].partition("@")
-    name = unquote(action)
     return msgspec.structs.replace(
         each,
-        action=name,
-        step=unquote(step),
-        command_id=command_id(head.job_id, head.run_id, name, each.attempt, reset=each.reset)
+        action=key.action,
+        step=key.step,
+        command_id=command_id(head.job_id, head.run_id, key.action, each.attempt, reset=each.reset)
         if each.armed_at is not None
         else "",
     )

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.run import Run
 
 
@@ -151,7 +152,7 @@ class Advanced:
     run: Run
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
-    taken: str | None = None
+    taken: AssociationKey | None = None
 
 
 class IgnoredKind(StrEnum):

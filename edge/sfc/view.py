@@ -12,6 +12,7 @@ from edge.sfc.run import ActionState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from edge.sfc.association_key import AssociationKey
     from edge.sfc.net import Net
     from edge.sfc.run import Association, Run, StepState
 
@@ -28,7 +29,7 @@ class RunView:
         self.run = run
         self.at = at
         self.steps: Mapping[str, StepState] = run.steps
-        self.associations: Mapping[str, Association] = run.associations
+        self.associations: Mapping[AssociationKey, Association] = run.associations
         self.variables: Mapping[str, Any] = run.variables
 
     def step(self, name: str, prop: str) -> Any:
@@ -49,7 +50,7 @@ class RunView:
         associations = self.associations
         return all(associations[key].state in _OVER for key in self.net.steps[step].holding)
 
-    def action(self, keys: tuple[str, ...], prop: str) -> Any:
+    def action(self, keys: tuple[AssociationKey, ...], prop: str) -> Any:
         """Give a property of the newest of these associations."""
         if prop == "attempts":
             action = self.net.actions[keys[0]]
@@ -69,7 +70,7 @@ class RunView:
             case _:
                 return UNKNOWN if newest is None or newest.result is None else newest.result
 
-    def _newest(self, keys: tuple[str, ...]) -> Association | None:
+    def _newest(self, keys: tuple[AssociationKey, ...]) -> Association | None:
         if len(keys) == 1:
             return self.associations.get(keys[0])
         found = [each for key in keys if (each := self.associations.get(key))]
@@ -142,8 +143,8 @@ def _wakes(net: Net, run: Run) -> list[int]:
 def results(net: Net, run: Run) -> dict[str, Any]:
     """Give the latest result of each action that has one, in the order in which they ended, then of the recipe."""
 
-    def when(key: str) -> tuple[int, int]:
-        known = net.actions.get(key.partition("/")[0])
+    def when(key: AssociationKey) -> tuple[int, int]:
+        known = net.actions.get(key.latest)
         return run.associations[key].ended_at or 0, known.index if known else 0
 
     ordered = [run.associations[key] for key in sorted(run.associations, key=when)]

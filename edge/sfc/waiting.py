@@ -116,7 +116,7 @@ def _unfinished(step: str, view: RunView) -> str:
 
 def _actions(net: Net, run: Run, at: int) -> list[ActionWaits]:
     found = []
-    for key in sorted(run.open, key=lambda key: (net.actions[key.partition("/")[0]].index, key)):
+    for key in sorted(run.open, key=lambda key: (net.actions[key.latest].index, key)):
         each = run.associations[key]
         found.append(
             ActionWaits(

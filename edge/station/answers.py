@@ -171,8 +171,7 @@ class Answers:
         """Tell whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
         run, actions = loaded.stored.run, loaded.net.actions
         return self._type_ids is not None and any(
-            run.associations[key].command_id == command_id
-            and actions[key.partition("/")[0]].type_id not in self._type_ids
+            run.associations[key].command_id == command_id and actions[key.latest].type_id not in self._type_ids
             for key in run.open
         )
 

@@ -9,6 +9,7 @@ from edge.errors import Defect
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run
 from edge.sfc.signal import (
@@ -59,7 +60,7 @@ class LoadedJob:
                 Phase.RESET if each.reset else Phase.START,
                 each.command_id,
                 each.step,
-                actions[key.partition("/")[0]].type_id,
+                actions[key.latest].type_id,
             )
             for key in sorted(run.open)
             if (each := run.associations[key]).state is ActionState.DISPATCHED
@@ -75,7 +76,7 @@ class Decision:
     requests: tuple[CommandRequest, ...]
     steps: tuple[StepChange, ...]
     due: int | None
-    taken: str | None
+    taken: AssociationKey | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def view(loaded: LoadedJob, now: int) -> ChartView:
             name: StepView(step.active, step.t(at), step.count) if (step := run.steps.get(name)) else StepView()
             for name in net.steps
         },
-        actions={key: _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
+        actions={str(key): _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
         waiting=tuple(str(each) for each in explain_waiting(net, run, now)),
         error=run.error or "",
         deadline=next_deadline(net, run),

@@ -217,7 +217,7 @@ async def _watch_deadlines(store: Store, seen: Seen) -> None:
                 stored = await runs.load(store, job_id)
                 for key, each in stored.run.associations.items() if stored else ():
                     if each.deadline is not None and each.armed_at is not None:
-                        seen.deadlines[job_id, key].add(each.deadline - each.armed_at)
+                        seen.deadlines[job_id, str(key)].add(each.deadline - each.armed_at)
                         seen.deadlines[job_id, f"{key} instant"].add(each.deadline)
         await asyncio.sleep(0.1)
 

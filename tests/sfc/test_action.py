@@ -1,5 +1,6 @@
 """The life of an association: what the cases do not show from outside."""
 
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome, waits
 from edge.sfc.signal import Answer, Event, IgnoredKind, Phase, Tick
 from tests.sfc.driving import Driven
@@ -13,9 +14,9 @@ def test_parameters_of_the_job_order_replace_those_of_the_action() -> None:
 
 def test_the_end_of_a_delay_is_no_new_activation() -> None:
     driven = Driven(net_of(chain("A", action("a", "A", "D", duration_seconds=5))))
-    assert driven.run.associations["a@A"].state is ActionState.PENDING
+    assert driven.run.associations[key("a@A")].state is ActionState.PENDING
     driven.signal(Tick(), 5000)
-    each = driven.run.associations["a@A"]
+    each = driven.run.associations[key("a@A")]
     assert (each.state, each.attempt, each.armed_at, each.deadline, each.due) == ("dispatched", 1, 5000, 15_000, None)
 
 
@@ -28,10 +29,10 @@ def test_a_pulse_left_behind_in_a_loop_keeps_its_own_answer() -> None:
     driven = Driven(net_of(data))
     driven.signal(Tick(), 1000)
     assert driven.sent == ["start J1/R1/p/2"]
-    assert set(driven.run.associations) == {"p@A", "p@A/1"}
+    assert set(driven.run.associations) == {key("p@A"), key("p@A/1")}
     driven.answer("p", 1100, {"late": True}, attempt=1)
-    assert set(driven.run.associations) == {"p@A"}
-    assert driven.run.associations["p@A"].state is ActionState.DISPATCHED
+    assert set(driven.run.associations) == {key("p@A")}
+    assert driven.run.associations[key("p@A")].state is ActionState.DISPATCHED
     assert driven.ignored(Answer("J1/R1/p/1", ok=True), 1200) is IgnoredKind.DUPLICATE
 
 
@@ -45,7 +46,7 @@ def test_a_pulse_left_behind_is_supervised_no_more() -> None:
     assert driven.run.outcome is Outcome.RUNNING
     driven.answer("p", 61_000, error="broken")
     assert driven.run.outcome is Outcome.RUNNING
-    assert driven.run.associations["p@A"].state is ActionState.FAILED
+    assert driven.run.associations[key("p@A")].state is ActionState.FAILED
 
 
 def test_a_stored_action_that_fails_after_its_step_was_left_fails_the_run() -> None:
@@ -82,7 +83,7 @@ def test_s_starts_at_once_though_an_sd_of_the_same_action_is_still_delayed() -> 
     driven.answer("s", 100)
     driven.signal(Tick(), 5000)
     assert driven.sent == []
-    assert driven.run.associations["s@A"].state is ActionState.COMPLETED
+    assert driven.run.associations[key("s@A")].state is ActionState.COMPLETED
 
 
 def test_a_shared_start_keeps_the_limit_of_the_sl_that_set_it() -> None:
@@ -95,7 +96,7 @@ def test_a_shared_start_keeps_the_limit_of_the_sl_that_set_it() -> None:
     driven.signal(Tick(), 1000)
     driven.answer("s", 2000)
     states = {key: (each.state.value, each.due) for key, each in driven.run.associations.items()}
-    assert states == {"s@A": ("completed", 5000), "s@B": ("completed", None)}
+    assert states == {key("s@A"): ("completed", 5000), key("s@B"): ("completed", None)}
     driven.signal(Tick(), 5000)
     assert driven.sent == ["stop J1/R1/s/1"]
 
@@ -109,7 +110,7 @@ def test_a_pulse_left_behind_that_fails_is_forgotten() -> None:
     driven = Driven(net_of(data))
     driven.signal(Tick(), 1000)
     driven.answer("p", 1100, attempt=1, error="broken")
-    assert set(driven.run.associations) == {"p@A"}
+    assert set(driven.run.associations) == {key("p@A")}
     assert driven.run.outcome is Outcome.RUNNING
 
 
@@ -137,13 +138,13 @@ def test_the_longest_waiting_of_two_waits_gets_the_event_then_the_order_of_the_r
     driven = Driven(net_of(data))
     driven.signal(Tick(), 1000)
     driven.signal(Event("part", None, "e1", named=False), 2000)
-    assert driven.run.associations["soon@B"].state is ActionState.COMPLETED
-    assert driven.run.associations["late@A"].state is ActionState.WAITING
+    assert driven.run.associations[key("soon@B")].state is ActionState.COMPLETED
+    assert driven.run.associations[key("late@A")].state is ActionState.WAITING
 
 
 def test_two_associations_of_one_name_in_one_step_are_told_apart() -> None:
     net = net_of(chain("A B", action("x", "A", "P1"), action("x", "A", "P0")))
-    assert set(net.actions) == {"x@A", "x@A#2"}
+    assert set(net.actions) == {key("x@A"), key("x@A#2")}
     driven = Driven(net)
     driven.answer("x", 1)
     assert driven.sent == ["start J1/R1/x/2"]

@@ -276,7 +276,7 @@ def test_at_the_end_every_command_is_answered_stopped_or_timed_out(
     run = drive(net, run, now, good=good)
     assert run.ended
     for key in run.open:
-        action = net.actions[key.partition("/")[0]]
+        action = net.actions[key.latest]
         left = run.associations[key].reset or (
             run.outcome is Outcome.COMPLETED and (action.rule.stored or action.qualifier in {Qualifier.P, Qualifier.P1})
         )

@@ -3,6 +3,7 @@
 import pytest
 
 from edge.sfc.advance import advance
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome, decode, encode
 from edge.sfc.signal import (
     Abort,
@@ -46,7 +47,7 @@ def test_unknown_outcome_keeps_the_job_waiting_without_a_deadline() -> None:
     driven = unknown()
     assert driven.run.outcome is Outcome.RUNNING
     driven.signal(Tick(), 600_000)
-    assert driven.run.associations["bolt@A"].state is ActionState.UNKNOWN
+    assert driven.run.associations[key("bolt@A")].state is ActionState.UNKNOWN
     assert driven.run.active == {"A"}
     assert driven.sent == []
 
@@ -62,13 +63,13 @@ def test_recipe_path_for_an_unknown_outcome_is_taken() -> None:
     assert driven.run.active == {"C"}
     # The tool may still be at work: it is stopped, and the outcome stays unknown.
     assert driven.sent == ["stop J1/R1/bolt/1", "start J1/R1/look/1"]
-    assert driven.run.associations["bolt@A"].state is ActionState.UNKNOWN
+    assert driven.run.associations[key("bolt@A")].state is ActionState.UNKNOWN
 
 
 def test_result_found_later_resolves_the_unknown_outcome() -> None:
     driven = unknown()
     driven.answer("bolt", 200, {"torque": 85})
-    assert driven.run.associations["bolt@A"].error is None
+    assert driven.run.associations[key("bolt@A")].error is None
     assert driven.sent == ["start J1/R1/next/1"]
 
 
@@ -109,14 +110,14 @@ def test_abort_stops_an_action_of_unknown_outcome() -> None:
     driven = unknown()
     driven.signal(Abort(), 300)
     assert driven.sent == ["stop J1/R1/bolt/1"]
-    assert driven.run.associations["bolt@A"].state is ActionState.UNKNOWN
+    assert driven.run.associations[key("bolt@A")].state is ActionState.UNKNOWN
     assert driven.run.open == set()
 
 
 def test_begun_mark_is_set_once() -> None:
     driven = Driven(WORK)
     driven.signal(Begun(BOLT, "process-1"), 10)
-    assert driven.run.associations["bolt@A"].begun == "process-1"
+    assert driven.run.associations[key("bolt@A")].begun == "process-1"
     assert driven.ignored(Begun(BOLT, "process-2"), 20) is IgnoredKind.DUPLICATE
     driven.signal(Abort(), 30)
     assert driven.ignored(Begun(BOLT, "process-2"), 40) is IgnoredKind.ENDED
@@ -148,7 +149,7 @@ def test_reset_sent_at_abort_takes_its_answer_after_the_end() -> None:
     (reset,) = [each for each in driven.sent if each.startswith("reset")]
     answered = advance(net, driven.run, Answer(reset.removeprefix("reset "), ok=True, data={"open": True}), 20)
     assert isinstance(answered, Advanced)
-    assert answered.run.associations["clamp@B"].state is ActionState.COMPLETED
+    assert answered.run.associations[key("clamp@B")].state is ActionState.COMPLETED
     assert answered.run.outcome is Outcome.ABORTED
     again = advance(net, answered.run, Answer(reset.removeprefix("reset "), ok=True), 30)
     assert isinstance(again, Ignored)
@@ -187,5 +188,9 @@ def test_run_stored_by_release_0_9_is_read() -> None:
         "action:bolt@A": '{"state":"dispatched","attempt":1,"armed_at":5,"deadline":5005}',
     }
     run = decode(stored)
-    assert run.open == {"bolt@A"}
-    assert (run.associations["bolt@A"].command_id, run.associations["bolt@A"].begun, run.past) == (BOLT, "", {})
+    assert run.open == {key("bolt@A")}
+    assert (run.associations[key("bolt@A")].command_id, run.associations[key("bolt@A")].begun, run.past) == (
+        BOLT,
+        "",
+        {},
+    )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from tests.sfc.driving import Driven
@@ -31,9 +32,9 @@ def test_indexes_name_what_each_signal_may_concern() -> None:
     assert net.timed == {"B"}
     assert net.terminal == {"D"}
     assert net.command_types == {"a.v1"}
-    assert [each.key for each in net.starting["a"]] == ["a@A"]
-    assert [each.key for each in net.resetting["a"]] == ["a@B"]
-    assert [each.key for each in net.pulling["part"]] == ["w@C"]
+    assert [each.key for each in net.starting["a"]] == [key("a@A")]
+    assert [each.key for each in net.resetting["a"]] == [key("a@B")]
+    assert [each.key for each in net.pulling["part"]] == [key("w@C")]
 
 
 @pytest.mark.parametrize(

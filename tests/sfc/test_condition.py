@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from edge.expression.compiler import Unmet
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.expression.value import UNKNOWN, EvaluationError
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.condition import (
     REGISTERED,
     Condition,
@@ -21,7 +23,7 @@ from edge.sfc.condition import (
 )
 
 STEPS = frozenset({"A", "B"})
-ACTIONS = {"a": ("a@A",), "b": ("b@A", "b@B")}
+ACTIONS = {"a": (key("a@A"),), "b": (key("b@A"), key("b@B"))}
 
 
 class Values:
@@ -33,8 +35,8 @@ class Values:
     def step(self, name: str, prop: str) -> Any:
         return self.variables.get(f"{name}_{prop}", UNKNOWN)
 
-    def action(self, keys: tuple[str, ...], prop: str) -> Any:
-        return self.variables.get(f"{keys[0].split('@')[0]}_{prop}", UNKNOWN)
+    def action(self, keys: tuple[AssociationKey, ...], prop: str) -> Any:
+        return self.variables.get(f"{keys[0].action}_{prop}", UNKNOWN)
 
     def job(self, prop: str) -> Any:
         return self.variables.get(f"job_{prop}", UNKNOWN)

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.condition import RunAccess
 from edge.sfc.evolve import MAX_SWEEPS
 from edge.sfc.run import ActionState, Outcome
@@ -84,7 +85,7 @@ def test_the_last_step_stays_active_so_that_one_sees_where_the_run_ended() -> No
     driven = Driven(net_of(chain("A B", action("b", "B"))))
     driven.signal(Abort(), 5)
     assert driven.run.active == {"B"}
-    assert driven.run.associations["b@B"].state is ActionState.STOPPED
+    assert driven.run.associations[key("b@B")].state is ActionState.STOPPED
 
 
 def test_a_shared_start_is_stopped_once() -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import (
     ActionState,
     Run,
@@ -83,7 +84,7 @@ def test_everything_a_run_holds_survives_the_store() -> None:
     read = decode({**encode(driven.run), "rev": "7", "_dataschema": "x", "recipe": "{}"})
     assert read.early == driven.run.early
     assert list(read.early) == list(range(1, 13))
-    assert read.faults == ("a@A",)
+    assert read.faults == (key("a@A"),)
     for name in set(Run.__struct_fields__) - {"revision", "touched", "tested_at"}:
         assert getattr(read, name) == getattr(driven.run, name), name
 

@@ -1,6 +1,7 @@
 """What is seen of a run with its net."""
 
 from edge.expression.value import UNKNOWN
+from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import new_run
 from edge.sfc.signal import Answer, Event, Pause, Resume, Tick
 from edge.sfc.view import RunView, next_deadline, results
@@ -12,7 +13,9 @@ def test_a_step_that_never_was_active_has_nothing() -> None:
     net = net_of(chain("A B", action("a", "A")))
     view = RunView(net, new_run("J1", "s", "r", {}), 0)
     assert [view.step("A", prop) for prop in ("X", "T", "count", "done")] == [False, 0.0, 0, False]
-    assert [view.action(("a@A",), prop) for prop in ("state", "done", "failed", "timed_out", "attempts", "result")] == [
+    assert [
+        view.action((key("a@A"),), prop) for prop in ("state", "done", "failed", "timed_out", "attempts", "result")
+    ] == [
         "pending",
         False,
         False,
@@ -28,7 +31,7 @@ def test_a_step_is_seen_with_its_time_and_its_actions() -> None:
     view = RunView(driven.net, driven.run, 2000)
     assert [view.step("A", prop) for prop in ("X", "T", "count", "done")] == [False, 1.5, 1, True]
     assert [view.step("B", prop) for prop in ("X", "T", "count", "done")] == [True, 0.5, 1, False]
-    assert [view.action(("a@A",), prop) for prop in ("state", "done", "attempts", "result")] == [
+    assert [view.action((key("a@A"),), prop) for prop in ("state", "done", "attempts", "result")] == [
         "completed",
         True,
         1,
@@ -55,18 +58,18 @@ def test_failed_and_timed_out_are_told_apart() -> None:
             driven.signal(Tick(), 10_000)
         view = RunView(driven.net, driven.run, 10_000)
         assert view.step(end, "X") is True
-        assert view.action(("a@A",), what) is True
+        assert view.action((key("a@A"),), what) is True
 
 
 def test_of_several_associations_the_newest_is_seen() -> None:
     driven = Driven(net_of(chain("A B C", action("s", "A", "S"), action("b", "B"), action("s", "C", "R"))))
     driven.answer("s", 1, {"n": 1})
     view = RunView(driven.net, driven.run, 1)
-    assert view.action(("s@A", "s@C"), "state") == "completed"
+    assert view.action((key("s@A"), key("s@C")), "state") == "completed"
     driven.answer("b", 2)
     view = RunView(driven.net, driven.run, 2)
-    assert view.action(("s@A", "s@C"), "state") == "dispatched"
-    assert view.action(("s@C",), "attempts") == 1
+    assert view.action((key("s@A"), key("s@C")), "state") == "dispatched"
+    assert view.action((key("s@C"),), "attempts") == 1
 
 
 def test_only_time_comparisons_of_active_steps_give_a_deadline() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from edge.model.isa95 import JobResponse, WorkMaster
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.run import ActionState
 from edge.store import jobs, resources, responses, runs, version
 from edge.store.client import Store
@@ -37,7 +38,7 @@ async def test_documents_of_each_version_are_read_whole(store: Store, name: str)
     assert (paused.order.priority, paused.earliest_start, paused.revision) == (7, NOW - 800_000, 3)
     run = await runs.load(store, "J1")
     assert run
-    assert run.run.associations["a@one"].state is ActionState.COMPLETED
+    assert run.run.associations[AssociationKey("a", "one")].state is ActionState.COMPLETED
     assert run.run.paused
     failed = await jobs.load(store, "J2")
     assert failed

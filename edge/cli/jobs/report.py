@@ -15,6 +15,7 @@ from edge.cli.jobs.table import local_time, plain_table, state_cell, summary, ut
 from edge.cli.terminal.output import printable
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import Parameter
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, Run
 from edge.store.jobs import Job
@@ -134,8 +135,8 @@ def _actions(run: Run, net: Net) -> Table:
 def _associations(run: Run, net: Net) -> list[Association]:
     """Return the activations of actions in the order of the recipe, superseded ones after the latest."""
 
-    def rank(key: str) -> tuple[int, str]:
-        return net.actions[key.partition("/")[0]].index, key
+    def rank(key: AssociationKey) -> tuple[int, AssociationKey]:
+        return net.actions[key.latest].index, key
 
     return [run.associations[key] for key in sorted(run.associations, key=rank)]
 

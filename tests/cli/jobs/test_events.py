@@ -2,6 +2,7 @@
 
 from edge.cli.jobs.events import ActionChanged, StateChanged, StepChanged, format_event, ordered_events, run_events
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.sfc.association_key import parse_association_key
 from edge.sfc.run import ActionState, Association, Run, StepState, new_run
 from edge.store.changes import Change
 
@@ -9,7 +10,11 @@ from edge.store.changes import Change
 def run(steps: dict[str, StepState], associations: dict[str, Association] | None = None) -> Run:
     empty = new_run("J1", "s", "r", {})
     fields = {name: getattr(empty, name) for name in ("job_id", "scope", "run_id", "parameters")}
-    return Run(**fields, steps=steps, associations=associations or {})
+    return Run(
+        **fields,
+        steps=steps,
+        associations={parse_association_key(key): each for key, each in (associations or {}).items()},
+    )
 
 
 def change(cause: Cause, status: JobStatus) -> Change:
