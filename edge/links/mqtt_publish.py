@@ -20,9 +20,9 @@ _LENGTH_BYTES = 4
 """A Variable Byte Integer takes at most four bytes (MQTT 5, 1.5.5)."""
 
 # A broker ends the connection of a client that sends one of these in a string (MQTT 5, 1.5.4; mosquitto
-# does), and the next connection too if the client insists.
+# does), and the next connection too if the client insists. U+FEFF is allowed, but clients on paho disconnect over it.
 _FORBIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x11_0000, 0x1_0000))
     + "]"
 )

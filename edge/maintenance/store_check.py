@@ -9,6 +9,7 @@ from edge.errors import EdgeError
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
+from edge.store.advisories import find_advisories
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
@@ -33,6 +34,12 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[HealthFinding]
         info: Mapping[str, Any] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
+        for advisory in find_advisories(info):
+            yield warning(
+                "store version",
+                f"{_server(info)} has {advisory.id}: {advisory.summary}",
+                "Install its security update. Debian fixes older version numbers too: apt list --upgradable",
+            )
         there = await active_gateways(store)
         yield _gateways(there)
         for gateway, report in (await health_reports.load(store, there)).items():

@@ -138,9 +138,14 @@ def test_a_forbidden_string_refuses_only_its_message(text: bytes) -> None:
     assert (in_property.value.packet_id, in_topic.value.packet_id) == (7, 7)
 
 
-def test_a_byte_order_mark_is_read_as_mqtt_allows() -> None:
-    flags, body = split(encode_publish(Message("t", user_properties={"a": "\ufeffb"}), 1))
-    assert decode(flags, body).user_properties == {"a": "\ufeffb"}
+def test_a_byte_order_mark_is_read_and_never_sent() -> None:
+    """MQTT allows U+FEFF, but a client on paho that receives one disconnects, and again at each redelivery."""
+    body = b"\x00\x01t\x00\x07\x09\x26\x00\x01a\x00\x03\xef\xbb\xbf"
+    assert decode(0x32, body).user_properties == {"a": "\ufeff"}
+    flags, sent = split(encode_publish(Message("t", user_properties={"a": "b\ufeffc"}), 1))
+    assert decode(flags, sent).user_properties == {"a": "b c"}
+    with pytest.raises(Refused):
+        encode_publish(Message("jobs/J\ufeff1"), 1)
 
 
 def test_several_subscription_identifiers_are_allowed() -> None:

@@ -1,6 +1,7 @@
 """What a store is examined for, on real servers that are set up well and badly."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.store import health_reports
+from edge.store.advisories import find_advisories
 from edge.store.opening import open_store
 from tests.store.servers import own_server
 
@@ -105,3 +107,16 @@ async def test_what_a_gateway_says_of_its_equipment_is_told(tmp_path: Path) -> N
         (Level.OK, f"presence unknown; {none}, 0 messages refused"),
     ]
     assert "equipment wrench of edge" in found
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")
+async def test_a_server_with_a_known_vulnerability_is_a_warning(tmp_path: Path) -> None:
+    async with own_server(tmp_path, program=shutil.which("redis-server") or "") as server:
+        settings = RedisSettings(url=server.url)
+        async with open_store(settings, "edge") as store:
+            expected = find_advisories(await store.execute("INFO"))
+        found = (await examined(settings)).get("store version")
+    assert (found is not None) == bool(expected)
+    if found is not None:
+        assert found.level is Level.WARNING
+        assert expected[-1].id in found.found

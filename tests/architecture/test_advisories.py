@@ -1,0 +1,35 @@
+"""No floor and no lock of ours admits a version with a known vulnerability, as far as the list here knows."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from tests.architecture.sources import ROOT, text
+
+ADVISORIES: dict[str, dict[str, str]] = tomllib.loads(text(Path("tests/architecture/advisories.toml")))
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_EXTRAS = _PROJECT["optional-dependencies"].values()
+REQUIREMENTS = [Requirement(line) for lines in (_PROJECT["dependencies"], *_EXTRAS) for line in lines]
+
+
+@pytest.mark.parametrize("name", ADVISORIES)
+def test_no_floor_admits_a_version_with_a_known_vulnerability(name: str) -> None:
+    vulnerable = Version(f"{ADVISORIES[name]['fixed']}.dev0")
+    admitting = [str(each) for each in REQUIREMENTS if each.name == name and each.specifier.contains(vulnerable, True)]
+    assert admitting == []
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock"])
+def test_no_lock_holds_a_version_with_a_known_vulnerability(lock: str) -> None:
+    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(lock)), re.MULTILINE))
+    vulnerable = {
+        name: version
+        for name, version in locked.items()
+        if name in ADVISORIES and Version(version) < Version(ADVISORIES[name]["fixed"])
+    }
+    assert vulnerable == {}
+    assert len(locked) > 1
