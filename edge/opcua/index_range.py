@@ -4,6 +4,8 @@ import re
 
 from asyncua import ua
 
+from edge.opcua.shared_array import SharedArray
+
 _RANGES = re.compile(r"\d{1,10}(:\d{1,10})?(,\d{1,10}(:\d{1,10})?)*", re.ASCII)
 _NO_DATA = ua.StatusCode(ua.StatusCodes.BadIndexRangeNoData)
 _INVALID = ua.StatusCode(ua.StatusCodes.BadIndexRangeInvalid)
@@ -31,5 +33,8 @@ def part(value: ua.DataValue, text: str) -> ua.DataValue:
     found = content[int(first) : int(last or first) + 1] if isinstance(content, list | str | bytes) else None
     if not found:
         return ua.DataValue(StatusCode=_NO_DATA)
-    variant = ua.Variant(found, value.Value.VariantType, is_array=isinstance(found, list))
+    if isinstance(value.Value, SharedArray):
+        variant: ua.Variant = value.Value.part(int(first), int(last or first))
+    else:
+        variant = ua.Variant(found, value.Value.VariantType, is_array=isinstance(found, list))
     return ua.DataValue(variant, SourceTimestamp=value.SourceTimestamp, ServerTimestamp=value.ServerTimestamp)

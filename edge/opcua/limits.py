@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from asyncua import ua
+
 # asyncua would gather 100 MiB of chunks for anybody, before it knows who that is
 # (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
 CHUNK_BYTES = 65_535
@@ -10,8 +12,45 @@ CHUNKS = 256
 MESSAGE_BYTES = CHUNKS * CHUNK_BYTES
 """What one message may be, above all an answer: a thousand job orders of 16 KiB each."""
 
-REQUEST_BYTES = 64 * CHUNK_BYTES
-"""What of a request is read: what asyncua makes of it takes a hundred times as much."""
+REQUEST_BYTES = 16 * CHUNK_BYTES
+"""The largest request: decoded it takes a hundred times as much. An order has 256 KiB of JSON at most."""
+
+REQUEST_SIZES: Mapping[int, int] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                ua.ObjectIds.PublishRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.RepublishRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.CreateSubscriptionRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.ModifySubscriptionRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.DeleteSubscriptionsRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.TransferSubscriptionsRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.SetPublishingModeRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.FindServersRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.GetEndpointsRequest_Encoding_DefaultBinary,
+            ),
+            24 * 1024,
+        ),
+        **dict.fromkeys(
+            (
+                ua.ObjectIds.CreateSessionRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.ActivateSessionRequest_Encoding_DefaultBinary,
+                ua.ObjectIds.CallRequest_Encoding_DefaultBinary,
+            ),
+            REQUEST_BYTES,
+        ),
+    }
+)
+"""The largest request of some services, by the id of its encoding; the others take OPERATION_BYTES."""
+
+OPERATION_BYTES = 512 * 1024
+"""The largest request of a service that takes many operations: a thousand of 500 bytes each."""
+
+DECODED_AT_ONCE = 4 * 1024
+"""Longer requests are decoded in a thread: asyncua needs about one microsecond for each byte."""
+
+NOTIFICATIONS_PER_MESSAGE = 200
+"""Notifications of one publish response; more follow in the next (MoreNotifications)."""
 
 CONNECTIONS = 20
 SESSIONS = 50

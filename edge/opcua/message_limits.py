@@ -15,6 +15,8 @@ from asyncua import ua
 from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.ua.ua_binary import struct_to_binary, variant_to_binary
 
+from edge.opcua.answer_encoding import notification_size
+
 _TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
 _AROUND = 256  # bytes of a response and of two lists, beside what stands in them
 
@@ -34,9 +36,10 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
     room = left = largest - _AROUND - len(struct_to_binary(result))
     told: list[Notification] = []
     while waiting:
-        if len(struct_to_binary(waiting[0])) > room:
+        if (size := notification_size(waiting[0])) > room:
             waiting[0] = _reduced(waiting[0], room)
-        left -= len(struct_to_binary(waiting[0]))
+            size = notification_size(waiting[0])
+        left -= size
         if told and (left < 0 or len(told) == max_notifications):
             break
         told.append(waiting.popleft())

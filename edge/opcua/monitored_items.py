@@ -15,7 +15,7 @@ from asyncua.server.monitored_item_service import MonitoredItemService
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
 from edge.opcua.index_range import is_valid, part
-from edge.opcua.limits import FILTER_ELEMENTS
+from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE
 
 _Operator = ua.FilterOperator
 
@@ -46,7 +46,10 @@ class MonitoredItems(MonitoredItemService):
 
     def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int) -> None:
         super().__init__(subscription, aspace)
-        self.max_notifications = max_notifications
+        self.max_notifications = min(max_notifications or NOTIFICATIONS_PER_MESSAGE, NOTIFICATIONS_PER_MESSAGE)
+        self.has_more = False
+        """Whether the last message left notifications for the next."""
+        self._last: dict[int, ua.DataValue] = {}
 
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
@@ -77,9 +80,32 @@ class MonitoredItems(MonitoredItemService):
 
     async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
         """Have a value told, unless the part of it that is monitored is as it was."""
-        item = self._monitored_items[self._monitored_datachange[handle]]
+        item_id = self._monitored_datachange.get(handle)
+        item = self._monitored_items.get(item_id)
+        if item is None or item.mode is ua.MonitoringMode.Disabled:
+            return
         text = item.read_value_id and item.read_value_id.IndexRange
-        await super().datachange_callback(handle, part(value, text) if text else value, error)
+        current = part(value, text) if text else value
+        last = self._last.get(item_id)
+        # Values are never changed in place: asyncua would copy each one deeply to compare it with the next.
+        if last is None or _is_reported(last, current, item.filter):
+            self._last[item_id] = current
+            notification = ua.MonitoredItemNotification(item.client_handle, current)
+            await self.isub.enqueue_datachange_event(item_id, notification, item.queue_size)
+
+    def _delete_monitored_items(self, mid: int) -> ua.StatusCode:
+        # By the handles of the item: asyncua looks through all items for each one it deletes.
+        item = self._monitored_items.pop(mid, None)
+        if item is None:
+            return _bad(ua.StatusCodes.BadMonitoredItemIdInvalid)
+        self._last.pop(mid, None)
+        if item.callback_handle in self._monitored_datachange:
+            self.aspace.delete_datachange_callback(item.callback_handle)
+            del self._monitored_datachange[item.callback_handle]
+        listening = self._monitored_events.get(item.read_value_id.NodeId, [])
+        if mid in listening:
+            listening.remove(mid)
+        return _GOOD
 
     def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
         """Tell whether values can be monitored so. A dead band is one of numbers (OPC 10000-8, 7.2)."""
@@ -98,6 +124,26 @@ class MonitoredItems(MonitoredItemService):
                 return _bad(ua.StatusCodes.BadFilterNotAllowed)
             case _:
                 return _bad(ua.StatusCodes.BadMonitoredItemFilterUnsupported)
+
+
+def _is_reported(last: ua.DataValue, current: ua.DataValue, asked: Any) -> bool:
+    """Return whether a change is one to report (OPC 10000-4, 7.22.2)."""
+    trigger = asked.Trigger if isinstance(asked, DataChangeFilter) else ua.DataChangeTrigger.StatusValue
+    if last.StatusCode != current.StatusCode:
+        return True
+    if trigger == ua.DataChangeTrigger.Status:
+        return False
+    if last.Value != current.Value:
+        return not (isinstance(asked, DataChangeFilter) and _is_within_deadband(last.Value, current.Value, asked))
+    return bool(
+        trigger == ua.DataChangeTrigger.StatusValueTimestamp and last.SourceTimestamp != current.SourceTimestamp
+    )
+
+
+def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChangeFilter) -> bool:
+    if asked.DeadbandType != ua.DeadbandType.Absolute or last.Value is None or current.Value is None:
+        return False
+    return bool(abs(current.Value - last.Value) <= asked.DeadbandValue)
 
 
 def _check_event_filter(asked: Any) -> ua.StatusCode:

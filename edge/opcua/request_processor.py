@@ -8,6 +8,9 @@ a session's token, a small number, may take it over. Here a request belongs to a
 import asyncio
 import hmac
 import struct
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -21,10 +24,14 @@ from cryptography.exceptions import InvalidSignature
 
 from edge.opcua import limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
+from edge.opcua.answer_encoding import AnswerTooLargeError, encode_answer
 from edge.opcua.message_limits import is_within_count, limit_message
 from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.response_sender import ResponseSender
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_session import ServerSession
+from edge.opcua.services import SERVICES, Service
+from edge.opcua.turns import Turns
 
 logger = structlog.get_logger(__name__)
 
@@ -48,13 +55,17 @@ _MAX_LOGGED_FAULTS = 10  # of one connection; a broken client would fill the log
 class RequestProcessor(UaProcessor):
     """The state of one connection: its channel, and the session that is used over it."""
 
-    def __init__(self, internal_server: Any, transport: asyncio.Transport, agreed: NegotiatedLimits) -> None:
+    def __init__(
+        self, internal_server: Any, transport: asyncio.Transport, agreed: NegotiatedLimits, writable: asyncio.Event
+    ) -> None:
         self._session: ServerSession | None = None
         super().__init__(internal_server, transport, agreed)
         self._access: AccessPolicy = internal_server.access
         self._address = str(self.name[0]) if self.name else ""
         self._agreed: NegotiatedLimits = self._limits
         self._connection = ServerChannel(self._agreed, self._access, self._address)
+        self._sender = ResponseSender(transport, self._connection, writable)
+        self._turns: Turns = internal_server.turns
         self._faults = 0
 
     @property
@@ -78,7 +89,11 @@ class RequestProcessor(UaProcessor):
         """Take a chunk; tell whether the connection goes on. What breaks the protocol ends it, as it has to."""
         try:
             self._check_length(header)
+            if header.MessageType == ua.MessageType.SecureOpen:
+                # New keys hold for the next message; those that wait were announced under the old ones.
+                await self._sender.flush()
             goes_on: bool = await super().process(header, body)
+            await self._sender.flush()
         except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
             status = ua.StatusCode(_code(error, ua.StatusCodes.BadSecurityChecksFailed))
             self._access.record_refusal(
@@ -107,7 +122,7 @@ class RequestProcessor(UaProcessor):
         return True
 
     async def _answer(self, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> bool:
-        if len(body) > limits.REQUEST_BYTES:
+        if len(body) > limits.REQUEST_SIZES.get(typeid.Identifier, limits.OPERATION_BYTES):
             raise ServiceError(ua.StatusCodes.BadRequestTooLarge)
         if typeid == _CREATE:
             return await self._create(typeid, header, seqhdr, body)
@@ -115,8 +130,44 @@ class RequestProcessor(UaProcessor):
             return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
         if typeid not in _WITHOUT_SESSION:
             self._check_session(header.AuthenticationToken)
+        if (service := SERVICES.get(typeid)) is not None:
+            await self._serve(service, typeid, header, seqhdr, body)
+            return True
         goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
         return goes_on
+
+    async def _serve(self, service: Service, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
+        """Decode, perform and answer a request of many operations as work in turns."""
+        session = self.usable_session(typeid, body)
+        params = await self._decode(partial(struct_from_binary, service.parameters), body)
+        async with self._turns.work(session.budget) as turn:
+            session.turn = turn
+            response = await service.respond(session, params)
+            await turn.step()
+            self.send_response(header.RequestHandle, seqhdr, response)
+
+    def usable_session(self, typeid: ua.NodeId, body: Buffer) -> ServerSession:
+        """Return the session for a request that needs one. Raises ServiceError when there is none that may."""
+        session = self._session
+        if session is None or not session.is_activated():
+            raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
+        permissions = self._connection.security_policy.permissions
+        if permissions is not None and permissions.check_validity(session.user, typeid, body) is False:
+            raise ServiceError(ua.StatusCodes.BadUserAccessDenied)
+        self.session_last_activity = asyncio.get_running_loop().time()
+        session.touch()
+        return session
+
+    async def _decode(self, decode: Callable[[Buffer], Any], body: Buffer) -> Any:
+        """Decode a body; a long one in the decoder's thread, where it does not hold the event loop."""
+        if len(body) <= limits.DECODED_AT_ONCE:
+            return decode(body)
+        session = self._session
+        loop = asyncio.get_running_loop()
+        decoded, used_s = await loop.run_in_executor(self.iserver.decoder, _decode_timed, decode, body)
+        if session is not None:
+            session.budget.charge(used_s)
+        return decoded
 
     def send_response(
         self, requesthandle: int, seqhdr: Any, response: Any, msgtype: ua.MessageType = ua.MessageType.SecureMessage
@@ -126,12 +177,16 @@ class RequestProcessor(UaProcessor):
         asyncua would send it, whereupon the client ends the connection.
         """
         response.ResponseHeader.RequestHandle = requesthandle
-        body = struct_to_binary(response)
-        if msgtype == ua.MessageType.SecureMessage and len(body) > self._largest_answer():
-            raise ServiceError(ua.StatusCodes.BadResponseTooLarge)
-        self._transport.write(
-            self._connection.message_to_binary(body, message_type=msgtype, request_id=seqhdr.RequestId)
-        )
+        if msgtype != ua.MessageType.SecureMessage:
+            body = struct_to_binary(response)
+            self._transport.write(
+                self._connection.message_to_binary(body, message_type=msgtype, request_id=seqhdr.RequestId)
+            )
+            return
+        try:
+            self._sender.send(encode_answer(response, self._largest_answer()), seqhdr.RequestId)
+        except AnswerTooLargeError as error:
+            raise ServiceError(ua.StatusCodes.BadResponseTooLarge) from error
 
     async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
         """Send what a subscription has to tell: as much as the client takes at once, the rest right after it."""
@@ -139,6 +194,7 @@ class RequestProcessor(UaProcessor):
         try:
             if is_within_count(result, subscription):
                 await super().forward_publish_response(result, requestdata)
+                subscription.monitored_item_srv.has_more = False
                 return
         except ServiceError:
             pass  # it is too large
@@ -149,8 +205,11 @@ class RequestProcessor(UaProcessor):
         except ServiceError as error:
             # What it acknowledges at once, by the thousand, has answers that fill a message alone.
             self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
-        if result.MoreNotifications:
-            await subscription.publish_results()
+        subscription.monitored_item_srv.has_more = bool(result.MoreNotifications)
+
+    async def flush(self) -> None:
+        """Send the answers that wait."""
+        await self._sender.flush()
 
     async def close(self) -> None:
         """Leave a session alone that has moved to another connection."""
@@ -267,6 +326,11 @@ class RequestProcessor(UaProcessor):
                 request=typeid.Identifier,
                 reason=f"{type(error).__name__}: {error}"[:200],
             )
+
+
+def _decode_timed(decode: Callable[[Buffer], Any], body: Buffer) -> tuple[Any, float]:
+    started = time.thread_time()
+    return decode(body), time.thread_time() - started
 
 
 def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdentityToken) -> tuple[str, str]:

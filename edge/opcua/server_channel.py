@@ -1,16 +1,18 @@
 """A secure channel that is one of those we offer, to an application we trust, for as long as it was granted."""
 
-from datetime import UTC, datetime, timedelta
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from asyncua import ua
-from asyncua.common.connection import SecureConnection
+from asyncua.common.connection import MessageChunk, SecureConnection
 from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 from asyncua.crypto.uacrypto import x509_from_der
 from cryptography import x509
 
 from edge.opcua.access import AccessPolicy, Peer
+from edge.opcua.answer_encoding import Answer
 from edge.opcua.x509 import application_uris
 
 # How long a key is used at most, and at least; a client renews it after three quarters of that.
@@ -20,14 +22,22 @@ _GRACE = 1.25  # for what was sent before the new key arrived (OPC 10000-4, 5.5.
 
 _SMALLEST_BUFFER = 8192  # of OPC 10000-6, 7.1.2.3
 
+_LAST_SEQUENCE_NUMBER = (1 << 32) - 1025  # OPC 10000-6, 6.7.2.4: numbers wrap before this many are left
+
 _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
 
 
 class ServerChannel(SecureConnection):
     """asyncua's channel, which would be opened without security whatever was offered, and never ends."""
 
-    def __init__(self, limits: Any, access: AccessPolicy, address: str) -> None:
+    _sequence_number: int
+
+    def __init__(
+        self, limits: Any, access: AccessPolicy, address: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__(SecurityPolicyNone(), limits)
+        self._clock = clock
+        self._opened_at = clock()
         self._access = access
         self._address = address
         self._has_greeted = False
@@ -78,6 +88,7 @@ class ServerChannel(SecureConnection):
             if len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)
         params.RequestedLifetime = min(max(params.RequestedLifetime, _SHORTEST_MS), _LONGEST_MS)
+        self._opened_at = self._clock()
         return super().open(params, server)
 
     def receive_from_header_and_body(self, header: ua.Header, body: Buffer) -> Any:
@@ -93,10 +104,31 @@ class ServerChannel(SecureConnection):
             case _:
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadTcpMessageTypeInvalid)
 
+    @property
+    def chunk_body_size(self) -> int:
+        """The bytes of a message that one chunk carries."""
+        return int(
+            MessageChunk.max_body_size(self.security_policy.symmetric_cryptography, self._limits.max_send_buffer)
+        )
+
+    def chunks(self, answer: Answer, request_id: int) -> Iterator[bytes]:
+        """Yield the chunks of an answer, each encrypted when it is needed."""
+        for body, is_last in answer.chunks(self.chunk_body_size):
+            kind = ua.ChunkType.Single if is_last else ua.ChunkType.Intermediate
+            chunk = MessageChunk(self.security_policy.symmetric_cryptography, body, chunk_type=kind)
+            chunk.SecurityHeader.TokenId = self.security_token.TokenId
+            chunk.MessageHeader.ChannelId = self.security_token.ChannelId
+            chunk.SequenceHeader.RequestId = request_id
+            if self._sequence_number >= _LAST_SEQUENCE_NUMBER:
+                self._sequence_number = 0
+            self._sequence_number += 1
+            chunk.SequenceHeader.SequenceNumber = self._sequence_number
+            yield chunk.to_binary()
+
     def _check_sym_header(self, security_hdr: ua.SymmetricAlgorithmHeader) -> None:
         super()._check_sym_header(security_hdr)
-        granted = timedelta(milliseconds=self.security_token.RevisedLifetime * _GRACE)
-        if self.security_token.CreatedAt + granted < datetime.now(UTC):
+        # Monotonic: a step of the wall clock ends no channel.
+        if self._clock() - self._opened_at > self.security_token.RevisedLifetime / 1000 * _GRACE:
             raise ua.UaStatusCodeError(ua.StatusCodes.BadSecureChannelTokenUnknown)
 
 

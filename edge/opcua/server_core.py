@@ -5,6 +5,7 @@ subclasses of asyncua's parts. `tests/opcua/test_server_core.py` notices when as
 """
 
 from collections.abc import Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Never
 
 from asyncua import ua
@@ -16,6 +17,8 @@ from asyncua.server.internal_server import InternalServer
 from edge.opcua import limits
 from edge.opcua.access import AccessPolicy
 from edge.opcua.server_session import ServerSession
+from edge.opcua.turns import Turns
+from edge.opcua.view_service import ReferenceTypes
 
 
 class AllowedServices(PermissionRuleset):
@@ -24,7 +27,15 @@ class AllowedServices(PermissionRuleset):
     asyncua's SimpleRoleRuleset opens AddNodes and its like to whoever is called "admin".
     """
 
-    _allowed = frozenset(ua.NodeId(service) for service in USER_TYPES)
+    _allowed = frozenset(
+        ua.NodeId(service)
+        for service in (
+            *USER_TYPES,
+            ua.ObjectIds.BrowseNextRequest_Encoding_DefaultBinary,
+            ua.ObjectIds.SetTriggeringRequest_Encoding_DefaultBinary,
+            ua.ObjectIds.CancelRequest_Encoding_DefaultBinary,
+        )
+    )
 
     def check_validity(self, user: User, action_type_id: ua.NodeId, body: object) -> bool:
         """Tell whether the service may run."""
@@ -54,6 +65,10 @@ class ServerCore(InternalServer):
         self.user_manager = None
         self.access = access
         self.activation_s = activation_s
+        self.turns = Turns()
+        self.reference_types = ReferenceTypes(self.aspace)
+        # One thread: it never takes more than its share of the interpreter from the event loop.
+        self.decoder = ThreadPoolExecutor(1, thread_name_prefix="opcua-decoder")
         self._types = types
         self.attribute_service = ReadOnlyAttributes(self.aspace)
         self.allow_remote_admin = False
@@ -103,6 +118,7 @@ class ServerCore(InternalServer):
         for session in tuple(self._external_sessions.values()):
             await session.close_session()
         await super().stop()
+        self.decoder.shutdown(wait=False, cancel_futures=True)
 
     def register_server(self, *_: object) -> Never:
         """Refuse: asyncua lets anybody, without a session, add to what we answer about other servers."""

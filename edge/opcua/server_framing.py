@@ -60,6 +60,11 @@ class ChunkProtocol(OPCUAProtocol):
         if self.messages.qsize() >= _PAUSE_AT:
             self.transport.pause_reading()
 
+    def connection_lost(self, ex: BaseException | None) -> None:
+        """End what waits for the client to take its answers."""
+        self._writable.set()
+        super().connection_lost(ex)
+
     def pause_writing(self) -> None:
         """Answer nothing more while the client does not take what is there."""
         self._writable.clear()

@@ -4,15 +4,14 @@ asyncua counts tokens and subscriptions up from a small number, and asks nobody 
 """
 
 import asyncio
-import math
 import secrets
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.crypto.permission_rules import User, UserRole
-from asyncua.crypto.uacrypto import x509_from_der
 from asyncua.server.internal_session import InternalSession, SessionState
 from asyncua.server.internal_subscription import InternalSubscription
 
@@ -20,10 +19,16 @@ from edge.opcua import limits
 from edge.opcua.access import CALLER, Caller
 from edge.opcua.index_range import part
 from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.request_checks import (
+    check_application,
+    check_count,
+    clamp,
+    clamp_monitoring,
+    unknown_subscription,
+)
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.x509 import application_uris
-
-_NONCE_BYTES = 32
+from edge.opcua.turns import Pacer, Turn, WorkBudget
+from edge.opcua.view_service import View
 
 
 class SessionConnection(Protocol):
@@ -32,6 +37,9 @@ class SessionConnection(Protocol):
     @property
     def channel(self) -> ServerChannel:
         """The channel that is open there."""
+
+    async def flush(self) -> None:
+        """Send the answers that wait."""
 
     @property
     def get_publish_request(self) -> Callable[..., Any]:
@@ -53,6 +61,10 @@ class ServerSession(InternalSession):
         self.connection: SessionConnection | None = None
         self.caller: Caller | None = None
         self.certificate = b""
+        self.budget = WorkBudget()
+        self.turn: Turn | None = None
+        """The turn of the request that is being served."""
+        self._view = View(self.aspace, self.iserver.reference_types)
 
     def is_closed(self) -> bool:
         """Tell whether it has ended."""
@@ -75,9 +87,9 @@ class ServerSession(InternalSession):
         channel = self._channel()
         if channel.is_encrypted:
             self.certificate = channel.certificate
-            _check_application(channel.certificate, params)
+            check_application(channel.certificate, params)
         # NaN would go on as the delay of a timer, and a loop that sorts its timers by NaN finds none in time.
-        params.RequestedSessionTimeout = _clamp(
+        params.RequestedSessionTimeout = clamp(
             params.RequestedSessionTimeout or 0.0,
             self.iserver.min_session_timeout_ms,
             self.iserver.max_session_timeout_ms,
@@ -112,50 +124,78 @@ class ServerSession(InternalSession):
 
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
         """Read attributes; whether a method may be called depends on who asks."""
-        _check_count("MaxNodesPerRead", params.NodesToRead)
+        check_count("MaxNodesPerRead", params.NodesToRead)
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
-        results: list[ua.DataValue] = await super().read(params)
-        for at, item in enumerate(params.NodesToRead):
-            if item.IndexRange:
-                results[at] = part(results[at], item.IndexRange)
-            if item.AttributeId == ua.AttributeIds.UserExecutable and results[at].StatusCode.is_good():
-                results[at] = ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
+        results = []
+        for item in params.NodesToRead:
+            results.append(self._read(item))
+            await self._step()
         return results
+
+    def _read(self, item: ua.ReadValueId) -> ua.DataValue:
+        value: ua.DataValue = self.aspace.read_attribute_value(item.NodeId, item.AttributeId)
+        if item.IndexRange:
+            return part(value, item.IndexRange)
+        if item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
+            return ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
+        return value
+
+    async def _step(self) -> None:
+        if self.turn is not None:
+            await self.turn.step()
 
     async def write(self, params: ua.WriteParameters) -> list[ua.StatusCode]:
         """Write attributes."""
-        _check_count("MaxNodesPerWrite", params.NodesToWrite)
+        check_count("MaxNodesPerWrite", params.NodesToWrite)
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
         """Say that there is none: asyncua would answer that it is empty."""
-        _check_count("MaxNodesPerHistoryReadData", params.NodesToRead)
+        check_count("MaxNodesPerHistoryReadData", params.NodesToRead)
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
     async def browse(self, params: ua.BrowseParameters) -> list[ua.BrowseResult]:
         """Follow references."""
-        _check_count("MaxNodesPerBrowse", params.NodesToBrowse)
-        return await super().browse(params)
+        check_count("MaxNodesPerBrowse", params.NodesToBrowse)
+        return await self._view.browse(params, self._current_turn())
+
+    async def browse_next(self, parameters: ua.BrowseNextParameters) -> list[ua.BrowseResult]:
+        """Follow the references that a Browse left, or release them."""
+        check_count("MaxNodesPerBrowse", parameters.ContinuationPoints)
+        return await self._view.browse_next(parameters, self._current_turn())
+
+    def _current_turn(self) -> Turn:
+        if self.turn is None:
+            raise ServiceError(ua.StatusCodes.BadInternalError)
+        return self.turn
+
+    async def register_nodes(self, nodes: list[ua.NodeId]) -> list[ua.NodeId]:
+        """Return the same NodeIds: every node is found as fast without registration."""
+        check_count("MaxNodesPerRegisterNodes", nodes)
+        return nodes
+
+    async def unregister_nodes(self, nodes: list[ua.NodeId]) -> None:
+        """Check the request; nothing was registered."""
+        check_count("MaxNodesPerRegisterNodes", nodes)
 
     async def translate_browsepaths_to_nodeids(self, params: list[ua.BrowsePath]) -> list[ua.BrowsePathResult]:
         """Follow browse paths; one that leads nowhere breaks none of the others."""
-        _check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
-        results = []
-        for path in params:
-            if path.RelativePath.Elements:
-                results += await super().translate_browsepaths_to_nodeids([path])
-            else:
-                results.append(ua.BrowsePathResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadNothingToDo)))
-        return results
+        check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
+        return [await self._view.translate(path, self._current_turn()) for path in params]
 
     # ---------------------------------------------------------------------------------------------------- methods
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
         """Call methods in the name of whom the session belongs to, and record each call."""
-        _check_count("MaxNodesPerMethodCall", params)
-        return [await self._call(request) for request in params]
+        check_count("MaxNodesPerMethodCall", params)
+        pacer = Pacer()
+        results = []
+        for request in params:
+            results.append(await self._call(request))
+            await pacer.step()
+        return results
 
     async def _call(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
         caller = self.caller
@@ -194,7 +234,7 @@ class ServerSession(InternalSession):
         """Make a subscription, whose news come as often as asked for, within reason."""
         if len(self.owned_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
-        interval = _clamp(
+        interval = clamp(
             params.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
         )
         params.RequestedPublishingInterval = interval
@@ -205,7 +245,29 @@ class ServerSession(InternalSession):
         result = await super().create_subscription(params, callback, request_callback)
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]
         subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace, params.MaxNotificationsPerPublish)
+        self._publish_in_turns(subscription)
         return result
+
+    def _publish_in_turns(self, subscription: InternalSubscription) -> None:
+        publish = partial(InternalSubscription.publish_results, subscription)
+        subscription.publish_results = partial(self._publish_in_turn, subscription, publish)
+
+    async def _publish_in_turn(
+        self, subscription: InternalSubscription, publish: Callable[[Any], Awaitable[bool]], request: Any = None
+    ) -> bool:
+        """Publish what a subscription has as work of this session, in as many messages as it takes."""
+        first = await self._publish_once(publish, request)
+        sent = first
+        while sent and subscription.monitored_item_srv.has_more:
+            sent = await self._publish_once(publish, None)
+        return first
+
+    async def _publish_once(self, publish: Callable[[Any], Awaitable[bool]], request: Any) -> bool:
+        async with self.iserver.turns.work(self.budget):
+            sent = await publish(request)
+        if self.connection is not None:
+            await self.connection.flush()
+        return sent
 
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
         """Answer with what holds: asyncua changes nothing."""
@@ -216,14 +278,14 @@ class ServerSession(InternalSession):
         """End subscriptions."""
         own = self._own(ids)
         results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
-        return [results.get(each, _unknown_subscription()) for each in ids]
+        return [results.get(each, unknown_subscription()) for each in ids]
 
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Let subscriptions tell their news, or keep them."""
         asked = params.SubscriptionIds
         params.SubscriptionIds = own = self._own(asked)
         results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
-        return [results.get(each, _unknown_subscription()) for each in asked]
+        return [results.get(each, unknown_subscription()) for each in asked]
 
     async def transfer_subscriptions(
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
@@ -235,11 +297,12 @@ class ServerSession(InternalSession):
         subscription = self.subscription_service.subscriptions.get(subscription_id)
         owner = subscription and self.iserver.session_of(subscription.session_id)
         if subscription is None or not isinstance(owner, ServerSession):
-            return ua.TransferResult(StatusCode=_unknown_subscription())
+            return ua.TransferResult(StatusCode=unknown_subscription())
         if self.connection is None or not owner.has_same_client(self):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
         one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
         (result,) = await super().transfer_subscriptions(one, callback)
+        self._publish_in_turns(subscription)
         subscription.pub_request_callback = self.connection.get_publish_request  # asyncua leaves it with the old one
         return result
 
@@ -247,7 +310,7 @@ class ServerSession(InternalSession):
         """Acknowledge news, and ask for more."""
         if not self.owned_subscriptions():
             raise ServiceError(ua.StatusCodes.BadNoSubscription)
-        results = [_unknown_subscription() for _ in acks or ()]
+        results = [unknown_subscription() for _ in acks or ()]
         for at, ack in enumerate(acks or ()):
             if self._owns(ack.SubscriptionId):
                 _, (results[at],) = super().publish([ack])
@@ -263,35 +326,53 @@ class ServerSession(InternalSession):
     ) -> list[ua.MonitoredItemCreateResult]:
         """Monitor values and events."""
         self._check_own(params.SubscriptionId)
-        _check_count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
+        check_count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
         there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
         if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
+        results = []
         for item in params.ItemsToCreate:
-            _clamp_monitoring(item.RequestedParameters)
-        return await super().create_monitored_items(params)
+            clamp_monitoring(item.RequestedParameters)
+            one = ua.CreateMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
+            results += await super().create_monitored_items(one)
+            await self._step()
+        return results
 
     async def modify_monitored_items(
         self, params: ua.ModifyMonitoredItemsParameters
     ) -> list[ua.MonitoredItemModifyResult]:
         """Change how values and events are monitored."""
         self._check_own(params.SubscriptionId)
-        _check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
+        check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
+        results = []
         for item in params.ItemsToModify:
-            _clamp_monitoring(item.RequestedParameters)
-        return await super().modify_monitored_items(params)
+            clamp_monitoring(item.RequestedParameters)
+            one = ua.ModifyMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
+            results += await super().modify_monitored_items(one)
+            await self._step()
+        return results
 
     async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
         """Monitor values and events no longer."""
         self._check_own(params.SubscriptionId)
-        _check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
-        return await super().delete_monitored_items(params)
+        check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
+        results = []
+        for item_id in params.MonitoredItemIds:
+            one = ua.DeleteMonitoredItemsParameters(params.SubscriptionId, [item_id])
+            results += await super().delete_monitored_items(one)
+            await self._step()
+        return results
 
     async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
         """Let monitored items report, sample or rest."""
         self._check_own(params.SubscriptionId)
-        _check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
-        return await super().set_monitoring_mode(params)
+        check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
+        results = []
+        for item_id in params.MonitoredItemIds:
+            one = ua.SetMonitoringModeParameters(params.SubscriptionId, params.MonitoringMode, [item_id])
+            results += await super().set_monitoring_mode(one)
+            await self._step()
+        return results
 
     def _own(self, ids: Iterable[int]) -> list[int]:
         return [each for each in dict.fromkeys(ids) if self._owns(each)]
@@ -308,56 +389,3 @@ class ServerSession(InternalSession):
         if self.connection is None:
             raise ServiceError(ua.StatusCodes.BadInternalError)
         return self.connection.channel
-
-
-def _check_application(certificate: bytes, params: ua.CreateSessionParameters) -> None:
-    """See that the session is made by the application that opened the channel (OPC 10000-4, 5.6.2)."""
-    own = x509_from_der(certificate)
-    try:
-        given = x509_from_der(params.ClientCertificate)
-    except (ValueError, IndexError):
-        given = None
-    if given != own:
-        raise ServiceError(ua.StatusCodes.BadSecurityChecksFailed)
-    if params.ClientDescription.ApplicationUri not in application_uris(own):
-        raise ServiceError(ua.StatusCodes.BadCertificateUriInvalid)
-    if len(params.ClientNonce or b"") < _NONCE_BYTES:
-        raise ServiceError(ua.StatusCodes.BadNonceInvalid)
-
-
-def _check_count(limit: str, operations: Sized | None) -> None:
-    if not operations:
-        raise ServiceError(ua.StatusCodes.BadNothingToDo)
-    if len(operations) > limits.OPERATIONS[limit]:
-        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
-
-
-def _clamp(asked: float, least: float, most: float) -> float:
-    # A client may ask for NaN, of which no comparison is true.
-    return least if math.isnan(asked) else min(max(asked, least), most)
-
-
-def _clamp_monitoring(asked: ua.MonitoringParameters) -> None:
-    if isinstance(asked.Filter, ua.EventFilter):
-        _check_filter(asked.Filter)
-    else:
-        asked.QueueSize = min(max(asked.QueueSize, 1), limits.QUEUED_VALUES)
-
-
-def _check_filter(asked: ua.EventFilter) -> None:
-    """See that a filter is a tree of bounded size: else its work would double with each element, or never end."""
-    elements = (asked.WhereClause and asked.WhereClause.Elements) or []
-    if len(asked.SelectClauses or ()) > limits.SELECT_CLAUSES or len(elements) > limits.FILTER_ELEMENTS:
-        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
-    targets = [
-        (index, operand.Index)
-        for index, element in enumerate(elements)
-        for operand in element.FilterOperands or ()
-        if isinstance(operand, ua.ElementOperand)
-    ]
-    if any(target <= index for index, target in targets) or len({target for _, target in targets}) < len(targets):
-        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
-
-
-def _unknown_subscription() -> ua.StatusCode:
-    return ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)

@@ -29,16 +29,12 @@ class CallProcessor(RequestProcessor):
         if typeid != _CALL:
             goes_on: bool = await super()._process_message(typeid, requesthdr, seqhdr, body)
             return goes_on
-        if self.session is None:
-            raise ua.uaerrors.BadUserAccessDenied
-        permissions = self._connection.security_policy.permissions
-        if permissions is not None and permissions.check_validity(self.session.user, typeid, body) is False:
-            raise ua.uaerrors.BadUserAccessDenied
-        self.session_last_activity = asyncio.get_running_loop().time()
-        self.session.touch()
+        session = self.usable_session(typeid, body)
+        calls = await self._decode(read_calls, body)
         response = ua.CallResponse()
-        response.Results = await self.session.call(read_calls(body))
-        self.send_response(requesthdr.RequestHandle, seqhdr, response)
+        response.Results = await session.call(calls)
+        async with self._turns.work(session.budget):
+            self.send_response(requesthdr.RequestHandle, seqhdr, response)
         return True
 
 
@@ -51,7 +47,7 @@ class ClientConnection(ChunkProtocol):
         """Have its messages answered by our processor, unless it is refused."""
         super().connection_made(transport)
         if self.processor is not None:
-            self.processor = CallProcessor(self.iserver, transport, self.limits)
+            self.processor = CallProcessor(self.iserver, transport, self.limits, self._writable)
             self.processor.set_policies(self.policies)
 
 

@@ -13,12 +13,12 @@ import structlog
 from asyncua import ua
 from structlog.stdlib import BoundLogger
 
-from edge.model.isa95 import JobOrder
 from edge.opcua.access import Caller
 from edge.opcua.binary import DecodeError
-from edge.uaserver.encoding import decode_structure
+from edge.uaserver.encoding import job_order_id_of
 
 _LONGEST_TEXT = 1000
+_MOST_TEXTS = 20
 
 _stdlib_logger = logging.getLogger("edge.audit")
 _stdlib_logger.setLevel(logging.INFO)
@@ -83,7 +83,7 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
             return job_order_id
         case [ua.Variant(Value=ua.ExtensionObject() as order), *_]:
             with contextlib.suppress(DecodeError):
-                return decode_structure(JobOrder, order).job_order_id
+                return job_order_id_of(order)
         case _:
             pass
     return ""
@@ -92,7 +92,7 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
 def _comment(request: ua.CallMethodRequest) -> str:
     """Give the comment of a call: an array of localized texts (OPC 10031-4, 6.2.2)."""
     arrays = (each.Value for each in request.InputArguments or () if each.VariantType is ua.VariantType.LocalizedText)
-    return " / ".join(text.Text or "" for array in arrays if isinstance(array, list) for text in array)
+    return " / ".join(text.Text or "" for array in arrays if isinstance(array, list) for text in array[:_MOST_TEXTS])
 
 
 def _return_status(result: ua.CallMethodResult) -> int | None:

@@ -75,6 +75,15 @@ def decode_structure(kind: type[P], content: object) -> P:
     return decoded
 
 
+def job_order_id_of(content: ua.ExtensionObject) -> str:
+    """Return the identifier of an encoded job order without decoding the rest. Raises DecodeError."""
+    if content.TypeId != ENCODING_ID[JobOrder]:
+        raise DecodeError("not a JobOrder")
+    data = BoundedBuffer(content.Body or b"")
+    UINT32.decode(data)
+    return str(STRING.decode(data))
+
+
 def _structure(kind: type[Payload]) -> Codec:
     return Codec(encode_structure, partial(_decode_nested, kind))
 

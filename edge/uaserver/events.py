@@ -17,6 +17,7 @@ from asyncua.server.internal_server import InternalServer
 from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService, WhereClauseEvaluator
 
 from edge.model.isa95 import JobStatusEvent
+from edge.opcua.turns import Pacer
 from edge.uaserver.encoding import extension_object
 
 logger = structlog.get_logger(__name__)
@@ -26,6 +27,8 @@ T = ua.VariantType
 _SERVER = ua.NodeId(ua.ObjectIds.Server)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _SEVERITY = 100  # of what is as it should be (OPC 10000-5, 6.4.2: low)
+
+_NULL = ua.Variant()
 
 _filter_logger = logging.getLogger("asyncua.events")
 
@@ -49,7 +52,13 @@ class EventNotification:
 
     def select(self, clauses: Iterable[ua.SimpleAttributeOperand]) -> list[ua.Variant]:
         """Give the fields a client asked for; one we do not have is null (OPC 10000-4, 7.22.3)."""
-        return [self._fields.get("/".join(name.Name for name in clause.BrowsePath), ua.Variant()) for clause in clauses]
+        return [self._fields.get(_path(clause), _NULL) for clause in clauses]
+
+
+def _path(clause: ua.SimpleAttributeOperand) -> str:
+    return (
+        clause.BrowsePath[0].Name if len(clause.BrowsePath) == 1 else "/".join(each.Name for each in clause.BrowsePath)
+    )
 
 
 class _Where(WhereClauseEvaluator):
@@ -88,8 +97,10 @@ class JobEventPublisher:
         ]
         if listeners:
             event = EventNotification(self._types, self._fields | _fields_of(told, at))
+            pacer = Pacer()
             for items, item in listeners:
                 await self._tell(items, item, event)
+                await pacer.step()
 
     async def _tell(self, items: MonitoredItemService, item: MonitoredItemData, event: EventNotification) -> None:
         try:

@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
+from asyncua.ua.ua_binary import extensionobject_to_binary
 
 from edge.model.isa95 import Payload
+from edge.opcua.shared_array import shared_array
+from edge.opcua.turns import Pacer
 from edge.uaserver.encoding import extension_object
 
 logger = structlog.get_logger(__name__)
@@ -20,7 +23,7 @@ class LiveList:
     """The value of one array variable, by the identifier of its entries, in the order they first appeared."""
 
     def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event) -> None:
-        self._entries: dict[str, ua.ExtensionObject] = {}
+        self._entries: dict[str, tuple[ua.ExtensionObject, bytes]] = {}
         self._value: ua.DataValue | None = None
         self._changed = changed
         self._has_pending_change = False
@@ -29,7 +32,7 @@ class LiveList:
 
     def put(self, identifier: str, entry: Payload) -> None:
         """Add an entry, or replace the one of this identifier where it stands."""
-        self._entries[identifier] = extension_object(entry)
+        self._entries[identifier] = _encoded(entry)
         self._has_changed()
 
     def drop(self, identifier: str) -> None:
@@ -39,7 +42,7 @@ class LiveList:
 
     def replace(self, entries: dict[str, Payload]) -> None:
         """Let the list hold exactly these."""
-        self._entries = {identifier: extension_object(entry) for identifier, entry in entries.items()}
+        self._entries = {identifier: _encoded(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
     async def tell(self) -> None:
@@ -48,6 +51,7 @@ class LiveList:
             return
         self._has_pending_change = False
         value = self._current()
+        pacer = Pacer()
         for handle in tuple(self._subscribers):
             if handle not in self._subscribers:  # gone while another was told
                 continue
@@ -56,6 +60,7 @@ class LiveList:
             except Exception:
                 # What asyncua cannot do for one subscriber is no reason to leave the others without news.
                 logger.exception("an OPC UA subscriber could not be told", monitored_item=handle)
+            await pacer.step()
 
     def _has_changed(self) -> None:
         self._value = None
@@ -68,9 +73,15 @@ class LiveList:
     def _current(self) -> ua.DataValue:
         if self._value is None:
             now = datetime.now(UTC)
-            content = ua.Variant(list(self._entries.values()), ua.VariantType.ExtensionObject, is_array=True)
+            elements = [element for element, _ in self._entries.values()]
+            content = shared_array(elements, [encoded for _, encoded in self._entries.values()])
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
+
+
+def _encoded(entry: Payload) -> tuple[ua.ExtensionObject, bytes]:
+    element = extension_object(entry)
+    return element, extensionobject_to_binary(element)
 
 
 async def notify_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event) -> None:

@@ -4,9 +4,12 @@ What is wrong with a call as such has a Bad status (B.1); what is wrong with wha
 under the status Uncertain (B.2), as clients get no ReturnStatus with a Bad one.
 """
 
+import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -19,6 +22,7 @@ from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnS
 from edge.model.job_state import Cause
 from edge.opcua.access import CALLER
 from edge.opcua.binary import DecodeError
+from edge.opcua.limits import DECODED_AT_ONCE
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.response_provider import WHOLE, FoundResponses, PageLimit
 from edge.uaserver.encoding import decode_structure, extension_object
@@ -72,9 +76,14 @@ class JobMethodService(MethodService):
     """Performs every method of the server; there are no others than ours."""
 
     def __init__(
-        self, aspace: AddressSpace, target_of: Callable[[ua.NodeId], Target | None], services: Services
+        self,
+        aspace: AddressSpace,
+        target_of: Callable[[ua.NodeId], Target | None],
+        services: Services,
+        decoder: Executor | None = None,
     ) -> None:
         super().__init__(aspace)
+        self._decoder = decoder
         self._target_of = target_of
         self._services = services
 
@@ -90,7 +99,7 @@ class JobMethodService(MethodService):
         if caller is None or not may_call(caller.role, name):
             return _bad(ua.StatusCodes.BadUserAccessDenied)
         signature = _CHART_ARGUMENTS if target.job_order_id is not None else _ARGUMENTS[name]
-        arguments = _read_arguments(signature, method.InputArguments)
+        arguments = await self._read_arguments(signature, method.InputArguments)
         if isinstance(arguments, ua.CallMethodResult):
             return arguments
         try:
@@ -98,6 +107,15 @@ class JobMethodService(MethodService):
         except Unavailable as error:
             logger.warning("an OPC UA method has to be called again", method=name, reason=error.message)
             return _bad(ua.StatusCodes.BadResourceUnavailable)
+
+    async def _read_arguments(
+        self, signature: Sequence[ReadArgument], given: Sequence[ua.Variant]
+    ) -> list[Any] | ua.CallMethodResult:
+        """Read the arguments; long ones in the decoder's thread, where they do not hold the event loop."""
+        if sum(map(_size, given)) <= DECODED_AT_ONCE:
+            return _read_arguments(signature, given)
+        read = partial(_read_arguments, signature, given)
+        return await asyncio.get_running_loop().run_in_executor(self._decoder, read)
 
     async def _perform(self, target: Target, name: str, arguments: Sequence[Any]) -> ua.CallMethodResult:
         scope = target.scope
@@ -159,6 +177,14 @@ def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Varian
         return read
     invalid = ua.StatusCode(ua.StatusCodes.BadInvalidArgument)
     return ua.CallMethodResult(StatusCode=invalid, InputArgumentResults=verdicts)
+
+
+def _size(argument: ua.Variant) -> int:
+    """Return about how many bytes an argument has that are still to be decoded or checked."""
+    values = argument.Value if isinstance(argument.Value, list) else [argument.Value]
+    if argument.VariantType is not ua.VariantType.ExtensionObject:
+        return len(values)
+    return sum(len(each.Body or b"") for each in values if isinstance(each, ua.ExtensionObject))
 
 
 def _job_order(argument: ua.Variant) -> JobOrder:

@@ -148,7 +148,7 @@ async def open_server(
         gateway_object = GatewayObject(iserver, equipment)
         targets = _targets(nodes)
         iserver.method_service = JobMethodService(
-            iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services
+            iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services, iserver.decoder
         )
         changed = asyncio.Event()
         shown = {scope: _machine(server, scope, found, changed) for scope, found in nodes.items()}

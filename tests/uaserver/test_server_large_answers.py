@@ -174,14 +174,14 @@ async def test_a_client_gets_as_many_notifications_at_once_as_it_wants(jobs: UaS
     await client.uaclient.delete_subscriptions([made.SubscriptionId])
 
 
-async def test_who_acknowledges_more_than_an_answer_holds_is_told_so(modest: Client) -> None:
+async def test_publish_with_too_many_acknowledgements_is_refused(modest: Client) -> None:
     protocol = modest.uaclient.protocol
     made = ua.CreateSubscriptionRequest()
     made.Parameters = ua.CreateSubscriptionParameters(RequestedPublishingInterval=50, PublishingEnabled=True)
     await protocol.send_request(made)
     asked = ua.PublishRequest()
     asked.Parameters.SubscriptionAcknowledgements = [ua.SubscriptionAcknowledgement()] * (FEW // 4)
-    with pytest.raises(ua.uaerrors.BadResponseTooLarge):
+    with pytest.raises(ua.uaerrors.BadRequestTooLarge):
         await protocol.send_request(asked)
     assert await serves(modest)
 

@@ -1,0 +1,70 @@
+"""Checks and bounds what a request asks for, before any work is done."""
+
+import math
+from collections.abc import Sized
+
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+from asyncua.crypto.uacrypto import x509_from_der
+
+from edge.opcua import limits
+from edge.opcua.x509 import application_uris
+
+_NONCE_BYTES = 32
+
+
+def check_application(certificate: bytes, params: ua.CreateSessionParameters) -> None:
+    """Check that the application that opened the channel creates the session (OPC 10000-4, 5.6.2)."""
+    own = x509_from_der(certificate)
+    try:
+        given = x509_from_der(params.ClientCertificate)
+    except (ValueError, IndexError):
+        given = None
+    if given != own:
+        raise ServiceError(ua.StatusCodes.BadSecurityChecksFailed)
+    if params.ClientDescription.ApplicationUri not in application_uris(own):
+        raise ServiceError(ua.StatusCodes.BadCertificateUriInvalid)
+    if len(params.ClientNonce or b"") < _NONCE_BYTES:
+        raise ServiceError(ua.StatusCodes.BadNonceInvalid)
+
+
+def check_count(limit: str, operations: Sized | None) -> None:
+    """Check the number of operations of a request. Raises ServiceError for none, or more than the limit."""
+    if not operations:
+        raise ServiceError(ua.StatusCodes.BadNothingToDo)
+    if len(operations) > limits.OPERATIONS[limit]:
+        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
+
+
+def clamp(asked: float, least: float, most: float) -> float:
+    """Return the nearest number within the bounds."""
+    # A client may ask for NaN, of which no comparison is true.
+    return least if math.isnan(asked) else min(max(asked, least), most)
+
+
+def clamp_monitoring(asked: ua.MonitoringParameters) -> None:
+    """Bound the queue of a monitored item. Raises ServiceError for an event filter out of bounds."""
+    if isinstance(asked.Filter, ua.EventFilter):
+        check_filter(asked.Filter)
+    else:
+        asked.QueueSize = min(max(asked.QueueSize, 1), limits.QUEUED_VALUES)
+
+
+def check_filter(asked: ua.EventFilter) -> None:
+    """Check that a filter is a tree of bounded size: otherwise its work doubles with each element or never ends."""
+    elements = (asked.WhereClause and asked.WhereClause.Elements) or []
+    if len(asked.SelectClauses or ()) > limits.SELECT_CLAUSES or len(elements) > limits.FILTER_ELEMENTS:
+        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
+    targets = [
+        (index, operand.Index)
+        for index, element in enumerate(elements)
+        for operand in element.FilterOperands or ()
+        if isinstance(operand, ua.ElementOperand)
+    ]
+    if any(target <= index for index, target in targets) or len({target for _, target in targets}) < len(targets):
+        raise ServiceError(ua.StatusCodes.BadEventFilterInvalid)
+
+
+def unknown_subscription() -> ua.StatusCode:
+    """Return the status for a subscription that is not one of the session."""
+    return ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)

@@ -1,0 +1,107 @@
+"""Shares the event loop: the work of clients runs in short slices, one request at a time, on a budget per session."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+SLICE_S = 0.003
+"""Work that has run longer than this yields to the event loop at its next step."""
+
+SHARE = 0.3
+"""Share of the processor that the requests of one session may use over time."""
+
+BURST_S = 2.0
+"""Work that a session may use at once after a pause: a client that reads all types needs one second."""
+
+
+class WorkBudget:
+    """The processor time that one session may use: SHARE of a second each second, saved up to BURST_S."""
+
+    def __init__(
+        self, share: float = SHARE, burst_s: float = BURST_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._share = share
+        self._burst_s = burst_s
+        self._clock = clock
+        self._left_s = burst_s
+        self._updated_at = clock()
+
+    def wait_s(self) -> float:
+        """Return how long to wait until work may start; 0 when it may start now."""
+        now = self._clock()
+        self._left_s = min(self._left_s + (now - self._updated_at) * self._share, self._burst_s)
+        self._updated_at = now
+        return max(0.0, -self._left_s / self._share)
+
+    def charge(self, used_s: float) -> None:
+        """Deduct time that was used."""
+        self._left_s -= used_s
+
+
+class Turn:
+    """The right to run; `step` yields to the event loop when the slice is used up."""
+
+    def __init__(self, lock: asyncio.Lock, budget: WorkBudget, clock: Callable[[], float], slice_s: float) -> None:
+        self._lock = lock
+        self._budget = budget
+        self._clock = clock
+        self._slice_s = slice_s
+        self._since = clock()
+        self._is_held = False
+
+    async def step(self) -> None:
+        """Let everybody else run first when the slice is used up."""
+        if self._clock() - self._since > self._slice_s:
+            self.end()
+            await asyncio.sleep(0)
+            await self.begin()
+
+    async def begin(self) -> None:
+        """Wait for the budget and for the turn."""
+        if (wait_s := self._budget.wait_s()) > 0:
+            await asyncio.sleep(wait_s)
+        await self._lock.acquire()
+        self._is_held = True
+        self._since = self._clock()
+
+    def end(self) -> None:
+        """Release the turn; nothing happens when it was lost while waiting."""
+        if self._is_held:
+            self._is_held = False
+            self._budget.charge(self._clock() - self._since)
+            self._lock.release()
+
+
+class Turns:
+    """The turns of one server. Work between two steps should take a few milliseconds at most."""
+
+    def __init__(self, slice_s: float = SLICE_S, clock: Callable[[], float] = time.thread_time) -> None:
+        self._lock = asyncio.Lock()
+        self._slice_s = slice_s
+        self._clock = clock
+
+    @asynccontextmanager
+    async def work(self, budget: WorkBudget) -> AsyncIterator[Turn]:
+        """Run the block as work of a session. It must not wait for anything but `step`."""
+        turn = Turn(self._lock, budget, self._clock, self._slice_s)
+        await turn.begin()
+        try:
+            yield turn
+        finally:
+            turn.end()
+
+
+class Pacer:
+    """Yields to the event loop in loops over subscribers; without a budget, as the server itself is at work."""
+
+    def __init__(self, slice_s: float = SLICE_S, clock: Callable[[], float] = time.thread_time) -> None:
+        self._slice_s = slice_s
+        self._clock = clock
+        self._since = clock()
+
+    async def step(self) -> None:
+        """Let everybody else run first when the slice is used up."""
+        if self._clock() - self._since > self._slice_s:
+            await asyncio.sleep(0)
+            self._since = self._clock()

@@ -1,0 +1,184 @@
+"""Browses the address space in bounded pieces: references by pages, browse paths with yields between their steps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from secrets import token_bytes
+
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+from asyncua.server.address_space import AddressSpace
+
+from edge.opcua.turns import Turn
+
+REFERENCES_PER_NODE = 500
+REFERENCES_PER_ANSWER = 1000
+CONTINUATION_POINTS = 50
+"""Open continuation points of one session (OPC 10000-4, 7.9); the oldest is released for a new one."""
+PATH_ELEMENTS = 64
+"""Elements of one browse path; address spaces are less than that deep."""
+PATH_TARGETS = 1000
+
+_HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
+_NULL = ua.NodeId()
+_ANY_TYPE = ua.NodeId(ua.ObjectIds.References)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The references that a continuation point stands for, and the page size that its client asked for."""
+
+    references: Sequence[ua.ReferenceDescription]
+    page: int
+
+
+class ReferenceTypes:
+    """The subtypes of reference types; they do not change while the server runs."""
+
+    def __init__(self, aspace: AddressSpace) -> None:
+        self._aspace = aspace
+        self._subtypes: dict[ua.NodeId, frozenset[ua.NodeId]] = {}
+
+    def included(self, reference_type: ua.NodeId, *, with_subtypes: bool) -> frozenset[ua.NodeId] | None:
+        """Return the types that a request for this type includes; None for all. Raises KeyError for no such type."""
+        if reference_type in {_NULL, _ANY_TYPE}:
+            return None
+        if not with_subtypes:
+            return frozenset({reference_type})
+        if reference_type not in self._subtypes:
+            self._subtypes[reference_type] = frozenset(self._lineage(reference_type))
+        return self._subtypes[reference_type]
+
+    def is_known(self, reference_type: ua.NodeId) -> bool:
+        """Return whether this is a reference type."""
+        if reference_type == _NULL:
+            return True
+        if reference_type not in self._aspace:
+            return False
+        held = self._aspace[reference_type].attributes[ua.AttributeIds.NodeClass].value
+        return bool(held and held.Value and held.Value.Value == ua.NodeClass.ReferenceType)
+
+    def _lineage(self, reference_type: ua.NodeId) -> Iterator[ua.NodeId]:
+        yield reference_type
+        for reference in self._aspace[reference_type].references:
+            if reference.ReferenceTypeId == _HAS_SUBTYPE and reference.IsForward:
+                yield from self._lineage(reference.NodeId)
+
+
+class View:
+    """What one session sees of the address space, with its continuation points."""
+
+    def __init__(self, aspace: AddressSpace, types: ReferenceTypes) -> None:
+        self._aspace = aspace
+        self._types = types
+        self._rests: dict[bytes, _Rest] = {}
+
+    async def browse(self, params: ua.BrowseParameters, turn: Turn) -> list[ua.BrowseResult]:
+        """Return the references of nodes, REFERENCES_PER_ANSWER at most; the rest waits at continuation points."""
+        if params.View.ViewId != _NULL:
+            raise ServiceError(ua.StatusCodes.BadViewIdUnknown)
+        page = min(params.RequestedMaxReferencesPerNode or REFERENCES_PER_NODE, REFERENCES_PER_NODE)
+        left = REFERENCES_PER_ANSWER
+        results = []
+        for asked in params.NodesToBrowse:
+            result = self._browse(asked, page, left)
+            left -= len(result.References)
+            results.append(result)
+            await turn.step()
+        return results
+
+    async def browse_next(self, params: ua.BrowseNextParameters, turn: Turn) -> list[ua.BrowseResult]:
+        """Return the next references of continuation points, or release them."""
+        left = REFERENCES_PER_ANSWER
+        results = []
+        for point in params.ContinuationPoints:
+            rest = self._rests.pop(point or b"", None)
+            if rest is None:
+                results.append(_failed(ua.StatusCodes.BadContinuationPointInvalid))
+            elif params.ReleaseContinuationPoints:
+                results.append(ua.BrowseResult())
+            else:
+                results.append(self._page(rest.references, rest.page, left))
+                left -= len(results[-1].References)
+            await turn.step()
+        return results
+
+    async def translate(self, path: ua.BrowsePath, turn: Turn) -> ua.BrowsePathResult:
+        """Return the nodes that a browse path leads to."""
+        elements = path.RelativePath.Elements or ()
+        if not elements:
+            return _no_targets(ua.StatusCodes.BadNothingToDo)
+        if len(elements) > PATH_ELEMENTS:
+            return _no_targets(ua.StatusCodes.BadQueryTooComplex)
+        if not elements[-1].TargetName or not elements[-1].TargetName.Name:
+            return _no_targets(ua.StatusCodes.BadBrowseNameInvalid)
+        if path.StartingNode not in self._aspace:
+            return _no_targets(ua.StatusCodes.BadNodeIdUnknown)
+        current = [path.StartingNode]
+        for element in elements:
+            found: dict[ua.NodeId, None] = {}
+            for node_id in current:
+                found |= dict.fromkeys(self._below(node_id, element))
+                await turn.step()
+            if not found:
+                return _no_targets(ua.StatusCodes.BadNoMatch)
+            if len(found) > PATH_TARGETS:
+                return _no_targets(ua.StatusCodes.BadTooManyMatches)
+            current = list(found)
+        targets = [ua.BrowsePathTarget(node_id, ua.Index(0xFFFFFFFF)) for node_id in current]
+        return ua.BrowsePathResult(Targets=targets)
+
+    def _browse(self, asked: ua.BrowseDescription, page: int, left: int) -> ua.BrowseResult:
+        if asked.NodeId not in self._aspace:
+            return _failed(ua.StatusCodes.BadNodeIdUnknown)
+        if not self._types.is_known(asked.ReferenceTypeId):
+            return _failed(ua.StatusCodes.BadReferenceTypeIdInvalid)
+        if asked.BrowseDirection not in {each.value for each in ua.BrowseDirection if each.name != "Invalid"}:
+            return _failed(ua.StatusCodes.BadBrowseDirectionInvalid)
+        types = self._types.included(asked.ReferenceTypeId, with_subtypes=asked.IncludeSubtypes)
+        references = [each for each in self._aspace[asked.NodeId].references if _is_asked(each, asked, types)]
+        return self._page(references, page, left)
+
+    def _page(self, references: Sequence[ua.ReferenceDescription], page: int, left: int) -> ua.BrowseResult:
+        size = min(page, left)
+        if references and not size:
+            # The answer is full; the client asks for this node again.
+            return _failed(ua.StatusCodes.BadNoContinuationPoints)
+        result = ua.BrowseResult(References=list(references[:size]))
+        if len(references) > size:
+            result.ContinuationPoint = token_bytes(16)
+            self._rests[result.ContinuationPoint] = _Rest(references[size:], page)
+            while len(self._rests) > CONTINUATION_POINTS:
+                del self._rests[next(iter(self._rests))]
+        return result
+
+    def _below(self, node_id: ua.NodeId, element: ua.RelativePathElement) -> Iterator[ua.NodeId]:
+        if node_id not in self._aspace:
+            return
+        types = None
+        if element.ReferenceTypeId != _NULL:
+            if not self._types.is_known(element.ReferenceTypeId):
+                return
+            types = self._types.included(element.ReferenceTypeId, with_subtypes=element.IncludeSubtypes)
+        for each in self._aspace[node_id].references:
+            is_named = each.IsForward != element.IsInverse and each.BrowseName == element.TargetName
+            if is_named and (types is None or each.ReferenceTypeId in types):
+                yield each.NodeId
+
+
+def _is_asked(
+    reference: ua.ReferenceDescription, asked: ua.BrowseDescription, types: frozenset[ua.NodeId] | None
+) -> bool:
+    is_forward = asked.BrowseDirection == ua.BrowseDirection.Forward
+    if asked.BrowseDirection != ua.BrowseDirection.Both and reference.IsForward != is_forward:
+        return False
+    if asked.NodeClassMask and not asked.NodeClassMask & reference.NodeClass:
+        return False
+    return types is None or reference.ReferenceTypeId in types
+
+
+def _failed(code: int) -> ua.BrowseResult:
+    return ua.BrowseResult(StatusCode=ua.StatusCode(code))
+
+
+def _no_targets(code: int) -> ua.BrowsePathResult:
+    return ua.BrowsePathResult(StatusCode=ua.StatusCode(code))

@@ -1,0 +1,156 @@
+"""Sends every service with its most expensive arguments, from a process of its own; prints one JSON line for each."""
+
+import asyncio
+import json
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from asyncua import Client, ua
+from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary
+
+from edge.uaserver.namespaces import Namespace
+
+PATH = "station-1/MachineryBuildingBlocks/JobManagement"
+CONTROL = ua.NodeId(f"{PATH}/JobOrderControl", Namespace.MACHINES)
+LIST = ua.NodeId(f"{PATH}/JobOrderControl/JobOrderList", Namespace.MACHINES)
+RESULTS = ua.NodeId(f"{PATH}/JobOrderResults", Namespace.MACHINES)
+CHARTS = ua.NodeId("station-1", Namespace.CHARTS)
+BASE_OBJECT = ua.NodeId(ua.ObjectIds.BaseObjectType)
+HIERARCHY = ua.NodeId(ua.ObjectIds.HierarchicalReferences)
+
+
+def read(count: int, ranges: Callable[[int], str | None] = lambda _: None) -> Any:
+    request = ua.ReadRequest()
+    request.Parameters.NodesToRead = [
+        ua.ReadValueId(LIST, ua.AttributeIds.Value, IndexRange=ranges(number)) for number in range(count)
+    ]
+    return request
+
+
+def browse(node: ua.NodeId, count: int) -> Any:
+    asked = ua.BrowseDescription(node, ua.BrowseDirection.Both, ua.NodeId(ua.ObjectIds.References), True, 0, 63)
+    request = ua.BrowseRequest()
+    request.Parameters.View.Timestamp = ua.get_win_epoch()
+    request.Parameters.NodesToBrowse = [asked] * count
+    return request
+
+
+def translate(count: int, elements: int) -> Any:
+    down = ua.RelativePathElement(HIERARCHY, False, True, ua.QualifiedName("Objects"))
+    up = ua.RelativePathElement(HIERARCHY, True, True, ua.QualifiedName("Root"))
+    path = ua.BrowsePath(ua.NodeId(ua.ObjectIds.RootFolder), ua.RelativePath([down, up] * (elements // 2)))
+    request = ua.TranslateBrowsePathsToNodeIdsRequest()
+    request.Parameters.BrowsePaths = [path] * count
+    return request
+
+
+def monitor(subscription: int, node: ua.NodeId, count: int) -> Any:
+    request = ua.CreateMonitoredItemsRequest()
+    request.Parameters.SubscriptionId = subscription
+    is_source = node == RESULTS
+    attribute = ua.AttributeIds.EventNotifier if is_source else ua.AttributeIds.Value
+    wanted = ua.EventFilter([_field("JobOrder")] * 100, ua.ContentFilter(_where())) if is_source else None
+    request.Parameters.ItemsToCreate = [
+        ua.MonitoredItemCreateRequest(
+            ua.ReadValueId(node, attribute),
+            ua.MonitoringMode.Reporting,
+            ua.MonitoringParameters(number, 0.0, wanted, 1000, True),
+        )
+        for number in range(count)
+    ]
+    return request
+
+
+def _field(name: str) -> ua.SimpleAttributeOperand:
+    path = [ua.QualifiedName(name, Namespace.ISA95)]
+    return ua.SimpleAttributeOperand(ua.NodeId(ua.ObjectIds.BaseEventType), path, ua.AttributeIds.Value)
+
+
+def _where() -> list[ua.ContentFilterElement]:
+    """A chain of negations as long as the server takes."""
+    last = ua.ContentFilterElement(ua.FilterOperator.IsNull, [_field("JobOrder")])
+    chain = [ua.ContentFilterElement(ua.FilterOperator.Not, [ua.ElementOperand(at + 1)]) for at in range(63)]
+    return [*chain, last]
+
+
+def call(method: str, argument: ua.Variant, count: int, comments: int = 0) -> Any:
+    texts = ua.Variant([ua.LocalizedText("x")] * comments, ua.VariantType.LocalizedText, is_array=True)
+    method_id = ua.NodeId(f"{CONTROL.Identifier}/{method}", Namespace.MACHINES)
+    request = ua.CallRequest()
+    request.Parameters.MethodsToCall = [ua.CallMethodRequest(CONTROL, method_id, [argument, texts])] * count
+    return request
+
+
+def order(parameters: int) -> ua.Variant:
+    """A job order of this many parameters of the least size."""
+    name, parameter = struct.pack("<i1s", 1, b"x"), struct.pack("<Ii1sB", 0, 1, b"p", 0)
+    body = struct.pack("<I", 1 << 5) + name + struct.pack("<i", parameters) + parameter * parameters
+    encoding = ua.NodeId(5014, Namespace.ISA95)
+    return ua.Variant(ua.ExtensionObject(encoding, body), ua.VariantType.ExtensionObject)
+
+
+def requests(subscription: int) -> Iterator[tuple[str, Any]]:
+    """Yield every request with a name."""
+    yield "read", read(1000)
+    yield "read as much as fits", read(60)
+    yield "read index ranges", read(1000, lambda number: f"{number % 900}:{number % 900 + 20}")
+    yield "browse charts", browse(CHARTS, 500)
+    yield "browse types", browse(BASE_OBJECT, 500)
+    yield "translate", translate(200, 60)
+    yield "monitor list", monitor(subscription, LIST, 400)
+    yield "monitor events", monitor(subscription, RESULTS, 10)
+    items = ua.SetMonitoringModeRequest()
+    items.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Disabled, list(range(112, 512)))
+    yield "disable items", items
+    again = ua.SetMonitoringModeRequest()
+    again.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Reporting, list(range(112, 512)))
+    yield "enable items", again
+    yield "call with large orders", call("StoreAndStart", order(40_000), 1)
+    yield "call often", call("StoreAndStart", order(200), 100)
+    yield "call with comments", call("Start", ua.Variant("job-1", ua.VariantType.String), 1, comments=50_000)
+    gone = ua.DeleteMonitoredItemsRequest()
+    gone.Parameters = ua.DeleteMonitoredItemsParameters(subscription, list(range(112, 512)))
+    yield "delete items", gone
+    nodes = ua.RegisterNodesRequest()
+    nodes.Parameters.NodesToRegister = [LIST] * 1000
+    yield "register", nodes
+    write = ua.WriteRequest()
+    write.Parameters.NodesToWrite = [
+        ua.WriteValue(LIST, ua.AttributeIds.Value, None, ua.DataValue(ua.Variant(1)))
+    ] * 1000
+    yield "write", write
+    transfer = ua.TransferSubscriptionsRequest()
+    transfer.Parameters.SubscriptionIds = list(range(5000))
+    yield "transfer", transfer
+    delete = ua.DeleteSubscriptionsRequest()
+    delete.Parameters.SubscriptionIds = [*range(10_000, 15_000), subscription]
+    yield "delete subscriptions", delete
+
+
+async def attack(endpoint: str, rounds: int) -> None:
+    """Send everything, in so many rounds."""
+    async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
+        client.uaclient.protocol.logger.setLevel("CRITICAL")
+        for _ in range(rounds):
+            made = await client.uaclient.create_subscription(
+                ua.CreateSubscriptionParameters(50.0, 10_000, 3000, 0, True, 0),
+                lambda _: None,
+            )
+            for name, request in requests(made.SubscriptionId):
+                started = time.monotonic()
+                try:
+                    data = await client.uaclient.session._send_request(request)  # noqa: SLF001
+                    nodeid_from_binary(data)
+                    status = struct_from_binary(ua.ResponseHeader, data).ServiceResult.name
+                except ua.UaError as error:
+                    status = type(error).__name__
+                line = {"name": name, "status": status, "from": started, "until": time.monotonic()}
+                sys.stdout.write(json.dumps(line) + "\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(attack(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,100 @@
+"""Answers in parts are byte for byte what asyncua encodes; what is too large is refused before it is copied."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from asyncua import ua
+from asyncua.ua.ua_binary import extensionobject_to_binary, struct_to_binary
+
+from edge.opcua.answer_encoding import Answer, AnswerTooLargeError, data_value_parts, encode_answer, notification_size
+from edge.opcua.shared_array import SharedArray, shared_array
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+STRUCTURES = [ua.ExtensionObject(TypeId=ua.NodeId(5014, 5), Body=b"x" * size) for size in range(9)]
+PLAIN = ua.Variant(STRUCTURES, ua.VariantType.ExtensionObject, is_array=True)
+LIMIT = 1_000_000
+
+
+def shared() -> SharedArray:
+    return shared_array(STRUCTURES, [extensionobject_to_binary(each) for each in STRUCTURES])
+
+
+def value(content: ua.Variant, code: int = 0) -> ua.DataValue:
+    return ua.DataValue(content, ua.StatusCode(code), SourceTimestamp=NOW, ServerTimestamp=NOW)
+
+
+def read_response(content: ua.Variant) -> Any:
+    response = ua.ReadResponse()
+    response.ResponseHeader.Timestamp = NOW
+    bad = value(content, ua.StatusCodes.UncertainInitialValue)
+    response.Results = [value(content), bad, ua.DataValue(ua.Variant(3))]
+    return response
+
+
+def message(content: ua.Variant) -> ua.NotificationMessage:
+    values = ua.DataChangeNotification(MonitoredItems=[ua.MonitoredItemNotification(5, value(content))] * 2)
+    events = ua.EventNotificationList(Events=[ua.EventFieldList(3, [ua.Variant(2)])])
+    return ua.NotificationMessage(7, NOW, [values, events])
+
+
+def publish_response(content: ua.Variant) -> Any:
+    response = ua.PublishResponse()
+    response.ResponseHeader.Timestamp = NOW
+    acknowledged = [ua.StatusCode()] * 3
+    response.Parameters = ua.PublishResult(7, [1, 2], False, message(content), acknowledged)
+    return response
+
+
+def republish_response(content: ua.Variant) -> Any:
+    response = ua.RepublishResponse()
+    response.ResponseHeader.Timestamp = NOW
+    response.NotificationMessage = message(content)
+    return response
+
+
+def body(answer: Answer, size: int = 64) -> bytes:
+    return b"".join(piece for piece, _ in answer.chunks(size))
+
+
+@pytest.mark.parametrize("made", [read_response, publish_response, republish_response])
+def test_shared_arrays_are_encoded_as_asyncua_does(made: Any) -> None:
+    answer = encode_answer(made(shared()), LIMIT)
+    assert body(answer) == struct_to_binary(made(PLAIN))
+    assert answer.size == len(body(answer))
+
+
+def test_other_responses_are_encoded_by_asyncua() -> None:
+    response = ua.WriteResponse()
+    assert body(encode_answer(response, LIMIT)) == struct_to_binary(response)
+    empty = ua.ReadResponse()
+    assert body(encode_answer(empty, LIMIT)) == struct_to_binary(empty)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 5000])
+def test_chunks_have_the_size_asked_for_and_one_end(size: int) -> None:
+    pieces = list(encode_answer(read_response(shared()), LIMIT).chunks(size))
+    assert {len(piece) for piece, _ in pieces[:-1]} <= {size}
+    assert [is_last for _, is_last in pieces] == [False] * (len(pieces) - 1) + [True]
+
+
+def test_too_large_answers_are_refused_before_they_are_built() -> None:
+    response = ua.ReadResponse()
+    response.Results = [value(shared())] * 1000
+    with pytest.raises(AnswerTooLargeError):
+        encode_answer(response, 10_000)
+
+
+def test_parts_of_shared_arrays_share_their_bytes() -> None:
+    part = shared().part(2, 4)
+    assert part.Value == STRUCTURES[2:5]
+    expected = value(ua.Variant(STRUCTURES[2:5], ua.VariantType.ExtensionObject, is_array=True))
+    assert b"".join(data_value_parts(value(part))) == struct_to_binary(expected)
+
+
+def test_notification_sizes_are_those_of_their_encoding() -> None:
+    for content in (PLAIN, shared()):
+        notification = ua.MonitoredItemNotification(5, value(content))
+        assert notification_size(notification) == len(struct_to_binary(ua.MonitoredItemNotification(5, value(PLAIN))))
+    event = ua.EventFieldList(3, [ua.Variant(2)])
+    assert notification_size(event) == len(struct_to_binary(event))

@@ -1,0 +1,41 @@
+"""Requests are checked and bounded before any work is done."""
+
+import math
+
+import pytest
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+
+from edge.opcua import limits
+from edge.opcua.request_checks import check_count, check_filter, clamp, clamp_monitoring
+
+
+@pytest.mark.parametrize(
+    ("count", "code"), [(0, ua.StatusCodes.BadNothingToDo), (1001, ua.StatusCodes.BadTooManyOperations)]
+)
+def test_requests_with_too_few_or_many_operations_are_refused(count: int, code: int) -> None:
+    with pytest.raises(ServiceError) as caught:
+        check_count("MaxNodesPerRead", [None] * count)
+    assert caught.value.code == code
+    check_count("MaxNodesPerRead", [None] * 1000)
+
+
+@pytest.mark.parametrize(("asked", "clamped"), [(5.0, 5.0), (0.0, 1.0), (99.0, 9.0), (math.nan, 1.0), (math.inf, 9.0)])
+def test_numbers_are_clamped_to_their_bounds(asked: float, clamped: float) -> None:
+    assert clamp(asked, 1.0, 9.0) == clamped
+
+
+def test_queues_of_values_are_bounded() -> None:
+    asked = ua.MonitoringParameters(QueueSize=10_000)
+    clamp_monitoring(asked)
+    assert asked.QueueSize == limits.QUEUED_VALUES
+
+
+def _not(target: int) -> ua.ContentFilterElement:
+    return ua.ContentFilterElement(ua.FilterOperator.Not, [ua.ElementOperand(target)])
+
+
+@pytest.mark.parametrize("elements", [[_not(0)], [_not(1), _not(0)], [_not(2), _not(2), _not(3)]])
+def test_filters_that_are_no_tree_are_refused(elements: list[ua.ContentFilterElement]) -> None:
+    with pytest.raises(ServiceError):
+        check_filter(ua.EventFilter([ua.SimpleAttributeOperand()], ua.ContentFilter(elements)))

@@ -1,0 +1,81 @@
+"""Answers leave in order, in chunks, no faster than the client takes them."""
+
+import asyncio
+from typing import cast
+
+from asyncua import ua
+from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
+
+from edge.opcua.answer_encoding import Answer
+from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.response_sender import ResponseSender
+from edge.opcua.server_channel import ServerChannel
+from edge.uaserver.access_control import AccessControl
+from tests.uaserver.running import SETTINGS
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.chunks.append(data)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.transport = FakeTransport()
+        channel = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1")
+        channel.set_policy_factories([SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)])
+        channel.select_policy(SecurityPolicyNone.URI, None)
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self.sender = ResponseSender(cast("asyncio.Transport", self.transport), channel, self.writable)
+
+    def answer(self, size: int) -> Answer:
+        answer = Answer(size)
+        answer.add(b"x" * size)
+        return answer
+
+
+async def test_small_answers_are_written_at_once() -> None:
+    bench = Bench()
+    bench.sender.send(bench.answer(100), 1)
+    assert len(bench.transport.chunks) == 1
+
+
+async def test_large_answers_keep_later_ones_behind_them() -> None:
+    bench = Bench()
+    bench.sender.send(bench.answer(200_000), 1)
+    bench.sender.send(bench.answer(100), 2)
+    assert not bench.transport.chunks
+    await bench.sender.flush()
+    assert [chunk[3:4] for chunk in bench.transport.chunks] == [b"C", b"C", b"C", b"F", b"F"]
+    requests = [int.from_bytes(chunk[20:24], "little") for chunk in bench.transport.chunks]
+    numbers = [int.from_bytes(chunk[16:20], "little") for chunk in bench.transport.chunks]
+    assert requests == [1, 1, 1, 1, 2]
+    assert numbers == list(range(numbers[0], numbers[0] + 5))
+
+
+async def test_nothing_is_written_while_the_client_takes_nothing() -> None:
+    bench = Bench()
+    bench.writable.clear()
+    bench.sender.send(bench.answer(200_000), 1)
+    flushing = asyncio.create_task(bench.sender.flush())
+    await asyncio.sleep(0)
+    assert not bench.transport.chunks
+    bench.writable.set()
+    await flushing
+    assert len(bench.transport.chunks) == 4
+
+
+async def test_answers_are_dropped_when_the_connection_ends() -> None:
+    bench = Bench()
+    bench.sender.send(bench.answer(200_000), 1)
+    bench.transport.is_closed = True
+    await bench.sender.flush()
+    assert not bench.transport.chunks

@@ -1,0 +1,38 @@
+"""A shared array is a variant like others, compared by identity and never copied."""
+
+import copy
+
+from asyncua import ua
+from asyncua.ua.ua_binary import extensionobject_to_binary, variant_to_binary
+
+from edge.opcua.shared_array import SharedArray, shared_array
+
+STRUCTURES = [ua.ExtensionObject(TypeId=ua.NodeId(5014, 5), Body=b"x" * size) for size in range(4)]
+
+
+def made(structures: list[ua.ExtensionObject]) -> SharedArray:
+    return shared_array(structures, [extensionobject_to_binary(each) for each in structures])
+
+
+def test_encoding_and_size_are_those_of_a_variant() -> None:
+    array = made(STRUCTURES)
+    assert b"".join(array.encoded()) == variant_to_binary(array)
+    assert array.size == len(variant_to_binary(array))
+
+
+def test_an_empty_array_is_encoded_as_empty() -> None:
+    assert b"".join(made([]).encoded()) == variant_to_binary(
+        ua.Variant([], ua.VariantType.ExtensionObject, is_array=True)
+    )
+
+
+def test_parts_beyond_the_end_are_shorter() -> None:
+    assert made(STRUCTURES).part(3, 9).Value == STRUCTURES[3:]
+    assert made(STRUCTURES).part(9, 12).Value == []
+
+
+def test_copies_are_the_same_and_equality_is_identity() -> None:
+    array = made(STRUCTURES)
+    assert copy.deepcopy(array) is array
+    assert array == array  # noqa: PLR0124 - what this is about
+    assert array != made(STRUCTURES)

@@ -1,0 +1,96 @@
+"""The work of clients runs in slices, in turn, on a budget."""
+
+import asyncio
+
+from edge.opcua.turns import Pacer, Turns, WorkBudget
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_budget_refills_by_its_share_and_not_beyond_the_burst() -> None:
+    clock = FakeClock()
+    budget = WorkBudget(share=0.5, burst_s=1.0, clock=clock)
+    budget.charge(3.0)
+    assert budget.wait_s() == 4.0
+    clock.now += 4.0
+    assert budget.wait_s() == 0.0
+    clock.now += 1000.0
+    budget.wait_s()
+    budget.charge(2.0)
+    assert budget.wait_s() == 2.0
+
+
+async def test_work_yields_when_its_slice_is_used_up() -> None:
+    clock = FakeClock()
+    turns = Turns(slice_s=1.0, clock=clock)
+    order: list[str] = []
+
+    async def work(name: str, step_s: float) -> None:
+        async with turns.work(WorkBudget()) as turn:
+            for _ in range(2):
+                order.append(name)
+                clock.now += step_s
+                await turn.step()
+
+    await asyncio.gather(work("long", 2.0), work("short", 0.1))
+    assert order == ["long", "short", "short", "long"]
+
+
+async def test_only_one_turn_runs_at_a_time() -> None:
+    turns = Turns()
+    async with turns.work(WorkBudget()):
+        waiting = asyncio.create_task(_take(turns))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+
+
+async def test_cancelled_work_releases_its_turn() -> None:
+    clock = FakeClock()
+    turns = Turns(slice_s=0.0, clock=clock)
+    started = asyncio.Event()
+
+    async def work() -> None:
+        async with turns.work(WorkBudget()) as turn:
+            started.set()
+            while True:
+                clock.now += 1.0
+                await turn.step()
+
+    task = asyncio.create_task(work())
+    await started.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    async with asyncio.timeout(1):
+        await _take(turns)
+
+
+async def test_work_waits_until_its_budget_is_refilled() -> None:
+    budget = WorkBudget(share=10.0, burst_s=0.0)
+    budget.charge(0.2)
+    started = asyncio.get_running_loop().time()
+    await _take(Turns(), budget)
+    assert asyncio.get_running_loop().time() - started >= 0.019
+
+
+async def test_pacer_yields_after_its_slice() -> None:
+    clock = FakeClock()
+    pacer = Pacer(slice_s=1.0, clock=clock)
+    ran: list[str] = []
+    asyncio.get_running_loop().call_soon(ran.append, "other")
+    await pacer.step()
+    assert not ran
+    clock.now = 2.0
+    await pacer.step()
+    assert ran
+
+
+async def _take(turns: Turns, budget: WorkBudget | None = None) -> None:
+    async with turns.work(budget or WorkBudget()):
+        pass

@@ -1,0 +1,121 @@
+"""Nothing a client asks for holds the event loop longer than 50 ms, while a job commits its steps beside it."""
+
+import asyncio
+import gc
+import json
+import logging
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent, Parameter
+from edge.model.job_state import JobState, JobStatus, state_entries
+from edge.opcua.access import Role
+from edge.store.client import Store
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import SETTINGS, served
+
+JOBS = 1000
+HOLD_S = 0.050
+ROOT = Path(__file__).parents[2]
+
+
+def job(number: int) -> JobOrderAndState:
+    parameters = tuple(Parameter(id=f"torque-{each}", value=each + 0.5) for each in range(4))
+    order = JobOrder(job_order_id=f"job-{number}", job_order_parameters=parameters)
+    return JobOrderAndState(job_order=order, state=state_entries(JobStatus(JobState.RUNNING)))
+
+
+class LoopWatch:
+    """Measures how long the event loop was held: its CPU time, and the time a committed step took."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.held: list[tuple[float, float]] = []
+        self.steps: list[float] = []
+
+    async def tick(self) -> None:
+        """Note the CPU time of this thread between two passes of the loop; the load of other programs is not in it."""
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            self.held.append((time.thread_time() - before, time.monotonic()))
+
+    async def commit(self) -> None:
+        """Commit a step every 20 ms, as a running job does."""
+        while True:
+            started = time.monotonic()
+            await self._store.execute("SET", self._store.keys.prefix + ":step", str(started))
+            self.steps.append(time.monotonic() - started)
+            await asyncio.sleep(0.02)
+
+
+async def churn(server: UaServer) -> None:
+    """Change ten jobs a second, with their events."""
+    number = 0
+    while True:
+        number += 1
+        server.show("station-1", job(number % JOBS), None)
+        state = state_entries(JobStatus(JobState.RUNNING))
+        event = JobStatusEvent(job_order=JobOrder(job_order_id="job-1"), job_state=state, job_response=None)
+        await server.tell("station-1", event, datetime.now(UTC))
+        await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def attacked(server: UaServer, store: Store) -> AsyncIterator[LoopWatch]:
+    watch = LoopWatch(store)
+    tasks = [asyncio.create_task(each) for each in (watch.tick(), watch.commit(), churn(server))]
+    try:
+        yield watch
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def attack(endpoint: str, rounds: int) -> list[dict[str, Any]]:
+    client = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.opcua.attack_client",
+        endpoint,
+        str(rounds),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+    )
+    out, _ = await client.communicate()
+    assert client.returncode == 0, out.decode()
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.mark.timeout(180)
+async def test_no_request_holds_the_event_loop_longer_than_50_ms(store: Store) -> None:
+    settings = msgspec.structs.replace(SETTINGS, anonymous=Role.ENGINEER.name.lower())
+    async with served(settings) as server:
+        for number in range(JOBS):
+            server.show("station-1", job(number), None)
+        # As the gateway does: what is there at the start is not collected again and again.
+        gc.collect()
+        gc.freeze()
+        async with attacked(server, store) as watch:
+            attacks = await asyncio.gather(*(attack(server.endpoint, rounds=1) for _ in range(2)))
+    answers = [answer for each in attacks for answer in each]
+    steps = sorted(watch.steps)
+    figures = {
+        "longest hold ms": max(watch.held)[0] * 1000,
+        "step p50 ms": steps[len(steps) // 2] * 1000,
+        "step p99 ms": steps[int(len(steps) * 0.99)] * 1000,
+    }
+    logging.getLogger(__name__).info("%s", figures)
+    slow = [(held, at) for held, at in watch.held if held > HOLD_S]
+    named = [(held, [each["name"] for each in answers if each["from"] <= at <= each["until"]]) for held, at in slow]
+    assert answers[0]["status"] == "BadResponseTooLarge"
+    assert not named

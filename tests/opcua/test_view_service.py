@@ -1,0 +1,127 @@
+"""Browse answers in pages, browse paths are bounded, and what is asked wrongly gets the status of the specification."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from asyncua import Client, ua
+
+from edge.opcua import view_service
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TYPES = ua.NodeId(ua.ObjectIds.BaseObjectType)
+OBJECTS = ua.NodeId(ua.ObjectIds.ObjectsFolder)
+HIERARCHY = ua.NodeId(ua.ObjectIds.HierarchicalReferences)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[UaServer]:
+    async with served() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(server: UaServer) -> AsyncIterator[Client]:
+    async with Client(server.endpoint) as connected:
+        yield connected
+
+
+def browsing(node: ua.NodeId, page: int = 0, reference: ua.NodeId = HIERARCHY, count: int = 1) -> ua.BrowseParameters:
+    asked = ua.BrowseDescription(node, ua.BrowseDirection.Forward, reference, True, 0, 63)
+    parameters = ua.BrowseParameters(RequestedMaxReferencesPerNode=page, NodesToBrowse=[asked] * count)
+    parameters.View.Timestamp = ua.get_win_epoch()
+    return parameters
+
+
+async def browse(client: Client, parameters: ua.BrowseParameters) -> ua.BrowseResult:
+    (result,) = await client.uaclient.session.browse(parameters)
+    return result
+
+
+async def next_page(client: Client, point: bytes, *, release: bool = False) -> ua.BrowseResult:
+    (result,) = await client.uaclient.session.browse_next(ua.BrowseNextParameters(release, [point]))
+    return result
+
+
+async def test_pages_together_are_all_references(client: Client) -> None:
+    whole = await browse(client, browsing(TYPES))
+    result = await browse(client, browsing(TYPES, page=7))
+    found = list(result.References)
+    while result.ContinuationPoint:
+        assert len(result.References) == 7
+        result = await next_page(client, result.ContinuationPoint)
+        found += result.References
+    assert [each.NodeId for each in found] == [each.NodeId for each in whole.References]
+    assert len(found) > 20
+
+
+async def test_continuation_points_serve_once_and_can_be_released(client: Client) -> None:
+    first = await browse(client, browsing(TYPES, page=3))
+    await next_page(client, first.ContinuationPoint)
+    again = await next_page(client, first.ContinuationPoint)
+    assert again.StatusCode.value == ua.StatusCodes.BadContinuationPointInvalid
+    other = await browse(client, browsing(TYPES, page=3))
+    assert (await next_page(client, other.ContinuationPoint, release=True)).StatusCode.is_good()
+    assert (await next_page(client, other.ContinuationPoint)).StatusCode.is_bad()
+
+
+async def test_the_oldest_continuation_point_gives_way_to_a_new_one(client: Client) -> None:
+    points = [
+        (await browse(client, browsing(TYPES, page=1))).ContinuationPoint
+        for _ in range(view_service.CONTINUATION_POINTS + 1)
+    ]
+    assert (await next_page(client, points[0])).StatusCode.is_bad()
+    assert (await next_page(client, points[1])).StatusCode.is_good()
+
+
+async def test_answers_have_a_bounded_number_of_references(client: Client) -> None:
+    results = await client.uaclient.session.browse(browsing(TYPES, count=100))
+    assert sum(len(each.References) for each in results) <= view_service.REFERENCES_PER_ANSWER
+    assert results[-1].StatusCode.value == ua.StatusCodes.BadNoContinuationPoints
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        (browsing(ua.NodeId("nowhere", 8)), ua.StatusCodes.BadNodeIdUnknown),
+        (browsing(OBJECTS, reference=OBJECTS), ua.StatusCodes.BadReferenceTypeIdInvalid),
+        (browsing(OBJECTS, reference=ua.NodeId("nothing", 8)), ua.StatusCodes.BadReferenceTypeIdInvalid),
+    ],
+)
+async def test_wrong_browse_descriptions_get_their_status(
+    client: Client, parameters: ua.BrowseParameters, code: int
+) -> None:
+    assert (await browse(client, parameters)).StatusCode.value == code
+
+
+async def test_an_unknown_view_is_refused(client: Client) -> None:
+    parameters = browsing(OBJECTS)
+    parameters.View.ViewId = ua.NodeId("view", 8)
+    with pytest.raises(ua.uaerrors.BadViewIdUnknown):
+        await browse(client, parameters)
+
+
+def path(*names: str, start: ua.NodeId = OBJECTS, reference: ua.NodeId = HIERARCHY) -> ua.BrowsePath:
+    elements = [ua.RelativePathElement(reference, False, True, ua.QualifiedName(name)) for name in names]
+    return ua.BrowsePath(start, ua.RelativePath(elements))
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (path("Server", "ServerStatus"), ua.StatusCodes.Good),
+        (path("Server", "ServerStatus", reference=ua.NodeId()), ua.StatusCodes.Good),
+        (path("Server", "Nothing"), ua.StatusCodes.BadNoMatch),
+        (path("Server", reference=OBJECTS), ua.StatusCodes.BadNoMatch),
+        (path(), ua.StatusCodes.BadNothingToDo),
+        (path(""), ua.StatusCodes.BadBrowseNameInvalid),
+        (path("Server", start=ua.NodeId("nowhere", 8)), ua.StatusCodes.BadNodeIdUnknown),
+        (path(*["Server"] * (view_service.PATH_ELEMENTS + 1)), ua.StatusCodes.BadQueryTooComplex),
+    ],
+)
+async def test_browse_paths_get_their_status(client: Client, asked: ua.BrowsePath, code: int) -> None:
+    (result,) = await client.uaclient.session.translate_browsepaths_to_nodeids([asked])
+    assert result.StatusCode.value == code
