@@ -36,6 +36,14 @@ def check_count(limit: str, operations: Sized | None) -> None:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
+def check_subscriptions(ids: Sized | None) -> None:
+    """Check the number of subscriptions in a request. Raises ServiceError for none, or more than there can be."""
+    if not ids:
+        raise ServiceError(ua.StatusCodes.BadNothingToDo)
+    if len(ids) > limits.SUBSCRIPTIONS:
+        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
+
+
 def clamp(asked: float, least: float, most: float) -> float:
     """Return the nearest number within the bounds."""
     # A client may ask for NaN, of which no comparison is true.

@@ -22,6 +22,7 @@ from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.request_checks import (
     check_application,
     check_count,
+    check_subscriptions,
     clamp,
     clamp_monitoring,
     unknown_subscription,
@@ -276,6 +277,7 @@ class ServerSession(InternalSession):
 
     async def delete_subscriptions(self, ids: list[int]) -> list[ua.StatusCode]:
         """End subscriptions."""
+        check_subscriptions(ids)
         own = self._own(ids)
         results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
         return [results.get(each, unknown_subscription()) for each in ids]
@@ -283,6 +285,7 @@ class ServerSession(InternalSession):
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Let subscriptions tell their news, or keep them."""
         asked = params.SubscriptionIds
+        check_subscriptions(asked)
         params.SubscriptionIds = own = self._own(asked)
         results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
         return [results.get(each, unknown_subscription()) for each in asked]
@@ -291,6 +294,7 @@ class ServerSession(InternalSession):
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
     ) -> list[ua.TransferResult]:
         """Take over subscriptions of another session of the same person at the same application."""
+        check_subscriptions(params.SubscriptionIds)
         return [await self._transfer(each, callback) for each in params.SubscriptionIds]
 
     async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:

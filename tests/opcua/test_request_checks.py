@@ -7,7 +7,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 
 from edge.opcua import limits
-from edge.opcua.request_checks import check_count, check_filter, clamp, clamp_monitoring
+from edge.opcua.request_checks import check_count, check_filter, check_subscriptions, clamp, clamp_monitoring
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,14 @@ def test_requests_with_too_few_or_many_operations_are_refused(count: int, code: 
         check_count("MaxNodesPerRead", [None] * count)
     assert caught.value.code == code
     check_count("MaxNodesPerRead", [None] * 1000)
+
+
+def test_requests_with_more_subscriptions_than_there_can_be_are_refused() -> None:
+    with pytest.raises(ServiceError):
+        check_subscriptions(range(limits.SUBSCRIPTIONS + 1))
+    with pytest.raises(ServiceError):
+        check_subscriptions([])
+    check_subscriptions([1])
 
 
 @pytest.mark.parametrize(("asked", "clamped"), [(5.0, 5.0), (0.0, 1.0), (99.0, 9.0), (math.nan, 1.0), (math.inf, 9.0)])

@@ -83,6 +83,7 @@ async def attacked(server: UaServer, store: Store) -> AsyncIterator[LoopWatch]:
 
 async def attack(endpoint: str, rounds: int) -> list[dict[str, Any]]:
     client = await asyncio.create_subprocess_exec(
+        "nice",  # the server under attack has to get its share of a busy machine
         sys.executable,
         "-m",
         "tests.opcua.attack_client",
