@@ -139,6 +139,9 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
         "app/equipment"
     )
+    response_topics: Annotated[
+        tuple[_TopicFilter, ...], Meta(description="Further topic filters that its questions may be answered on.")
+    ] = ()
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""

@@ -10,22 +10,31 @@ import structlog
 
 from edge.config import MqttEquipmentSettings
 from edge.errors import Refused
+from edge.instant import Clock, now_ms
+from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
+from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.signal import Phase
+from edge.southbound.repetition import chosen_repetition
 from edge.station.equipment import (
+    Begin,
     Command,
     EquipmentAnswer,
     EquipmentEvent,
     EquipmentPort,
     Kept,
+    OutcomeUnknown,
     Repetition,
     StationPort,
     Task,
 )
 from edge.store.refused import RefusedMessage
+
+UNKNOWN = "unknown"
+"""The `mdcserrorkind` of equipment that lost its memory and cannot say whether it carried out a command."""
 
 _log = structlog.get_logger(__name__)
 
@@ -44,7 +53,16 @@ async def open_equipment(
     broker does not confirm the subscriptions.
     """
     outstanding = partial(station.outstanding, scopes, settings.type_ids)
-    equipment = MqttEquipment(name, f"{settings.topic_prefix}/{name}", session, station, outstanding, source)
+    equipment = MqttEquipment(
+        name,
+        f"{settings.topic_prefix}/{name}",
+        session,
+        station,
+        outstanding,
+        source,
+        repetition=chosen_repetition(settings, Repetition.RECOGNISABLE),
+        response_topics=settings.response_topics,
+    )
     await session.subscribe(equipment.answers_topic, equipment.handle_answer, on_poison=equipment.fail_command)
     for topic in equipment.event_topics:
         await session.subscribe(topic, equipment.handle_event, on_poison=equipment.refuse_event)
@@ -66,8 +84,18 @@ class MqttEquipment:
         station: StationPort,
         outstanding: Callable[[], Awaitable[Sequence[Command]]],
         source: str,
+        *,
+        repetition: Repetition = Repetition.RECOGNISABLE,
+        response_topics: Collection[str] = (),
+        clock: Clock = now_ms,
     ) -> None:
         self.name = name
+        self._own_topics = f"{topic}/"
+        self._response_topics = response_topics
+        self._repetition = repetition
+        self._clock = clock
+        self._has_subscriber = True
+        self._faults = LogThrottle(_log)
         self.commands_topic = f"{topic}/commands"
         self.answers_topic = f"{topic}/answers"
         self.event_topics = (f"{topic}/events", f"{topic}/data")
@@ -85,15 +113,18 @@ class MqttEquipment:
 
     @property
     def problem(self) -> str:
-        """Why the equipment cannot work although it is connected."""
-        return ""
+        """Why the equipment cannot work although it is connected; empty when it can."""
+        return "" if self._has_subscriber else f"nothing subscribes to {self.commands_topic}"
 
     def repetition_of(self, type_id: str) -> Repetition:
-        """Return what a start that is sent a second time may do: devices drop a command id that they have seen."""
-        return Repetition.RECOGNISABLE
+        """Return what a start that is sent a second time may do."""
+        return self._repetition
 
     async def send(self, command: Command) -> None:
-        """Send a start; return when the broker has it."""
+        """Send a start; return when the broker has it. One that must not be repeated is sent once."""
+        if self._repetition is Repetition.ONCE and await self._station.begin(command.command_id) is not Begin.NEW:
+            _log.info("start not repeated", equipment=self.name, command=command.command_id)
+            return
         await self._publish(command, Phase.START)
 
     async def reset(self, command: Command) -> None:
@@ -105,19 +136,29 @@ class MqttEquipment:
         await self._publish(command, Phase.STOP)
 
     async def handle_answer(self, message: Message) -> None:
-        """Take a message from the answers topic."""
+        """Handle a message from the answers topic."""
         try:
-            answer = _to_equipment_answer(to_event(message))
+            answer = _to_answer(to_event(complete_answer(message)))
         except Refused as refusal:
-            await self._fail_command(message, f"its answer cannot be read: {refusal.message}")
-            await self._refuse(message, refusal)
+            await self._lose_answer(message, refusal, f"its answer cannot be read: {refusal.message}")
             return
         await self._station.answer(answer)
 
     async def fail_command(self, message: Message, error: Exception) -> None:
-        """Fail the command whose answer met a defect of ours: nobody would answer it any more."""
+        """End the command whose answer met a defect of ours: no other answer will come."""
         refusal = _defect("the answer", error)
-        await self._fail_command(message, refusal.message)
+        await self._lose_answer(message, refusal, refusal.message)
+
+    async def _lose_answer(self, message: Message, refusal: Refused, reason: str) -> None:
+        """End the command that an answer names, if it names one, and refuse the answer.
+
+        The equipment has answered: unless it may do the work again, what it has done is unknown.
+        """
+        if command_id := message.user_properties.get("causationid"):
+            if self._repetition is Repetition.REPEATABLE:
+                await self._station.answer(EquipmentAnswer(command_id, error=reason))
+            else:
+                await self._station.answer(OutcomeUnknown(command_id, reason))
         await self._refuse(message, refusal)
 
     async def refuse_event(self, message: Message, error: Exception) -> None:
@@ -126,6 +167,10 @@ class MqttEquipment:
 
     async def handle_event(self, message: Message) -> None:
         """Take a message from the events or the data topic; where it asks for work, answer with it."""
+        if message.response_topic and not self._may_answer(message.response_topic):
+            reason = f"the response topic {message.response_topic!r} is not below {self._own_topics}"
+            await self._refuse(message, Refused("forbidden_topic", reason, "Allow it in response_topics."))
+            return
         try:
             event = to_event(_without_correlation_data(message) if message.response_topic else message)
             task = await self._station.event(_to_equipment_event(event))
@@ -133,6 +178,13 @@ class MqttEquipment:
             await self._refuse(message, refusal)
             return
         await self._session.answer(message, self._task_answer(event, task))
+
+    def _may_answer(self, topic: str) -> bool:
+        """Return whether a response topic is the equipment's own or allowed by the settings, and no command topic."""
+        if topic in {self.commands_topic, self.answers_topic}:
+            return False
+        allowed = any(matches(each, topic) for each in self._response_topics)
+        return allowed or topic.startswith(self._own_topics)
 
     async def handle_presence(self, message: Message) -> None:
         """Take a birth or a last will; who comes back is sent again what it has not answered, under the same ids."""
@@ -143,13 +195,20 @@ class MqttEquipment:
                 for command in again:
                     # One that was stopped meanwhile must not start after its stop.
                     if await self._station.is_outstanding(command.command_id):
-                        await self._publish(command, command.phase)
+                        await self._offer_again(command)
                 self.present = True
             case b"offline":
                 _log.warning("equipment is offline", equipment=self.name)
                 self.present = False
             case _:
                 await self._refuse(message, Refused("unreadable", "presence is neither online nor offline"))
+
+    async def _offer_again(self, command: Command) -> None:
+        """Send a command that was not answered; a start that must not be repeated only if it was never sent."""
+        if command.phase is Phase.START:
+            await self.send(command)
+        else:
+            await self._publish(command, command.phase)
 
     async def _publish(self, command: Command, phase: Phase) -> None:
         event = CloudEvent(
@@ -158,10 +217,20 @@ class MqttEquipment:
             type=command.type_id,
             subject=command.scope,
             correlationid=command.correlation_id,
-            extensions={"phase": phase.value},
+            extensions={"phase": phase.value} | ({"offeredagain": "true"} if command.offered_again else {}),
+            expiryinterval=self._expiry(command, phase),
             data=CommandData(command.job_id, command.action, command.attempt, dict(command.parameters)),
         )
-        await self._session.send(to_message(event, self.commands_topic, response_topic=self.answers_topic))
+        message = to_message(event, self.commands_topic, response_topic=self.answers_topic)
+        self._has_subscriber = await self._session.send(message)
+        if not self._has_subscriber:
+            self._faults.warning("command without subscriber", self.commands_topic, topic=self.commands_topic)
+
+    def _expiry(self, command: Command, phase: Phase) -> int | None:
+        """Return for how many seconds a start is of use; stops and resets never expire."""
+        if phase is not Phase.START or command.expires_at is None:
+            return None
+        return max(1, -(-(command.expires_at - self._clock()) // 1000))
 
     def _task_answer(self, request: CloudEvent, task: Task | Kept | None) -> CloudEvent:
         answer = CloudEvent(
@@ -182,11 +251,6 @@ class MqttEquipment:
         data = TaskData(task.job_id, task.action, dict(task.parameters))
         return msgspec.structs.replace(answer, data=data)
 
-    async def _fail_command(self, message: Message, error: str) -> None:
-        """Fail the command that a message names, if it names one: the data are lost, the job must not wait for them."""
-        if command_id := message.user_properties.get("causationid"):
-            await self._station.answer(EquipmentAnswer(command_id, error=error))
-
     async def _refuse(self, message: Message, refusal: Refused) -> None:
         """Set a message aside, where it is counted, tell its sender and the log; it is acknowledged after that."""
         request = message.user_properties
@@ -194,8 +258,9 @@ class MqttEquipment:
         await self._station.record_refusal(
             RefusedMessage(message.topic, *told, refusal.kind, refusal.message, message.payload)
         )
-        _log.warning(
+        self._faults.warning(
             "equipment message refused",
+            f"{message.topic} {refusal.kind}",
             equipment=self.name,
             topic=message.topic,
             kind=refusal.kind,
@@ -211,17 +276,33 @@ class MqttEquipment:
             mdcserrorkind=refusal.kind,
             mdcserrormessage=refusal.message,
         )
-        await self._session.answer(message, answer)
+        if not message.response_topic or self._may_answer(message.response_topic):
+            await self._session.answer(message, answer)
 
 
 def _defect(what: str, error: Exception) -> Refused:
     return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
 
 
-def _to_equipment_answer(event: CloudEvent) -> EquipmentAnswer:
+def complete_answer(message: Message) -> Message:
+    """Return an answer with the attributes that CloudEvents requires and its sender left out.
+
+    The command that it names says all that is needed: a bolt must not fail for a missing attribute.
+    """
+    given = message.user_properties
+    if "causationid" not in given:
+        return message
+    completed = {"specversion": "1.0", "id": new_id(), "source": message.topic, "type": "answer"} | dict(given)
+    content_type = message.content_type or ("application/json" if message.payload else None)
+    return dataclasses.replace(message, user_properties=completed, content_type=content_type)
+
+
+def _to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
     if not event.causationid:
         raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
     error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
+    if event.mdcserrorkind == UNKNOWN:
+        return OutcomeUnknown(event.causationid, error or UNKNOWN)
     return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
 
 

@@ -5,12 +5,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.southbound.mqtt import open_equipment
-from tests.southbound.contract import SCOPES, TYPE_ID, Bench, Contract, Opener, RecordingStation
+from tests.conftest import WaitUntil
+from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -112,3 +114,31 @@ class TestMqttContract(Contract):
                     await device.disconnect()
 
         return opened
+
+
+async def test_command_without_subscriber_is_a_problem(mqtt: MqttSettings, unique: str) -> None:
+    settings = MqttEquipmentSettings(type_ids=(WORK.type_id,), topic_prefix=unique)
+    async with open_session(mqtt, f"{unique}-edge") as edge:
+        equipment = await open_equipment("wrench", settings, edge, RecordingStation(), ("station-1",), "/edge")
+        assert equipment.problem == ""
+        with capture_logs() as logs:
+            await equipment.send(WORK)
+        assert equipment.problem == f"nothing subscribes to {unique}/wrench/commands"
+        assert "command without subscriber" in {each["event"] for each in logs}
+
+
+async def test_once_over_mqtt_sends_a_start_only_once(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
+    settings = MqttEquipmentSettings(type_ids=(WORK.type_id,), topic_prefix=unique, repetition="once")
+    received: list[Message] = []
+
+    async def note(message: Message) -> None:
+        received.append(message)
+
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        await device.subscribe(f"{unique}/wrench/commands", note)
+        equipment = await open_equipment("wrench", settings, edge, RecordingStation(), ("station-1",), "/edge")
+        for _ in range(3):
+            await equipment.send(WORK)
+        await equipment.stop(WORK)
+        await wait_until(lambda: received and received[-1].user_properties["phase"] == "stop")
+    assert [each.user_properties["phase"] for each in received] == ["start", "stop"]

@@ -9,11 +9,12 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.errors import Refused, Unavailable
+from edge.instant import now_ms
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.sfc.signal import Phase
 from edge.sim.broker import open_broker
 from edge.southbound.mqtt import MqttEquipment, open_equipment
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Task
+from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, OutcomeUnknown, Task
 from tests.conftest import WaitUntil
 from tests.plain_mqtt import plain_client
 from tests.southbound.contract import RecordingStation
@@ -249,24 +250,62 @@ async def test_an_event_that_the_station_refuses_is_answered_and_set_aside(bench
     assert [each.kind for each in bench.station.refused] == ["too_large"]
 
 
-async def test_a_command_whose_answer_cannot_be_read_fails_rather_than_wait_for_ever(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_unreadable_answer_leaves_the_outcome_unknown(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(f"{bench.topic}/answers", b"{", user_properties=_tightened())
+    await wait_until(lambda: bench.station.unknown)
+    (unknown,) = bench.station.unknown
+    assert unknown.command_id == COMMAND.command_id
+    assert unknown.reason.startswith("its answer cannot be read: ")
+
+
+async def test_answer_with_nothing_but_its_command_is_an_answer(bench: Bench, wait_until: WaitUntil) -> None:
+    only = {"causationid": COMMAND.command_id}
+    await bench.device.publish(f"{bench.topic}/answers", b'{"torque": 85.2}', user_properties=only)
     await wait_until(lambda: bench.station.answers)
-    (answer,) = bench.station.answers
-    assert answer.command_id == COMMAND.command_id
-    assert (answer.error or "").startswith("its answer cannot be read: ")
+    assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, {"torque": 85.2})]
 
 
-async def test_a_command_whose_answer_meets_a_defect_of_ours_fails_rather_than_wait_for_ever(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_device_that_lost_its_memory_answers_unknown(bench: Bench, wait_until: WaitUntil) -> None:
+    lost = _tightened(mdcserrorkind="unknown", mdcserrormessage="restarted")
+    await bench.device.publish(f"{bench.topic}/answers", user_properties=lost)
+    await wait_until(lambda: bench.station.unknown)
+    assert bench.station.unknown == [OutcomeUnknown(COMMAND.command_id, "restarted")]
+    assert bench.station.answers == []
+
+
+async def test_start_expires_with_its_action_and_a_stop_never(bench: Bench, wait_until: WaitUntil) -> None:
+    soon = replace(COMMAND, expires_at=now_ms() + 20_000)
+    await bench.equipment.send(soon)
+    await bench.equipment.stop(soon)
+    await wait_until(lambda: len(bench.received) == 2)
+    start, stop = bench.received
+    assert start.expiry is not None
+    assert 0 < start.expiry <= 20
+    assert stop.expiry is None
+
+
+async def test_command_that_is_offered_again_says_so(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.equipment.send(COMMAND)
+    await bench.equipment.send(replace(COMMAND, offered_again=True))
+    await wait_until(lambda: len(bench.received) == 2)
+    assert [each.user_properties.get("offeredagain") for each in bench.received] == [None, "true"]
+
+
+async def test_question_is_not_answered_on_the_topic_of_another(bench: Bench, wait_until: WaitUntil) -> None:
+    foreign = bench.topic.replace("wrench", "press") + "/commands"
+    await bench.device.subscribe(foreign, bench.note)
+    await bench.device.publish(f"{bench.topic}/events", b"1", user_properties=QUESTION, response_topic=foreign)
+    await wait_until(lambda: bench.station.refused)
+    assert [each.kind for each in bench.station.refused] == ["forbidden_topic"]
+    assert (bench.station.events, bench.received) == ([], [])
+
+
+async def test_a_command_whose_answer_meets_a_defect_of_ours_is_unknown(bench: Bench, wait_until: WaitUntil) -> None:
     bench.station.failures = [KeyError("a slip of ours")]
     await bench.device.publish(f"{bench.topic}/answers", b"{}", user_properties=_tightened())
     await wait_until(lambda: bench.station.refused)
     error = "the answer met a defect of this software: KeyError"
-    assert bench.station.answers == [EquipmentAnswer(COMMAND.command_id, error=error)]
+    assert bench.station.unknown == [OutcomeUnknown(COMMAND.command_id, error)]
     assert [(each.kind, each.payload) for each in bench.station.refused] == [("internal", b"{}")]
 
 
