@@ -28,7 +28,7 @@ from edge.southbound.mqtt import open_equipment
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.answers import Answers
-from edge.station.clock import SteadyClock, follow_wall_clock
+from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_tracer import EquipmentTracer
@@ -42,6 +42,7 @@ from edge.station.safing import SafingSender
 from edge.station.sender import Sender
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
+from edge.station.start_sweep import StartSweep
 from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.worker import Worker
@@ -74,6 +75,7 @@ class _GatewayCore:
     watch: EquipmentWatch
     health: Health
     clock: SteadyClock
+    store_time: StoreTime
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -126,13 +128,15 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> _G
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
-    clock = SteadyClock()
+    store_time = StoreTime(store)
+    await store_time.refresh()
+    clock = SteadyClock(store_time)
     runs = Runs(store, clock, keep.ended_jobs * 1000, keep_letters_ms=keep.dead_letters * 1000)
     instance.lease_regained.append(runs.invalidate_all)
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     health = Health(store, active_runs, watch, functools.partial(certificates_of, settings))
-    return _GatewayCore(settings, store, instance, runs, active_runs, watch, health, clock)
+    return _GatewayCore(settings, store, instance, runs, active_runs, watch, health, clock, store_time)
 
 
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: _GatewayCore) -> None:
@@ -184,7 +188,8 @@ async def _open_background_work(
         ("worker", worker.run),
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
-        ("clock", functools.partial(follow_wall_clock, core.clock, store)),
+        ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
+        ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed).run),
     )
     for name, work in works:
         await stack.enter_async_context(

@@ -23,6 +23,7 @@ from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEve
 from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply, decode_reply, encode_reply, reply_of
 from edge.station.runs import NoRun, Runs
+from edge.station.start import plan_start
 from edge.store import dead_letters, dedupe, jobs, responses, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
@@ -265,8 +266,9 @@ class Answers:
         after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)
         now = self._runs.clock()
         parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, Kept(job_id))]
-        if job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= now:
-            parts.append(jobs.enqueue_start(self._store.keys, after))
+        if job.status.state is JobState.ALLOWED_TO_START:
+            # Writing the job takes it out of the queue of starts.
+            parts.append(plan_start(self._store.keys, after, now))
         # Kept, or decided elsewhere: either way the committed reply is read next.
         await self._store.commit(join(parts))
         return True

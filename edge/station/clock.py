@@ -1,12 +1,12 @@
-"""The time by which jobs run: it goes on evenly, and follows a wall clock that was set only when no job runs.
+"""The clock of the jobs: it runs evenly, and follows a step of the reference clock only while no job runs.
 
-Deadlines stand in the store as instants: a step of the clock while they are awaited would make them all come at once,
-or not at all.
+The reference is the clock of the store's host: deadlines are instants in the store, and every gateway on that store has
+to judge them by the same clock. A step while deadlines are awaited would make them all due at once, or never.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -16,19 +16,51 @@ from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 10.0
+_POLL_INTERVAL_S = 10.0
 _SMALL_MS = 100
-"""A step that no deadline of a job suffers from."""
+"""A step that does not harm the deadlines of jobs."""
 _NS = 1_000_000
 
 
 def _since_boot_ns() -> int:
-    # Counts while the machine is suspended, too: equipment does not wait for us.
+    # This clock also runs while the machine is suspended: equipment does not wait for us.
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
+class StoreTime:
+    """The wall clock of the store's host, in nanoseconds since the epoch, as of the last measurement."""
+
+    def __init__(self, store: Store, elapsed_ns: Callable[[], int] = _since_boot_ns) -> None:
+        self._store = store
+        self._elapsed_ns = elapsed_ns
+        self._origin_ns = 0
+
+    def __call__(self) -> int:
+        """Return the instant."""
+        return self._origin_ns + self._elapsed_ns()
+
+    async def refresh(self) -> None:
+        """Measure again. A difference that the duration of the request explains is ignored.
+
+        Raises Unavailable when the store is gone.
+        """
+        before = self._elapsed_ns()
+        seconds, microseconds = await self._store.execute("TIME")
+        after = self._elapsed_ns()
+        measured = int(seconds) * 1_000_000_000 + int(microseconds) * 1_000 - (before + after) // 2
+        if abs(measured - self._origin_ns) > after - before:
+            self._origin_ns = measured
+
+
+async def store_clock(store: Store) -> "SteadyClock":
+    """Return a clock that shows the time of the store's host, for a command that visits the store."""
+    reference = StoreTime(store)
+    await reference.refresh()
+    return SteadyClock(reference)
+
+
 class SteadyClock:
-    """Gives the present instant in milliseconds since the epoch."""
+    """A clock that returns the present instant in milliseconds since the epoch."""
 
     def __init__(
         self, wall_ns: Callable[[], int] = time.time_ns, elapsed_ns: Callable[[], int] = _since_boot_ns
@@ -39,34 +71,44 @@ class SteadyClock:
         self.follow()
 
     def __call__(self) -> int:
-        """Give the instant."""
+        """Return the instant."""
         return (self._begin_ns + self._elapsed_ns()) // _NS
 
     def step_ms(self) -> int:
-        """Give how far the wall clock was set forward, or back, since it was followed last."""
+        """Return the step of the reference clock since it was followed last, negative for a step back."""
         return (self._wall_ns() - self._elapsed_ns() - self._begin_ns) // _NS
 
     def follow(self) -> None:
-        """Go on with the time of the wall clock."""
+        """Continue with the time of the reference clock."""
         self._begin_ns = self._wall_ns() - self._elapsed_ns()
 
 
-async def follow_wall_clock(clock: SteadyClock, store: Store, every_s: float = _LOOK_EVERY_S) -> None:
-    """Follow each step of the wall clock as soon as no job runs, until cancelled."""
-    told = 0
+async def _unchanged() -> None:
+    """Refresh nothing: the reference is always current."""
+
+
+async def follow_reference_clock(
+    clock: SteadyClock,
+    store: Store,
+    every_s: float = _POLL_INTERVAL_S,
+    refresh: Callable[[], Awaitable[None]] = _unchanged,
+) -> None:
+    """Follow each step of the reference clock as soon as no job runs, until cancelled."""
+    reported = 0
     while True:
         await asyncio.sleep(every_s)
-        step = clock.step_ms()
-        if step == 0:
-            continue
         try:
+            await refresh()
+            step = clock.step_ms()
+            if step == 0:
+                continue
             if abs(step) < _SMALL_MS or not await runs.active_jobs(store):
                 clock.follow()
-                if told:
-                    logger.info("the new wall clock is followed", step_s=step / 1000)
-                told = 0
-            elif abs(step - told) > _SMALL_MS:
-                logger.warning("the wall clock was set; it is followed when no job runs", step_s=step / 1000)
-                told = step
+                if reported:
+                    logger.info("clock step followed", step_s=step / 1000)
+                reported = 0
+            elif abs(step - reported) > _SMALL_MS:
+                logger.warning("clock stepped, followed when no job runs", step_s=step / 1000)
+                reported = step
         except Unavailable as error:
-            logger.debug("following the wall clock waits for the store", reason=error.message)
+            logger.debug("store unavailable, retrying", task="clock", reason=error.message)

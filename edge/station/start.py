@@ -50,23 +50,24 @@ class Starter:
         finished = False
         left: DocumentTooNew | None = None
         while not finished:
-            job_id = await self._choose(entry, seen)
-            if job_id is None and left:
+            chosen = await self._choose(entry, seen)
+            if chosen is None and left:
                 raise left
-            if job_id is None:
-                # Revoked, cancelled, put off, or started by an earlier entry: nothing is left to do.
+            if chosen is None:
+                # Revoked, cancelled, postponed, or started by an earlier entry: nothing is left to do.
                 await self._store.commit(done)
                 return
+            job_id, queued = chosen
             try:
-                finished = await self._start(entry.scope, job_id, done)
+                finished = await self._start(entry.scope, job_id, done, queued=queued)
             except DocumentTooNew as error:
                 left = error
             finally:
                 seen.add(job_id)
                 self._in_hand.discard(job_id)
 
-    async def _choose(self, entry: Work, seen: set[str]) -> str | None:
-        """Take in hand the first in the queue of starts that no other entry has in hand here."""
+    async def _choose(self, entry: Work, seen: set[str]) -> tuple[str, bool] | None:
+        """Return the first job that no other entry has in hand here, and whether it is in the queue of starts."""
         async with self._choosing:
             passed = self._in_hand | seen
             first = await jobs.queued_starts(self._store, entry.scope, len(passed) + 1)
@@ -74,17 +75,20 @@ class Starter:
             for job_id in (*first, entry.job_id):
                 if job_id not in passed:
                     self._in_hand.add(job_id)
-                    return job_id
+                    return job_id, job_id in first
         return None
 
-    async def _start(self, scope: str, job_id: str, done: Commit) -> bool:
-        """Start a job, or fail it; False when it is not to be started now, or nobody can read it."""
+    async def _start(self, scope: str, job_id: str, done: Commit, *, queued: bool) -> bool:
+        """Start a job, or fail it; return False when it is not to be started now, or cannot be read."""
         tries = 0
         while True:
             job = None
             try:
                 job = await jobs.load(self._store, job_id)
-                if job is None or not self._may_start(job):
+                if job is None or job.status.state is not JobState.ALLOWED_TO_START:
+                    return False
+                if not queued and job.earliest_start > self._runs.clock():
+                    await self._wait_for_start_time(job)
                     return False
                 if await self._begin(job, done):
                     return True
@@ -102,8 +106,10 @@ class Starter:
                 elif await self._dead_letters.start(job, error, done):
                     return True
 
-    def _may_start(self, job: Job) -> bool:
-        return job.status.state is JobState.ALLOWED_TO_START and job.earliest_start <= self._runs.clock()
+    async def _wait_for_start_time(self, job: Job) -> None:
+        """Set the timer of a job whose StartTime has not come; a job in the queue of starts is not judged again."""
+        planned = plan_start(self._store.keys, job, self._runs.clock())
+        await self._store.commit(join((jobs.unchanged(self._store.keys, job.job_id, job), planned)))
 
     async def _begin(self, job: Job, done: Commit) -> bool:
         """Begin the run of a job, or fail the job at once; False when somebody has written it meanwhile."""

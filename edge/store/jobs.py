@@ -52,8 +52,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def earliest_start(self) -> int:
-        """The StartTime of the order; without one the job may start as soon as it is stored."""
-        return self.stored_at if self.order.start_time is None else _milliseconds(self.order.start_time)
+        """The StartTime of the order; 0 without one: then no clock decides whether the job may start."""
+        return 0 if self.order.start_time is None else _milliseconds(self.order.start_time)
 
 
 def _milliseconds(instant: datetime) -> int:
@@ -144,7 +144,8 @@ def _queue_entry(job: Job) -> tuple[int, str]:
     The higher priority comes first, then the earlier StartTime, the earlier EndTime, the one that was stored before.
     """
     end = _LATEST if job.order.end_time is None else _milliseconds(job.order.end_time)
-    return -(job.order.priority or 0), f"{job.earliest_start:015}{end:015}{job.stored_at:015}{job.job_id}"
+    start = job.earliest_start or job.stored_at
+    return -(job.order.priority or 0), f"{start:015}{end:015}{job.stored_at:015}{job.job_id}"
 
 
 _ID_AT = 45
@@ -226,6 +227,12 @@ async def count_open(store: Store, scope: str) -> int:
 async def list_ids(store: Store, scope: str) -> Sequence[str]:
     """Give the ids of all jobs of a scope, the highest priority first."""
     ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_list(scope), 0, -1)
+    return ids
+
+
+async def list_open(store: Store, scope: str) -> list[str]:
+    """Return the ids of the jobs of a scope that have not ended, the highest priority first."""
+    ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_open(scope), 0, -1)
     return ids
 
 

@@ -83,6 +83,14 @@ async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Me
     return Membership(mine == token, members, publishers, gone)
 
 
+async def unregistered(store: Store, scope: str, consumers: Sequence[str]) -> list[str]:
+    """Return those of some consumers that are neither on the register of a scope nor hold a lease."""
+    registered = await store.execute("SMEMBERS", store.keys.instances(scope))
+    unknown = [each for each in consumers if each not in registered and each != store.consumer]
+    held = await store.read([("EXISTS", store.keys.lease_instance(each)) for each in unknown])
+    return [each for each, is_held in zip(unknown, held, strict=True) if not is_held]
+
+
 async def become_publisher(store: Store, scope: str) -> bool:
     """Become the publisher of a scope whose publisher is not there; False when another was faster."""
     key = store.keys.lease_publisher(scope)

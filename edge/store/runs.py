@@ -242,6 +242,12 @@ def _escape_pattern(text: str) -> str:
     return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)
 
 
+async def jobs_with_timer(store: Store, job_ids: Sequence[str]) -> set[str]:
+    """Return those of some jobs that have a timer."""
+    replies = await store.read([("ZSCORE", store.keys.sfc_timers(), job_id) for job_id in job_ids])
+    return {job_id for job_id, score in zip(job_ids, replies, strict=True) if score is not None}
+
+
 async def due(store: Store, now: int, limit: int) -> list[str]:
     """Give the jobs whose instant has come, the longest overdue first."""
     jobs: list[str] = await store.execute("ZRANGE", store.keys.sfc_timers(), "-inf", now, "BYSCORE", "LIMIT", 0, limit)

@@ -107,6 +107,17 @@ async def has_pending(store: Store, consumer: str, scopes: Sequence[str]) -> boo
     return any(await store.read(asked))
 
 
+async def length(store: Store, scope: str) -> int:
+    """Return how many entries the work stream of a scope has, those that are taken included."""
+    return int(await store.execute("XLEN", store.keys.sfc_work(scope)))
+
+
+async def pending_consumers(store: Store, scope: str) -> list[str]:
+    """Return the consumers that have taken work of a scope and not acknowledged it."""
+    consumers = await store.execute("XINFO CONSUMERS", store.keys.sfc_work(scope), GROUP)
+    return sorted(each["name"] for each in consumers if int(each["pending"]))
+
+
 async def follow(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | UnreadableEntry]]:
     """Take new work of the scopes, batch by batch, for ever.
 

@@ -203,7 +203,7 @@ async def test_the_order_s_parameters_come_with_the_task(plant: Plant) -> None:
         given = (Parameter(id="serial", value="S1"), Parameter(id="bolt", value=7))
         await plant.order(Cause.STORE_AND_START, order("J1", "scan", job_order_parameters=given))
         await plant.until_state("J1", JobState.RUNNING)
-    assert await plant.happens() == Task("J1", "s", {"serial": "S1", "bolt": 1})
+    assert await plant.happens() == Task("J1", "s", {"serial": "S1", "bolt": 7})
 
 
 async def test_the_same_event_twice_has_one_effect_and_the_same_task(plant: Plant) -> None:

@@ -1,13 +1,15 @@
 """A wall clock that is set disturbs no job that runs, and is right for all that come after."""
 
 import asyncio
+import time
 
 import pytest
 
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.station.clock import SteadyClock, follow_wall_clock
+from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock, store_clock
+from edge.store.client import Store
 from tests.station.plant import (
     LINEAR,
     NOW,
@@ -67,7 +69,7 @@ async def test_a_deadline_comes_after_its_time_however_the_wall_clock_was_set_me
         instance(redis, {TIGHTEN: tool}, clock) as plant,
         plant.at_work(),
         background_task(plant.timers.run(), "timers"),
-        background_task(follow_wall_clock(clock, plant.store, 0.01), "clock"),
+        background_task(follow_reference_clock(clock, plant.store, 0.01), "clock"),
     ):
         await plant.teach("supervised", linear(action("a", "one", timeout_seconds=5)))
         await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
@@ -100,7 +102,7 @@ async def test_a_small_step_is_followed_at_once(redis: RedisSettings, tool: Fake
     async with (
         instance(redis, {TIGHTEN: tool}, clock) as plant,
         plant.at_work(),
-        background_task(follow_wall_clock(clock, plant.store, 0.01), "clock"),
+        background_task(follow_reference_clock(clock, plant.store, 0.01), "clock"),
     ):
         await plant.teach("linear", LINEAR)
         await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -111,3 +113,16 @@ async def test_a_small_step_is_followed_at_once(redis: RedisSettings, tool: Fake
             return clock.step_ms() == 0
 
         await until(is_followed)
+
+
+async def test_store_time_is_that_of_the_host_of_the_store(store: Store) -> None:
+    reference = StoreTime(store)
+    await reference.refresh()
+    assert abs(reference() - time.time_ns()) < 1_000_000_000
+
+
+async def test_clock_of_a_skewed_gateway_shows_the_time_of_the_store(store: Store) -> None:
+    skewed = StoreTime(store, lambda: time.monotonic_ns() + 3_600_000_000_000)
+    await skewed.refresh()
+    exact = await store_clock(store)
+    assert abs(SteadyClock(skewed)() - exact()) < 1_000

@@ -115,9 +115,7 @@ async def test_a_recipe_of_steps_without_actions_ends_as_it_starts(working: Plan
     assert await working.store.execute("SCARD", working.store.keys.sfc_active_jobs()) == 0
 
 
-async def test_the_parameters_of_the_order_reach_the_equipment_and_the_recipe_has_the_last_word(
-    working: Plant, tool: FakeEquipment
-) -> None:
+async def test_parameters_of_the_order_reach_the_equipment_and_win(working: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await working.teach("recipe", linear(action("a", "one", parameters={"torque": 12, "angle": 90})))
     nested = Parameter(id="bolt", subparameters=(Parameter(id="size", value="M8"), Parameter(id="count", value=4)))
@@ -126,7 +124,7 @@ async def test_the_parameters_of_the_order_reach_the_equipment_and_the_recipe_ha
     await working.until_state("J1", JobState.ENDED)
     (command,) = tool.commands
     assert command.parameters == {
-        "torque": 12,
+        "torque": 1,
         "angle": 90,
         "bolt": {"size": "M8", "count": 4},
         "serial": "S1",

@@ -13,6 +13,7 @@ from edge.cli.terminal.store_access import StoreAccess, open_access, print_json,
 from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, Cause, JobState, next_status
+from edge.station.clock import store_clock
 from edge.station.jobs import CallAnswer, JobCall, JobService
 from edge.station.runs import Runs
 from edge.store.jobs import Job
@@ -67,9 +68,10 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
     retention = at.settings.retention
     service = JobService(
         at.store,
-        Runs(at.store, now_ms, retention.ended_jobs * 1000),
+        Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000),
         at.settings.northbound.max_downloadable_job_orders,
         retention.dedupe * 1000,
+        wall=now_ms,
     )
     answer = await service.call(JobCall(scope, method, arguments, _SOURCE, str(uuid.uuid4())))
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id

@@ -11,9 +11,9 @@ from edge.cli.jobs.stored_job import find
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import open_access, print_json
 from edge.errors import Refused
-from edge.instant import now_ms
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Resolution
+from edge.station.clock import store_clock
 from edge.station.jobs import CallAnswer
 from edge.station.resolve import ResolveRequest, resend, resolve
 from edge.station.runs import Runs
@@ -39,13 +39,15 @@ async def resolve_action(
             source=_SOURCE,
             event_id=str(uuid.uuid4()),
         )
-        return await resolve(Runs(at.store, now_ms, retention.ended_jobs * 1000), request, retention.dedupe * 1000)
+        active_runs = Runs(at.store, await store_clock(at.store), retention.ended_jobs * 1000)
+        return await resolve(active_runs, request, retention.dedupe * 1000)
 
 
 async def resend_commands(settings_file: Path | None, job_id: str) -> int:
     """Queue the commands of a job that have no answer to be sent again."""
     async with open_access(settings_file) as at:
-        return await resend(Runs(at.store, now_ms, at.settings.retention.ended_jobs * 1000), job_id)
+        active_runs = Runs(at.store, await store_clock(at.store), at.settings.retention.ended_jobs * 1000)
+        return await resend(active_runs, job_id)
 
 
 def parse_data(text: str | None) -> object:
