@@ -10,7 +10,7 @@ from typing import Final
 
 # Deeper than this, the longest path of a selection goes straight down instead of one level deeper.
 _MAX_DEPTH: Final = 8
-# A path of so many blocks goes straight down when what stands beside it is no longer than this.
+# A path of so many blocks goes straight down when the paths next to it are no longer than this.
 _LONG: Final = 4
 _SHORT: Final = 2
 _MAX_FEEDING: Final = 2
@@ -36,7 +36,7 @@ class Joins:
                     self._feeding[target].append(source)
 
     def _dominators(self, root: str) -> dict[str, str]:
-        """Give the immediate dominator of each block, after Cooper, Harvey and Kennedy (2001)."""
+        """Return the immediate dominator of each block, after Cooper, Harvey and Kennedy (2001)."""
         behind: dict[str, list[str]] = {name: [] for name in self._rank}
         for source in self._rank:
             for target in self._ahead[source]:
@@ -91,8 +91,8 @@ class Joins:
     ) -> str | None:
         """Choose the block that is drawn straight below another and what leaves it; None when nothing is.
 
-        `outer` is where the selections around converge, `depth` counts them; `free` tells what is not drawn yet and
-        will not be further out.
+        `outer` is where the selections around converge, `depth` counts them; `free` returns whether a block is not
+        drawn yet and will not be further out.
         """
         ahead = [name for name in dict.fromkeys(targets) if name in self._rank and free(name)]
         if not ahead:
@@ -110,11 +110,11 @@ class Joins:
         return longest if len(ahead) == 1 and outer not in targets else None
 
     def stands_inline(self, name: str) -> bool:
-        """Tell whether a block can stand in one of the paths that lead to it; what many lead to stands by itself."""
+        """Return whether a block can stand in one of the paths that lead to it; a target of many stands by itself."""
         return name in self.blocks and len(self._feeding[name]) <= _MAX_FEEDING
 
     def _join(self, block: str, targets: AbstractSet[str], free: Callable[[str], bool]) -> str | None:
-        """Give the block at which most of the paths that begin with these targets converge."""
+        """Return the block at which most of the paths that begin with these targets converge."""
         best: tuple[int, int] | None = None
         chosen = None
         for name in self._children.get(block, ()):

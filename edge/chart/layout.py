@@ -1,4 +1,4 @@
-"""Lays the elements of a chart out: a sequence aligns spines, a fork sets its legs side by side, and so on inwards."""
+"""Computes the layout of chart elements: a sequence aligns spines, a fork sets its legs side by side, recursively."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -218,7 +218,7 @@ class _Legs:
             self.height = self._convergence + 1 if open_spines else self._first + deepest
 
     def put(self, x: int, y: int, out: list[Shape]) -> None:
-        """Give the shapes of the lines and legs."""
+        """Return the shapes of the lines and legs."""
         entered = [0]
         opened = [0]
         for offset, leg, block in zip(self._offsets, self._legs, self._blocks, strict=True):
@@ -242,7 +242,7 @@ class _Legs:
 
 
 def _middle(spines: list[int]) -> int:
-    """Give the middle of a line; a leg that is nearly there is it, for a small step in a line looks like a fault."""
+    """Return the middle of a line; a leg that is nearly there is it, for a small step in a line looks like a fault."""
     middle = (min(spines) + max(spines)) // 2
     nearest = min(spines, key=lambda spine: abs(spine - middle))
     return nearest if abs(nearest - middle) <= _BAR else middle

@@ -1,4 +1,4 @@
-"""What a run shows on its chart: active steps with their times, where each action stands, what is waited for.
+"""The marks of a run on its chart: active steps with their times, the state of each action, the waiting reasons.
 
 Plain data, so that a chart can be drawn of a run that lives elsewhere.
 """
@@ -20,7 +20,7 @@ SYMBOLS: Final = {
     ActionState.STOPPED: "■",
     ActionState.UNKNOWN: "?",
 }
-"""The states can be told without colour too."""
+"""Symbols distinguish the states without colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ActionMark:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """A run at an instant. Actions go by their number in the recipe; `waiting` says what the run waits for."""
+    """A run at an instant. Actions go by their number in the recipe; `waiting` are the reasons why it waits."""
 
     title: str
     steps: dict[str, StepMark]
@@ -53,7 +53,7 @@ class Marks:
 
 
 def marks_of(net: Net, run: Run, now: int) -> Marks:
-    """Give what a run shows at an instant, in milliseconds; a pause or the end of the run stops its clocks."""
+    """Return the marks of a run at an instant, in milliseconds; a pause or the end of the run stops its clocks."""
     halted = run.ended_at if run.ended_at is not None else run.paused_at
     at = now if halted is None else min(now, halted)
     steps = {name: StepMark(state.active, state.t(at), state.count) for name, state in run.steps.items() if state.count}
@@ -84,7 +84,7 @@ def _title(run: Run, at: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Give a duration as a person reads it."""
+    """Return a duration as text for people."""
     seconds = milliseconds / 1000
     if seconds < 100:  # noqa: PLR2004  what is longer is read in minutes
         return f"{seconds:.1f} s"

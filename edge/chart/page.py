@@ -1,4 +1,4 @@
-"""Sets a chart on a page: a title, its pieces side by side, what a run waits for; folds what is too wide.
+"""Sets a chart on a page: title, pieces side by side, waiting reasons of a run; folds forks that are too wide.
 
 A fork that does not fit is drawn as a short line with its name, and its paths follow one below the other.
 """
@@ -28,12 +28,12 @@ _MAX_NOTE_LINES: Final = 6
 
 
 def draw(chart: Chart, title: str, marks: Marks | None) -> Drawing:
-    """Lay a chart out, as wide as it is."""
+    """Return a chart drawn as wide as it is."""
     return _page(title, [_whole(chart, Layout(chart.arrivals, MAX_LIMITS, marks))], marks, _READABLE)
 
 
 def draw_within(chart: Chart, title: str, marks: Marks | None, width: int) -> Drawing:
-    """Lay a chart out within a width of at least `MIN_WIDTH` columns."""
+    """Return a chart drawn within a width of at least `MIN_WIDTH` columns."""
     widest, *between, narrowest = (Layout(chart.arrivals, limits, marks) for limits in _NARROWING[:_UNFOLDED])
     block = _whole(chart, widest)
     if block.width > width:
@@ -84,8 +84,8 @@ def _page(title: str, blocks: list[Block], marks: Marks | None, width: int) -> D
         y += block.height + 1
     widest = max(block.width for block in blocks)
     if marks is not None and marks.waiting:
-        for number, said in enumerate(("waiting:", *marks.waiting)):
-            for line, text in enumerate(wrap(said, max(widest, width) - 4, _MAX_NOTE_LINES)):
+        for number, reason in enumerate(("waiting:", *marks.waiting)):
+            for line, text in enumerate(wrap(reason, max(widest, width) - 4, _MAX_NOTE_LINES)):
                 shapes.append(Label(2 if number == 0 or line == 0 else 4, y, text, ShapeRole.NOTE))
                 y += 1
         y += 1
@@ -103,7 +103,7 @@ class _Folding:
         self._nameless = 0
 
     def sections(self, chart: Chart) -> list[Block]:
-        """Give the sections in the order in which one reads them."""
+        """Return the sections in the order in which one reads them."""
         for piece in chart.pieces:
             self._section("", Leg(piece, open=False, entered=False))
         return self._found

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 
 class Stroke(StrEnum):
-    """How a line is drawn."""
+    """The stroke of a line."""
 
     LIGHT = "light"
     DOUBLE = "double"
@@ -15,7 +15,7 @@ class Stroke(StrEnum):
 
 
 class ShapeRole(StrEnum):
-    """What a text or frame is to the reader."""
+    """The meaning of a text or frame."""
 
     STEP = "step"
     INITIAL = "initial"
@@ -34,7 +34,7 @@ class ShapeRole(StrEnum):
 
 
 class LineStyle(StrEnum):
-    """How a step or action stands in the run that is shown."""
+    """The state of a step or action in the run that is shown."""
 
     PLAIN = "plain"
     ACTIVE = "active"
@@ -107,7 +107,7 @@ class Drawing:
 class LineLimits:
     """The longest lines of names, conditions and details, in columns.
 
-    `stacked` sets what an action's indicator says below its name instead of beside it.
+    `stacked` sets an action's indicator below its name instead of next to it.
     """
 
     name: int
@@ -126,7 +126,7 @@ class Block:
     """A measured part of a chart that hangs on its spine, the column of the line that leads through it.
 
     It reaches `left` columns to the left of the spine and `right` columns from the spine on; lines come in at the row
-    `top` and go out at the row `bottom`. `put` gives its shapes, once the place of its spine and first row is known.
+    `top` and go out at the row `bottom`. `put` appends its shapes, once the place of its spine and first row is known.
     """
 
     left: int

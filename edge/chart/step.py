@@ -1,4 +1,4 @@
-"""Measures a step with its action blocks: qualifier, name, equipment type, how long it may take, how it stands."""
+"""Measures a step with its action blocks: qualifier, name, equipment type, its time limit and its state."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -96,22 +96,22 @@ def _row(action: Action, limits: LineLimits, mark: ActionMark | None) -> _Row:
             (text, ShapeRole.INDICATOR) for text in wrap(f"≤ {action.timeout_seconds:.10g} s", limits.detail, 2)
         ]
     if mark is not None:
-        indicator += [(text, ShapeRole.TIME) for said in _standing(mark) for text in wrap(said, limits.detail, 2)]
+        indicator += [(text, ShapeRole.TIME) for part in _standing(mark) for text in wrap(part, limits.detail, 2)]
     cells = (qualifier, name + indicator, []) if limits.stacked else (qualifier, name, indicator)
     return _Row(cells, LineStyle.PLAIN if mark is None else _STYLES[mark.state])
 
 
 def _standing(mark: ActionMark) -> list[str]:
-    said = [f"{SYMBOLS[mark.state]} {mark.state.value.replace('_', ' ')}"]
+    parts = [f"{SYMBOLS[mark.state]} {mark.state.value.replace('_', ' ')}"]
     if mark.elapsed_ms is not None:
-        said.append(duration(mark.elapsed_ms) + (f", #{mark.attempt}" if mark.attempt > 1 else ""))
+        parts.append(duration(mark.elapsed_ms) + (f", #{mark.attempt}" if mark.attempt > 1 else ""))
     if mark.stored:
-        said.append("is set")
-    return said
+        parts.append("is set")
+    return parts
 
 
 def _widths(rows: list[_Row]) -> list[int]:
-    """Give the width of each column with its padding; without timeout or mark there is no third column."""
+    """Return the width of each column with its padding; without timeout or mark there is no third column."""
     found = [max((columns(text) for row in rows for text, _ in row.cells[column]), default=0) for column in range(3)]
     return [width + 2 for width in found if width]
 

@@ -1,4 +1,4 @@
-"""Draws a laid-out chart as an SVG picture."""
+"""Draws a chart as an SVG picture."""
 
 from html import escape
 from typing import Final
@@ -37,7 +37,7 @@ rect.stopped { fill: #ede9fe }
 
 
 def chart_svg(drawing: Drawing) -> str:
-    """Give an SVG document. Every text of the recipe is escaped and holds only characters that print."""
+    """Return an SVG document. Every text of the recipe is escaped and holds only characters that print."""
     width = drawing.width * _CELL + 2 * _MARGIN
     height = drawing.height * _ROW + 2 * _MARGIN
     size = f'width="{width}" height="{height}"'

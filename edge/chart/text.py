@@ -1,4 +1,4 @@
-"""Draws a laid-out chart with the line-drawing characters of Unicode."""
+"""Draws a chart with the line-drawing characters of Unicode."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ def _table() -> dict[int, str]:
     for entry in _CHARACTERS.split():
         north, east, south, west = map(int, entry[:4])
         drawn[north * _NORTH + east * _EAST + south * _SOUTH + west * _WEST] = entry[4]
-    # What Unicode does not have is drawn light.
+    # A combination that Unicode lacks is drawn light.
     for bits in range(256):
         light = sum(one for one in (_NORTH, _EAST, _SOUTH, _WEST) if bits & one * 3)
         drawn.setdefault(bits, drawn[light])
@@ -57,7 +57,7 @@ ANSI: Final[Mapping[ShapeRole | LineStyle, str]] = {
 
 
 def chart_text(drawing: Drawing, colours: Mapping[ShapeRole | LineStyle, str]) -> list[str]:
-    """Give the lines of a chart; `colours` is PLAIN or ANSI."""
+    """Return the lines of a chart; `colours` is PLAIN or ANSI."""
     rows = [bytearray(drawing.width) for _ in range(drawing.height)]
     for shape in drawing.shapes:
         match shape:

@@ -20,7 +20,7 @@ def columns(text: str) -> int:
 
 
 def cells(text: str) -> list[str]:
-    """Give what stands in each column; the second column of a wide character stays empty."""
+    """Return what stands in each column; the second column of a wide character stays empty."""
     if text.isascii():
         return list(text)
     found: list[str] = []
@@ -57,7 +57,7 @@ def wrap(text: str, width: int, most: int) -> tuple[str, ...]:
 
 
 def _last_break(text: str, end: int) -> int:
-    """Give where to cut before `end`: behind the last space or mark, or before a capital, when it is not too early."""
+    """Return where to cut before `end`: behind the last space or mark, or before a capital, if it is not too early."""
     if text[end] == " ":
         return end
     marks = max((at + 1 for at in range(end) if text[at] in _BREAKS), default=0)
@@ -80,5 +80,5 @@ def _fitting(text: str, width: int) -> int:
 
 
 def time_literal(value: float) -> str:
-    """Give a duration of a recipe as a time literal of the standard."""
+    """Return a duration of a recipe as a time literal of the standard."""
     return f"T#{value * 1000:g}ms" if value < 1 else f"T#{value:.10g}s"

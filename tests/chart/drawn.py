@@ -1,4 +1,4 @@
-"""Reads back from a chart what it says: its steps, and the transitions between them."""
+"""Reads back from a chart what it shows: its steps, and the transitions between them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from edge.chart.elements import Chart, Fork, Item, Jump, Sequence, StepBlock, Tr
 from edge.model.recipe import BranchType, Recipe
 
 Names = frozenset[str]
-Says = tuple[Names, Names, tuple[str, ...]]
+DrawnTransition = tuple[Names, Names, tuple[str, ...]]
 """Sources, targets and the telling conditions of a transition."""
 
 
 def items_of(sequences: Iterable[Sequence]) -> Iterator[Item]:
-    """Give every item of a chart."""
+    """Yield every item of a chart."""
     for sequence in sequences:
         for item in sequence:
             yield item
@@ -22,12 +22,12 @@ def items_of(sequences: Iterable[Sequence]) -> Iterator[Item]:
 
 
 def telling(conditions: Iterable[str]) -> tuple[str, ...]:
-    """Give conditions without those that change nothing, in an order of no meaning."""
+    """Return conditions without those that change nothing, in an order of no meaning."""
     return tuple(sorted(text for text in conditions if text != "always"))
 
 
-def says(chart: Chart, recipe: Recipe) -> set[Says]:
-    """Give the transitions a reader of the chart sees between its steps."""
+def drawn_transitions(chart: Chart, recipe: Recipe) -> set[DrawnTransition]:
+    """Return the transitions a reader of the chart sees between its steps."""
     reader = _Reader(recipe)
     for piece in chart.pieces:
         reader.take(piece, None)
@@ -51,7 +51,7 @@ class _Reader:
     tails: dict[tuple[int, int, int], list[Names]] = field(default_factory=dict)
     legs: dict[tuple[int, int, int], _Place] = field(default_factory=dict)
     places: list[_Place] = field(default_factory=list)
-    found: set[Says] = field(default_factory=set)
+    found: set[DrawnTransition] = field(default_factory=set)
 
     def take(self, items: Sequence, around: tuple[_Place, int, int] | None) -> None:
         place = _Place(items, around)
@@ -71,7 +71,7 @@ class _Reader:
                     self.take(leg.items, (place, at, number))
                 self.depth -= 1
 
-    def read(self) -> set[Says]:
+    def read(self) -> set[DrawnTransition]:
         for place, at in list(self.named.values()):
             item = place.items[at]
             if isinstance(item, StepBlock):

@@ -1,4 +1,4 @@
-"""The examples of the reference page: each recipe with the chart beside it."""
+"""The examples of the reference page: each recipe with its chart."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def chart(data: object) -> str:
 
 
 def examples() -> list[tuple[str, dict[str, Any], str]]:
-    """Give the heading, the recipe and the chart of each example."""
+    """Return the heading, the recipe and the chart of each example."""
     found = re.findall(
         r"^## (.*)$(?:.|\n)*?```json\n((?:.|\n)*?)```\n\n```text\n((?:.|\n)*?)\n```", PAGE.read_text(), re.MULTILINE
     )

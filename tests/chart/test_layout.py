@@ -22,7 +22,7 @@ NAMED = {"A": StepBlock("A", initial=True, actions=()), "B": StepBlock("B", init
 
 
 def inside(shape: Shape) -> Iterator[tuple[int, int]]:
-    """Give the cells a shape has for itself: those of texts, arrows and lines, and what a frame encloses."""
+    """Yield the cells a shape has for itself: those of texts, arrows and lines, and what a frame encloses."""
     match shape:
         case Frame():
             for y in range(shape.y + 1, shape.y + shape.height - 1):
@@ -46,22 +46,22 @@ def border(frame: Frame) -> set[tuple[int, int]]:
 
 
 def overlaps(drawing: Drawing) -> list[str]:
-    """Tell which cells belong to two shapes that have nothing to do with each other."""
+    """Return which cells belong to two shapes that have nothing to do with each other."""
     texts = Counter(cell for shape in drawing.shapes if isinstance(shape, Label) for cell in inside(shape))
     frames = Counter(cell for shape in drawing.shapes if isinstance(shape, Frame) for cell in inside(shape))
     lines = {cell for shape in drawing.shapes if isinstance(shape, Line) for cell in inside(shape)}
     borders = set().union(*(border(shape) for shape in drawing.shapes if isinstance(shape, Frame)))
-    told = [f"two texts at {cell}" for cell, times in texts.items() if times > 1]
-    told += [f"two frames around {cell}" for cell, times in frames.items() if times > 1]
-    told += [f"a line through a frame at {cell}" for cell in lines & frames.keys()]
-    told += [f"a line through a text at {cell}" for cell in lines & texts.keys()]
-    told += [f"a border through a text at {cell}" for cell in borders & texts.keys()]
-    told += [f"a frame around a border at {cell}" for cell in borders & frames.keys()]
+    found = [f"two texts at {cell}" for cell, times in texts.items() if times > 1]
+    found += [f"two frames around {cell}" for cell, times in frames.items() if times > 1]
+    found += [f"a line through a frame at {cell}" for cell in lines & frames.keys()]
+    found += [f"a line through a text at {cell}" for cell in lines & texts.keys()]
+    found += [f"a border through a text at {cell}" for cell in borders & texts.keys()]
+    found += [f"a frame around a border at {cell}" for cell in borders & frames.keys()]
     everywhere = {*texts, *lines, *borders}
-    told += [
+    found += [
         f"{x}, {y} lies outside" for x, y in everywhere if not (0 <= x < drawing.width and 0 <= y < drawing.height)
     ]
-    return told
+    return found
 
 
 @given(any_recipe, st.sampled_from([None, MIN_WIDTH, 80, 130]))
@@ -96,7 +96,7 @@ def test_items_of_a_sequence_hang_on_one_spine() -> None:
 @pytest.mark.parametrize(
     ("kind", "stroke"), [(BranchType.SELECTION, Stroke.LIGHT), (BranchType.SIMULTANEOUS, Stroke.DOUBLE)]
 )
-def test_a_simultaneous_branch_has_double_lines_and_a_selection_single_ones(kind: BranchType, stroke: Stroke) -> None:
+def test_simultaneous_branch_has_double_lines_selection_single_ones(kind: BranchType, stroke: Stroke) -> None:
     fork = Fork("Both", kind, (Leg((NAMED["A"],), open=True), Leg((NAMED["B"],), open=True)))
     block = Layout({}, MAX_LIMITS, None).item(fork)
     out: list[Shape] = []

@@ -38,14 +38,14 @@ RECIPE: dict[str, Any] = {
 
 
 def run_of(*signals: tuple[int, Signal]) -> tuple[Net, Run]:
-    """Let a job live through these signals; answers without an id answer the last command."""
+    """Run a job through these signals; answers without an id answer the last command."""
     net = compile_recipe(RECIPE)
     assert isinstance(net, Net)
     run = new_run("J1", "line-4", "1", {})
     command = ""
     for now, signal in signals:
-        told = Answer(command, ok=True) if isinstance(signal, Answer) else signal
-        advanced = advance(net, run, told, now)
+        given = Answer(command, ok=True) if isinstance(signal, Answer) else signal
+        advanced = advance(net, run, given, now)
         assert isinstance(advanced, Advanced)
         run = advanced.run
         command = advanced.requests[-1].command_id if advanced.requests else command
@@ -81,10 +81,10 @@ def test_actions_show_their_state_their_time_and_what_is_set() -> None:
     assert (tighten.state, tighten.elapsed_ms, tighten.stored) == (ActionState.DISPATCHED, 10_000, False)
 
 
-def test_what_the_run_waits_for_is_told() -> None:
-    said = "\n".join(marks_at(12_000, (0, Start()), (2_000, ANSWER)).waiting)
-    assert "tighten" in said
-    assert "torque_ok" in said
+def test_waiting_reasons_are_listed() -> None:
+    text = "\n".join(marks_at(12_000, (0, Start()), (2_000, ANSWER)).waiting)
+    assert "tighten" in text
+    assert "torque_ok" in text
 
 
 def test_a_pause_stops_the_clocks() -> None:

@@ -37,10 +37,10 @@ def test_what_fits_is_not_folded() -> None:
 
 def test_a_branch_too_wide_is_folded_and_its_paths_follow_below() -> None:
     drawing = parallel(40)
-    said = " ".join(texts(drawing, ShapeRole.BRANCH))
-    assert "B: 40 paths, below" in said
-    assert "B: path 1 of 40" in said
-    assert "B: path 40 of 40" in said
+    text = " ".join(texts(drawing, ShapeRole.BRANCH))
+    assert "B: 40 paths, below" in text
+    assert "B: path 1 of 40" in text
+    assert "B: path 40 of 40" in text
     assert len(texts(drawing, ShapeRole.STEP)) == 42
 
 

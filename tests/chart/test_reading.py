@@ -1,4 +1,4 @@
-"""A chart shows every step, transition and action of its recipe, and says what the net does."""
+"""A chart shows every step, transition and action of its recipe, and moves as the net does."""
 
 from collections import Counter
 
@@ -9,17 +9,17 @@ from edge.chart.elements import Fork, Jump, StepBlock, TransitionBar
 from edge.chart.reading import read_chart
 from edge.model.recipe import BranchType, Recipe
 from edge.sfc.structure import Structure
-from tests.chart.drawn import Says, items_of, says, telling
+from tests.chart.drawn import DrawnTransition, drawn_transitions, items_of, telling
 from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound
 
 
-def arcs(recipe: Recipe) -> set[Says]:
-    """What the net does, from the same unfolding the net is compiled from."""
+def arcs(recipe: Recipe) -> set[DrawnTransition]:
+    """Return the transitions of the net, from the same unfolding that it is compiled from."""
     return {(frozenset(arc.sources), frozenset(arc.targets), telling(arc.conditions)) for arc in Structure(recipe).arcs}
 
 
 def entered_by_a_door(recipe: Recipe) -> set[str]:
-    """Name the selections whose own choice is passed by when a transition names the first block of a path."""
+    """Return the selections whose own choice is passed by when a transition names the first block of a path."""
     choosing = {
         path[0]: branch.name
         for branch in recipe.branches
@@ -50,12 +50,12 @@ def test_every_branch_stands_in_the_chart_once_with_all_its_paths(data: Json) ->
     forks = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, Fork) and item.name]
     assert sorted(fork.name for fork in forks) == sorted(branch.name for branch in recipe.branches)
     paths = {branch.name: len(branch.branches) for branch in recipe.branches}
-    # A selection may show jumps beside its paths.
+    # A selection may show jumps next to its paths.
     assert all(len(fork.legs) >= paths[fork.name] for fork in forks)
 
 
 @given(any_recipe)
-def test_every_transition_stands_in_the_chart_and_only_those_of_selections_more_than_once(data: Json) -> None:
+def test_every_transition_is_drawn_and_only_those_of_selections_repeat(data: Json) -> None:
     recipe = sound(data)
     bars = [item for item in items_of(read_chart(recipe).pieces) if isinstance(item, TransitionBar)]
     times = Counter(number for bar in bars for number in bar.numbers)
@@ -70,7 +70,7 @@ def test_every_transition_stands_in_the_chart_and_only_those_of_selections_more_
 @given(any_recipe)
 def test_the_chart_says_what_the_net_does(data: Json) -> None:
     recipe = sound(data)
-    assert says(read_chart(recipe), recipe) == arcs(recipe)
+    assert drawn_transitions(read_chart(recipe), recipe) == arcs(recipe)
 
 
 @given(any_recipe)
@@ -112,7 +112,7 @@ def test_a_step_that_many_steps_lead_to_stands_by_itself() -> None:
     assert chart.arrivals == {"X": ("A", "B", "C")}
 
 
-def test_a_selection_has_a_transition_at_the_head_and_at_the_end_of_each_path() -> None:
+def test_selection_has_a_transition_at_head_and_end_of_each_path() -> None:
     recipe = recipe_of(
         [("A", "B", "always"), ("B", "P", "p"), ("B", "Q", "q"), ("B", "Z", "over")], [selection(["P"], ["Q"])]
     )
@@ -124,7 +124,7 @@ def test_a_selection_has_a_transition_at_the_head_and_at_the_end_of_each_path() 
     assert texts == [["p", "over"], ["q", "over"]]
 
 
-def test_a_condition_before_a_selection_is_drawn_with_those_that_choose_its_path() -> None:
+def test_condition_before_a_selection_is_drawn_at_each_of_its_paths() -> None:
     recipe = recipe_of(
         [("A", "B", "ready"), ("B", "P", "a < 1"), ("B", "Q", "q"), ("B", "Z", "always")], [selection(["P"], ["Q"])]
     )
@@ -186,4 +186,4 @@ def test_a_jump_to_a_selection_finds_there_only_what_concerns_it(
     )
     chart = read_chart(recipe)
     assert chart.arrivals["B"] == ("Z",)
-    assert says(chart, recipe) == arcs(recipe)
+    assert drawn_transitions(chart, recipe) == arcs(recipe)

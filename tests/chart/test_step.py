@@ -27,11 +27,11 @@ def texts(block: Block) -> list[str]:
 
 
 @pytest.mark.parametrize("qualifier", Qualifier)
-def test_an_action_block_shows_its_qualifier_and_the_timed_ones_their_duration(qualifier: Qualifier) -> None:
+def test_action_block_shows_its_qualifier_and_its_duration_if_timed(qualifier: Qualifier) -> None:
     block = step_block(StepBlock("Tighten", False, ((0, action(qualifier, duration_seconds=5)),)), MAX_LIMITS, None)
-    said = texts(block)
-    assert said[1] == qualifier
-    assert ("T#5s" in said) == (qualifier in {"L", "D", "SD", "DS", "SL"})
+    text = texts(block)
+    assert text[1] == qualifier
+    assert ("T#5s" in text) == (qualifier in {"L", "D", "SD", "DS", "SL"})
 
 
 @pytest.mark.parametrize("name", ["A", "AB", "x" * 23, "x" * 300])

@@ -31,8 +31,8 @@ def test_every_chart_is_a_well_formed_picture(data: Json) -> None:
     recipe = sound(data)
     root = parsed(chart_svg(draw(read_chart(recipe), "title", None)))
     assert {element.tag for element in root.iter()} <= DRAWN
-    said = texts(root)
-    assert all(step.name in said for step in recipe.steps)
+    text = texts(root)
+    assert all(step.name in text for step in recipe.steps)
 
 
 @pytest.mark.parametrize(

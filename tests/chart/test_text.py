@@ -172,6 +172,6 @@ def test_a_running_job_shows_without_colours_where_it_stands() -> None:
         },
         (),
     )
-    text = drawn(one_action(), marks)
-    for said in ("● 12.2 s ×2", "▶ dispatched", "12.2 s, #2", "✓ completed", "0.8 s", "┏━", "job J1 in line-4"):
-        assert said in text
+    picture = drawn(one_action(), marks)
+    for text in ("● 12.2 s ×2", "▶ dispatched", "12.2 s, #2", "✓ completed", "0.8 s", "┏━", "job J1 in line-4"):
+        assert text in picture
