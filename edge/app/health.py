@@ -27,7 +27,7 @@ class Health:
     """The state of everything the gateway depends on; `sessions` are those with brokers, by their user.
 
     `line` and `memory` are the results of the last check. `refusals` return the topics that a broker refuses now.
-    `certificates` examines the certificates of the gateway.
+    `problems` return sentences of other parts. `certificates` examines the certificates of the gateway.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class Health:
         self.line = "starting"
         self.memory = MemoryUsage(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
+        self.problems: list[Callable[[], Iterable[str]]] = []
         self._store = store
         self._active_runs = active_runs
         self._watch = watch
@@ -88,6 +89,8 @@ class Health:
             yield f"equipment disconnected: {', '.join(lost)}"
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"
+        for problems in self.problems:
+            yield from problems()
 
     def _check_certificates(self) -> list[str]:
         try:

@@ -20,6 +20,7 @@ from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
+from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.rpc import open_rpc
 from edge.northbound.topics import Topics
@@ -37,6 +38,7 @@ from edge.station.instance import Instance, TaskFactory, open_instance
 from edge.station.jobs import JobService
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.response_provider import ResponseProvider
+from edge.station.retention import Expiry, RetentionPolicy
 from edge.station.runs import Runs
 from edge.station.safing import SafingSender
 from edge.station.sender import Sender
@@ -76,6 +78,13 @@ class _GatewayCore:
     health: Health
     clock: SteadyClock
     store_time: StoreTime
+
+    @property
+    def retention(self) -> RetentionPolicy:
+        """Return how long ended jobs and their results are kept; without a broker no delivery can be confirmed."""
+        keep, has_broker = self.settings.retention, bool(self.settings.mqtt.url)
+        confirmation = keep.confirmation if has_broker else "none"
+        return RetentionPolicy(keep.ended_jobs * 1000, confirmation, keep.undelivered_jobs, keep.dedupe * 1000)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -179,7 +188,9 @@ async def _open_background_work(
 ) -> None:
     """Start the background tasks that decide, for as long as this instance holds its lease."""
     store, runs, scopes = core.store, core.runs, core.scopes
-    timers = Timers(store, runs)
+    expiry = Expiry(store, core.retention)
+    core.health.problems.append(expiry.problems)
+    timers = Timers(store, runs, expiry=expiry)
     jobs.listeners.append(timers.expect)
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
     works: tuple[tuple[str, TaskFactory], ...] = (
@@ -256,10 +267,13 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: _GatewayCore,
     topics = {scope: Topics(settings.northbound.topic_prefix, scope) for scope in core.scopes}
     for scope, gate in core.instance.publisher_gates.items():
         lifetime_s = settings.retention.retained_topics
-        publisher = Publisher(core.store, session, core.source, topics[scope], lifetime_s, now_ms)
-        core.runs.listeners.append(publisher.watch)
+        publisher = Publisher(
+            core.store, session, core.source, topics[scope], lifetime_s, now_ms, policy=core.retention
+        )
         core.health.refusals.append(publisher.refused)
-        await enter(background_task(publisher.run_progress(), f"publish progress of {scope}"))
+        progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
+        core.runs.listeners.append(progress.watch)
+        await enter(background_task(progress.run(), f"publish progress of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
     northbound = settings.northbound

@@ -1,6 +1,7 @@
 """Loads frozen settings from TOML files and environment, and reports all problems together."""
 
 from edge.config.load import load_settings, main_file
+from edge.config.northbound import NorthboundSettings
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
     SECTIONS,
@@ -11,7 +12,6 @@ from edge.config.sections import (
     MetricsSettings,
     MqttEquipmentSettings,
     MqttSettings,
-    NorthboundSettings,
     OpcuaEquipmentSettings,
     OpcuaSettings,
     RedisSettings,

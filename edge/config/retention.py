@@ -1,7 +1,7 @@
 """`[retention]`: how long jobs, results and marks are kept."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -15,6 +15,21 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     ended_jobs: Annotated[
         int, Meta(ge=1, description="Seconds a job order in an EndState stays, with its run and response.")
     ] = 86_400
+    confirmation: Annotated[
+        Literal["delivery", "clear", "none"],
+        Meta(
+            description="What confirms that the MES has a result: `delivery` to a subscriber of its topic or status "
+            "event, only `clear`, or `none`: jobs go after `ended_jobs` in any case. Without a broker it is `none`."
+        ),
+    ] = "delivery"
+    undelivered_jobs: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Most ended job orders of a scope that stay beyond `ended_jobs` until the MES has their "
+            "result; beyond that number the oldest goes, with an error in the log.",
+        ),
+    ] = 10_000
     retained_topics: Annotated[
         int, Meta(ge=60, description="Seconds a broker keeps retained topics; they are published again before.")
     ] = 172_800

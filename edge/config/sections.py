@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from edge.config.northbound import NorthboundSettings, Topic
 from edge.config.retention import RetentionSettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
@@ -19,14 +20,6 @@ NAME = r"^[^\s/+#:*?\[\]{}]+$"
 NAME_EXPECTED = "a name without blanks or any of / + # : * ? [ ] { }"
 
 _Name = Annotated[str, Meta(pattern=NAME, extra={"expected": NAME_EXPECTED})]
-_Topic = Annotated[
-    str,
-    Meta(
-        pattern=r"^[^\s/+#]+(/[^\s/+#]+)*$",
-        extra={"expected": "an MQTT topic without wildcards, blanks or a slash at its ends"},
-    ),
-]
-_TopicFilter = Annotated[str, Meta(pattern=r"^[^\s]+$", extra={"expected": "an MQTT topic filter without blanks"})]
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
 _Password = Annotated[str, Meta(extra={"secret": True})]
 _MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
@@ -96,27 +89,6 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
         return _broker_conflicts(self)
 
 
-class NorthboundSettings(Struct, frozen=True, kw_only=True):
-    """`[northbound]`: the job interface towards the MES."""
-
-    topic_prefix: Annotated[_Topic, Meta(description="Calls come on `{topic_prefix}/{scope}/commands`.")] = "app/jobs"
-    max_downloadable_job_orders: Annotated[
-        int, Meta(ge=1, le=65535, description="Most job orders a scope holds at a time.")
-    ] = 1000
-    max_age: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Age in seconds at which a message is refused as expired, by its own `time` or the broker's "
-            "count of its expiry; 0: at no age.",
-        ),
-    ] = 86_400
-    response_topics: Annotated[
-        tuple[_TopicFilter, ...],
-        Meta(description="Topic filters outside `topic_prefix` to which answers may go, as `mes/+/answers`."),
-    ] = ()
-
-
 class EquipmentSettings(Struct, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment and its action types; each kind adds its own keys."""
 
@@ -136,7 +108,7 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     """`[southbound.<name>]`: one piece of equipment over MQTT and its action types."""
 
     kind: Annotated[Literal["mqtt"], Meta(description="How it is spoken to.")] = "mqtt"
-    topic_prefix: Annotated[_Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
+    topic_prefix: Annotated[Topic, Meta(description="Commands go to `{topic_prefix}/{name}/commands`.")] = (
         "app/equipment"
     )
     response_topics: Annotated[

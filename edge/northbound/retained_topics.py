@@ -1,10 +1,11 @@
-"""Puts the retained topics of a scope: each job order, each result, and the index of all states.
+"""Publish the retained topics of a scope: each job order, each result, and the index of all states.
 
-A MES that was away reads everything from them. The index says up to which change all was told before it, topics and
-status events: a broker that comes back with an older one has lost what was told since.
+A MES that was away reads everything from them. The index names the last change published before it, in topics and
+status events: a broker that returns with an older index has lost what was published since.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
@@ -17,8 +18,10 @@ from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDE
 from edge.model.isa95 import JobOrderAndState, JobResponse
 from edge.model.job_state import has_ended, state_entries
 from edge.model.state_index import StateIndex
-from edge.northbound.topic_writer import TopicWriter
+from edge.northbound.republish import IndexState
+from edge.northbound.topic_writer import Outcome, TopicWriter
 from edge.northbound.topics import Topics
+from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
 from edge.store.changes import BEGINNING, position_key
 from edge.store.client import Store
@@ -28,9 +31,17 @@ from edge.store.jobs import Job
 logger = structlog.get_logger(__name__)
 
 _POSITION = "position"
-"""The CloudEvents extension of an index that names the last change which was told before it."""
-NO_INDEX = (0, BEGINNING)
-"""Number and position of the index of a broker that retains none."""
+"""The CloudEvents extension of an index that names the last change published before it."""
+NO_INDEX = IndexState(0, BEGINNING)
+"""The index of a broker that retains none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTopics:
+    """The result of publishing the topics of a job: what to note in the store, and whether its result was read."""
+
+    noted: Commit
+    is_result_read: bool = False
 
 
 class RetainedTopics:
@@ -39,43 +50,55 @@ class RetainedTopics:
     `refused` is a job whose topics the broker refused: when it takes them, it may take those of the others too.
     """
 
-    def __init__(self, store: Store, writer: TopicWriter, source: str, topics: Topics, lifetime_s: int) -> None:
+    def __init__(
+        self, store: Store, writer: TopicWriter, source: str, topics: Topics, lifetime_s: int, deliveries: Deliveries
+    ) -> None:
         self._store = store
         self._writer = writer
         self._source = source
         self._topics = topics
         self._lifetime_s = lifetime_s
+        self._deliveries = deliveries
         self.refused: str | None = None
 
-    async def put(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> Commit:
-        """Publish the topics of a job, or empty them; give what is to be noted of that in the store.
-
-        Raises Unavailable when the broker is gone.
-        """
+    async def put(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> PublishedTopics:
+        """Publish the topics of a job, or empty them. Raises Unavailable when the broker is gone."""
+        result_topic, is_result_read = self._topics.result(job_order_id), False
         for message in self._messages(job_order_id, job, response):
-            if not await self._writer.send(message):
+            outcome = await self._writer.send(message)
+            if outcome is Outcome.REFUSED:
                 self.refused = job_order_id
+            if message.topic == result_topic and message.payload:
+                is_result_read = outcome is Outcome.READ
         noted = changes.remove_retained_job if job is None else changes.add_retained_job
-        return noted(self._store.keys, self._topics.scope, job_order_id)
+        return PublishedTopics(noted(self._store.keys, self._topics.scope, job_order_id), is_result_read)
 
-    async def republish(self, job_order_id: str) -> None:
-        """Publish the topics of a job as it is stored now. Raises Unavailable when the broker or the store is gone."""
+    async def republish(self, job_order_id: str) -> bool:
+        """Publish the topics of a job as it is stored now; return whether somebody read its result.
+
+        Raises Unavailable when the broker or the store is gone.
+        """
         try:
             job = await jobs.load(self._store, job_order_id)
             response = await responses.load(self._store, job) if job else None
-            await self._store.commit(await self.put(job_order_id, job, response))
+            published = await self.put(job_order_id, job, response)
+            await self._store.commit(published.noted)
+            if job and published.is_result_read:
+                await self._deliveries.confirm(job)
         except Unavailable:
             raise
         except Exception:
-            # One job that nobody can read must not keep the topics of the others from coming back.
-            logger.exception("topics of a job are not published again", scope=self._topics.scope, job=job_order_id)
+            # One unreadable job must not keep the topics of the others from being published.
+            logger.exception("topics of a job not published", scope=self._topics.scope, job=job_order_id)
+            return False
+        return published.is_result_read
 
-    async def publish_index(self, index: StateIndex, told: str) -> int:
-        """Publish an index, and up to which change all was told; give its size in bytes.
+    async def publish_index(self, index: StateIndex, position: str) -> int:
+        """Publish an index and the last change published before it; return its size in bytes.
 
         Raises Unavailable when the broker is gone.
         """
-        message = self._retaining(self._topics.state_index, STATE_INDEX_TYPE, index, None, {_POSITION: told})
+        message = self._retaining(self._topics.state_index, STATE_INDEX_TYPE, index, None, {_POSITION: position})
         await self._writer.send(message)
         return len(message.payload)
 
@@ -87,8 +110,8 @@ class RetainedTopics:
             return
         state = state_entries(job.status)
         if response and has_ended(job.status):
-            told = msgspec.structs.replace(response, job_state=state)
-            yield self._retaining(result, JOB_RESPONSE_TYPE, told, job)
+            shown = msgspec.structs.replace(response, job_state=state)
+            yield self._retaining(result, JOB_RESPONSE_TYPE, shown, job)
         entry = JobOrderAndState(job_order=job.order, state=state)
         yield self._retaining(order, JOB_ORDER_TYPE, entry, job)
 
@@ -114,13 +137,13 @@ class RetainedTopics:
         return to_message(event, topic, retain=True)
 
 
-def read_index(message: Message) -> tuple[int, str]:
-    """Return the number of an index, and the position up to which changes were told before it."""
+def read_index(message: Message) -> IndexState:
+    """Return the number of an index, and the position of the last change published before it."""
     try:
         event = to_event(message)
         position = event.extensions.get(_POSITION, BEGINNING)
         position_key(position)
-        return msgspec.convert(event.data, StateIndex).seq, position
+        return IndexState(msgspec.convert(event.data, StateIndex).seq, position)
     except (Refused, msgspec.ValidationError, ValueError):
-        # Somebody else wrote there.
+        # It is not ours.
         return NO_INDEX

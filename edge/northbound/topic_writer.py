@@ -1,7 +1,8 @@
-"""Sends what the MES is told, and notes what the broker refuses: one topic keeps no other from being told."""
+"""Publish to the topics of a scope, and record which of them the broker refuses: none of them blocks another."""
 
 import contextlib
 from collections.abc import Collection
+from enum import Enum, auto
 
 import structlog
 
@@ -12,56 +13,66 @@ from edge.northbound.topics import Topics
 
 logger = structlog.get_logger(__name__)
 
-_READ_TIMEOUT_S = 2.0
-"""How long what is retained may take. What comes later counts as gone, and is told again."""
-_ECHO_TIMEOUT_S = 5.0
-"""How long a message of ours may take to come back. Where it does not, nobody knows what is gone: it stays untold."""
+
+class Outcome(Enum):
+    """The result of publishing a message."""
+
+    READ = auto()
+    """The broker has it and knows a subscriber."""
+    UNREAD = auto()
+    """The broker has it; nobody subscribed to its topic."""
+    REFUSED = auto()
+    """Access rules forbid it."""
+    IMPOSSIBLE = auto()
+    """The broker never takes it; it is given up."""
 
 
 class TopicWriter:
-    """The way out to the broker, for one scope.
+    """Publishes to the topics of one scope.
 
-    A message that the broker never takes, because it is too large for it, is given up. What only its access rules
-    forbid is `refused` until a message of that kind gets through: who sent it, or asked for it, tries again.
+    A message that the broker never takes, because it is too large, is given up. A topic that its access rules forbid is
+    `refused` until a message of that kind passes: the sender tries again.
     """
 
-    def __init__(self, session: MqttSession, topics: Topics) -> None:
+    def __init__(self, session: MqttSession, topics: Topics, read_timeout_s: float, echo_timeout_s: float) -> None:
         self._session = session
         self._topics = topics
+        self._read_timeout_s = read_timeout_s
+        self._echo_timeout_s = echo_timeout_s
         self._refused: set[str] = set()
 
     @property
     def refused(self) -> Collection[str]:
-        """The topics that the broker refuses now; those of jobs, `app/jobs/station-1/order`, count as one.
+        """Return the topics that the broker refuses now; those of jobs, `app/jobs/station-1/order`, count as one.
 
-        That which it does not let us read stands apart: `app/jobs/station-1/state-index (read)`.
+        A topic that we may not read has a name of its own: `app/jobs/station-1/state-index (read)`.
         """
         return self._refused
 
-    async def send(self, message: Message) -> bool:
-        """Publish a message; False when access rules forbid it. Raises Unavailable when the broker is gone."""
+    async def send(self, message: Message) -> Outcome:
+        """Publish a message. Raises Unavailable when the broker is gone."""
         kind = self._topics.kind(message.topic)
         try:
-            await self._session.send(message)
+            is_read = await self._session.send(message)
         except PublishRefused as refused:
             self._refuse(kind, refused)
-            return False
+            return Outcome.REFUSED
         except Refused as refused:
-            # To try it for ever would keep all others from being told. Its message says all there is.
-            logger.error("cannot be told", topic=message.topic, reason=refused.message)  # noqa: TRY400
-            return True
+            # To retry it for ever would block all others.
+            logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400
+            return Outcome.IMPOSSIBLE
         self._allow(kind)
-        return True
+        return Outcome.READ if is_read else Outcome.UNREAD
 
     async def read_retained(self, topic: str) -> Message | None:
         """Return what the broker retains on a topic; None when that is nothing.
 
-        Raises ReadRefused when access rules keep it from us, Unavailable when the broker is gone.
+        Raises ReadRefused when access rules forbid to read it, Unavailable when the broker is gone.
         """
         try:
-            message = await self._session.read_retained(topic, _READ_TIMEOUT_S)
+            message = await self._session.read_retained(topic, self._read_timeout_s)
             if message is None:
-                await self._session.check_readable(topic, _ECHO_TIMEOUT_S)
+                await self._session.check_readable(topic, self._echo_timeout_s)
         except ReadRefused as refused:
             self._refuse(_read_access(topic), refused)
             raise
@@ -69,11 +80,11 @@ class TopicWriter:
         return message
 
     async def is_readable_again(self, topic: str) -> bool:
-        """Return whether the broker gives by now what it retains on a topic that it kept from us."""
+        """Return whether the broker sends what it retains on a topic that we could not read before."""
         if _read_access(topic) not in self._refused:
             return False
         with contextlib.suppress(ReadRefused):
-            return await self._session.read_retained(topic, _READ_TIMEOUT_S) is not None
+            return await self._session.read_retained(topic, self._read_timeout_s) is not None
         return False
 
     def _refuse(self, what: str, refusal: PublishRefused | ReadRefused) -> None:
@@ -84,7 +95,7 @@ class TopicWriter:
     def _allow(self, what: str) -> None:
         if what in self._refused:
             self._refused.remove(what)
-            logger.info("the broker allows a topic again", topic=what)
+            logger.info("topic allowed again", topic=what)
 
 
 def _read_access(topic: str) -> str:

@@ -6,10 +6,11 @@ import contextlib
 import structlog
 
 from edge.errors import Unavailable
-from edge.model.job_state import Cause, JobState
+from edge.model.job_state import JobState
 from edge.sfc.signal import Tick
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
+from edge.station.retention import Expiry, RetentionPolicy
 from edge.station.retry import MOST_TRIES
 from edge.station.runs import Progress, Runs
 from edge.station.start import plan_start
@@ -35,13 +36,14 @@ class Timers:
     All these instants live in the store, none in memory. `speed` is how many seconds of the clock pass in a real one.
     """
 
-    def __init__(self, store: Store, runs: Runs, speed: float = 1.0) -> None:
+    def __init__(self, store: Store, runs: Runs, speed: float = 1.0, expiry: Expiry | None = None) -> None:
         self._store = store
         self._runs = runs
         self._speed = speed
         self._earlier = asyncio.Event()
         self._until = 0
         self._dead_letters = DeadLetterWriter(runs)
+        self._expiry = expiry or Expiry(store, RetentionPolicy(runs.context.keep_ended_ms))
         self._tries: dict[str, int] = {}
         runs.listeners.append(self._watch)
 
@@ -143,7 +145,7 @@ class Timers:
         if job and job.ended_at is not None:
             due = job.ended_at + keep_ended_ms
             if due <= now:
-                await self._store.commit(jobs.remove(keys, job, Cause.CLEAR, now))
+                await self._expiry.expire(job, now)
                 return
         parts = [jobs.unchanged(keys, job_id, job), runs.set_timer(keys, job_id, due)]
         if loaded:

@@ -42,6 +42,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the event that stored the order."""
     trace: Mapping[str, str] = {}
     """The W3C Trace Context of that event: `traceparent`, `tracestate`."""
+    delivered_at: int | None = None
+    """When the MES received the result."""
     revision: int = 1
     outdated: bool = False
 
@@ -99,6 +101,7 @@ def _job(stored: Mapping[str, str]) -> Job:
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
+        delivered_at=int(delivered) if (delivered := fields.get("delivered_at")) else None,
         revision=int(fields["rev"]),
         outdated=version.is_outdated(Document.JOB_ORDER, stored),
     )
@@ -193,6 +196,11 @@ def require_capacity(keys: Keys, job: Job, limit: int) -> Commit:
     return Commit(guards=(Fewer(keys.joborder_open(job.scope), job.job_id, limit),))
 
 
+def confirm_delivery(keys: Keys, job: Job, now: int) -> Commit:
+    """Record that the MES received the result of a job, provided that the job has not changed since it was read."""
+    return join((unchanged(keys, job.job_id, job), operation("HSET", keys.joborder(job.job_id), "delivered_at", now)))
+
+
 def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
     """Remove a job with its response and run, from every index."""
     scope, job_id, response_id = job.scope, job.job_id, job.correlation_id
@@ -202,6 +210,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("DEL", keys.joborder(job_id), keys.jobresponse(response_id), keys.sfc_execution(job_id)),
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
+            operation("ZREM", keys.joborder_undelivered(scope), job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.jobresponse_state(scope, job.status.state.name), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),

@@ -15,6 +15,7 @@ class Lifetime(StrEnum):
     OURS = "as long as the store; does not grow with the jobs that ran"
     JOB = "as long as the job order, which is removed `[retention] ended_jobs` after its EndState"
     DEDUPE = "`[retention] dedupe`"
+    REPUBLISH = "an hour"
     STREAM = "bounded by length"
     BACKLOG = "as long as it holds unacknowledged work"
     LEASE = "seconds after its holder has last been there"
@@ -229,6 +230,16 @@ class Keys:
     def pubseq(self, scope: str) -> str:
         """The number of the state index that was published last."""
         return f"{self.prefix}:pubseq:{scope}"
+
+    @_key("string", Lifetime.REPUBLISH)
+    def publisher_event(self, scope: str, position: str) -> str:
+        """A status event as it was published first."""
+        return f"{self.prefix}:publisher:event:{scope}:{position}"
+
+    @_key("zset", Lifetime.OURS)
+    def joborder_undelivered(self, scope: str) -> str:
+        """The ended jobs whose result is kept beyond its time because the MES has not received it, by their end."""
+        return f"{self.prefix}:joborder:list:{scope}:undelivered"
 
     @_key("set", Lifetime.OURS)
     def publisher_topics(self, scope: str) -> str:

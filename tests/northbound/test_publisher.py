@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
 from edge.model.job_state import Cause
-from edge.northbound.publisher import Publisher, publish_task_name
+from edge.northbound.progress import ProgressPublisher
+from edge.northbound.publisher import Publisher, PublisherTiming, publish_task_name
 from edge.northbound.topics import Topics
 from edge.sim.broker import LocalBroker, open_broker
 from edge.station.jobs import JobCall, JobService
+from edge.station.retention import RetentionPolicy
 from edge.store import changes, heartbeat
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -73,11 +76,15 @@ class Bench:
         self.heard = heard
         self.lifetime_s = LIFETIME_S
         self.retry_refused_s = 0.05
+        self.timing = PublisherTiming()
+        self.policy = RetentionPolicy(0)
         self._calls = 0
 
-    def publisher(self) -> Publisher:
-        store, lifetime_s = self.station.store, self.lifetime_s
-        return Publisher(store, self.session, "urn:edge", self.topics, lifetime_s, now_ms, self.retry_refused_s)
+    def publisher(self, timing: PublisherTiming | None = None) -> Publisher:
+        store, timing = self.station.store, replace(timing or self.timing, retry_refused=self.retry_refused_s)
+        return Publisher(
+            store, self.session, "urn:edge", self.topics, self.lifetime_s, now_ms, timing=timing, policy=self.policy
+        )
 
     async def all_told(self) -> None:
         """Wait until every change is out, and the index that says so."""
@@ -100,9 +107,9 @@ class Bench:
         return index.extensions.get("position") if index else None
 
     @asynccontextmanager
-    async def publishing(self) -> AsyncIterator[Publisher]:
-        publisher = self.publisher()
-        async with background_task(publisher.run(), "publisher"), background_task(publisher.run_progress(), "progress"):
+    async def publishing(self, timing: PublisherTiming | None = None) -> AsyncIterator[Publisher]:
+        publisher = self.publisher(timing)
+        async with background_task(publisher.run(), "publisher"):
             yield publisher
 
     async def call(self, method: Cause, arguments: OrderCall | IdCall) -> None:
@@ -227,8 +234,9 @@ async def test_an_event_that_is_told_again_after_a_crash_has_the_same_id(
 
 
 async def test_progress_of_a_recipe_is_told(bench: Bench, wait_until: WaitUntil) -> None:
-    async with bench.publishing() as publisher, bench.station.at_work():
-        bench.station.runs.listeners.append(publisher.watch)
+    progress = ProgressPublisher(bench.session, "urn:edge", bench.topics)
+    async with background_task(progress.run(), "progress"), bench.station.at_work():
+        bench.station.runs.listeners.append(progress.watch)
         await bench.call(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: any(event.type == PROGRESS_TYPE for event in bench.heard.events))
     told = next(event.data for event in bench.heard.events if event.type == PROGRESS_TYPE)
@@ -321,15 +329,14 @@ async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other
 
 
 async def test_a_change_whose_publishing_the_store_notes_without_an_answer_is_in_the_index(
-    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     """It was told and is noted: nobody tells it again, and another change may be long in coming."""
-    monkeypatch.setattr("edge.northbound.publisher._RETRY_S", 0.05)
     async with (
         relay_to(tmp_path, redis.url) as relay,
         open_store(msgspec.structs.replace(redis, url=relay.url), "edge") as store,
         opened_bench(store, mqtt, unique) as bench,
-        bench.publishing(),
+        bench.publishing(PublisherTiming(retry=0.05)),
     ):
         await bench.store_and_abort("J1")
         await bench.all_told()
@@ -359,7 +366,7 @@ async def test_a_broker_that_forgets_all_while_its_topics_are_published_again_ge
         await store.execute("XTRIM", store.keys.joborder_changes(SCOPE), "MAXLEN", 1)
         async with bench.publishing() as publisher:
             await wait_until(lambda: bench.heard.retained)
-            async with publisher.alone():
+            async with publisher.exclusive():
                 assert not set(topics) <= bench.heard.retained.keys()
                 await own_broker.stop()
                 own_broker.forget()

@@ -15,7 +15,7 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
 from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
-from edge.northbound import publisher
+from edge.northbound.publisher import PublisherTiming
 from edge.sim.broker import LocalBroker, open_broker
 from edge.store import heartbeat
 from edge.store.client import Store
@@ -214,7 +214,7 @@ async def test_events_that_a_killed_broker_had_taken_and_lost_are_told_again_in_
 
 
 async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_with_the_broker(
-    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     """The broker comes back with the newest index there is, and has forgotten what it took after that."""
     mqtt = MqttSettings(url=own_broker.url)
@@ -222,13 +222,11 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
         async with bench.publishing():
             await bench.store_and_abort("J0")
             await bench.all_told()
-        with monkeypatch.context() as patch:
-            patch.setattr(publisher, "INDEX_INTERVAL_S", 3600.0)
-            async with bench.publishing():
-                await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
-                await own_broker.save()
-                await bench.store_and_abort("J1")
-                await bench.all_published()
+        async with bench.publishing(PublisherTiming(index=3600.0)):
+            await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
+            await own_broker.save()
+            await bench.store_and_abort("J1")
+            await bench.all_published()
         assert index_of(bench) == {"J0"}
         await own_broker.kill()
         bench.heard.events.clear()
@@ -343,20 +341,19 @@ async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_
 async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(
     bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "_HEARTBEAT_S", 0.01)
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     store.heartbeat.expect(["publish changes"])
 
-    keeper = bench.publisher()
+    keeper = bench.publisher(PublisherTiming(heartbeat=0.01))
     had_its_turn = asyncio.Event()
 
     async def publish() -> None:
         store.heartbeat.beat()
-        async with keeper.alone():
+        async with keeper.exclusive():
             had_its_turn.set()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        async with keeper.alone():
+        async with keeper.exclusive():
             tasks.create_task(publish(), name="publish changes")
             await asyncio.sleep(0.4)
             assert store.heartbeat.stalled() == []

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from edge.config import MqttSettings, RedisSettings
 from edge.links import mqtt_connection
 from edge.links.background_task import background_task
-from edge.northbound import topic_writer
+from edge.northbound.publisher import PublisherTiming
 from edge.sim.broker import open_broker
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -163,18 +163,13 @@ async def test_retained_topics_that_are_refused_hold_up_nothing_and_come_later(
 _BUT_INDEX = ("events", "order/#", "result/#")
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait shortly for what does not come."""
-    monkeypatch.setattr(topic_writer, "_READ_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(topic_writer, "_ECHO_TIMEOUT_S", 0.3)
+QUICK = PublisherTiming(read=0.2, echo=0.3)
 
 
 def told_jobs(bench: Bench) -> list[str]:
     return [event.data["JobOrder"]["JobOrderID"] for event in bench.heard.events]
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("way", ["passes it over", "refuses the subscription"])
 async def test_a_broker_that_does_not_let_its_index_be_read_is_not_taken_for_one_that_lost_everything(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, way: str
@@ -188,14 +183,14 @@ async def test_a_broker_that_does_not_let_its_index_be_read_is_not_taken_for_one
         open_broker(*rules) as broker,
         opened_bench(store, MqttSettings(url=broker.url), unique) as bench,
     ):
-        async with bench.publishing():
+        async with bench.publishing(QUICK):
             await bench.store_and_abort("J1")
             await wait_until(lambda: bench.heard.states("J1"))
             await bench.all_published()
         told = len(bench.heard.messages)
         with capture_logs() as logs:
             for job_id in ("J2", "J3"):
-                async with bench.publishing() as publisher:
+                async with bench.publishing(QUICK) as publisher:
                     await bench.store_and_abort(job_id)
                     await wait_until(lambda job_id=job_id: bench.heard.states(job_id))
                     await bench.all_published()
@@ -207,7 +202,6 @@ async def test_a_broker_that_does_not_let_its_index_be_read_is_not_taken_for_one
     assert "access rules" in refusals[0]["advice"]
 
 
-@pytest.mark.usefixtures("quick")
 async def test_an_index_that_may_be_read_again_is_looked_at_without_a_new_connection(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
@@ -215,10 +209,10 @@ async def test_an_index_that_may_be_read_again_is_looked_at_without_a_new_connec
         tmp_path, *(f"readwrite {unique}/+/{each}" for each in _BUT_INDEX), f"write {unique}/+/state-index"
     )
     async with open_broker(rules) as broker, opened_bench(store, MqttSettings(url=broker.url), unique) as bench:
-        async with bench.publishing():
+        async with bench.publishing(QUICK):
             await bench.store_and_abort("J1")
             await bench.all_published()
-        async with bench.publishing() as publisher:
+        async with bench.publishing(QUICK) as publisher:
             await wait_until(publisher.refused)
             allowing(tmp_path, "readwrite #")
             broker.reload()
@@ -228,7 +222,6 @@ async def test_an_index_that_may_be_read_again_is_looked_at_without_a_new_connec
     assert told_jobs(bench) == ["J1", "J2"]
 
 
-@pytest.mark.usefixtures("quick")
 async def test_events_that_are_refused_are_not_forgotten_by_a_restart_though_no_index_may_be_read(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
@@ -237,14 +230,14 @@ async def test_events_that_are_refused_are_not_forgotten_by_a_restart_though_no_
     rules = allowing(tmp_path, *most)
     async with open_broker(rules) as broker, opened_bench(store, MqttSettings(url=broker.url), unique) as bench:
         bench.retry_refused_s = 3600
-        async with bench.publishing() as publisher:
+        async with bench.publishing(QUICK) as publisher:
             await bench.store_and_abort("J1")
             await bench.store_and_abort("J2")
             await bench.all_published()
             assert publisher.refused() == [bench.topics.events]
         allowing(tmp_path, *most, f"write {unique}/+/events")
         broker.reload()
-        async with bench.publishing() as publisher:
+        async with bench.publishing(QUICK) as publisher:
             await wait_until(lambda: bench.heard.states("J2"))
             assert publisher.refused() == [f"{bench.topics.state_index} (read)"]
     assert told_jobs(bench) == ["J1", "J2"]

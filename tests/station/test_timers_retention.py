@@ -63,10 +63,14 @@ async def _none_left(plant: Plant) -> bool:
 
 async def forget_calls(plant: Plant) -> None:
     """Let the time pass within which a repeated call is known."""
-    await plant.store.read([("PEXPIRE", key, 1) for key in await all_keys(plant.store) if ":cededupe:" in key])
+
+    async def marks() -> list[str]:
+        return [key for key in await all_keys(plant.store) if ":cededupe:" in key or ":tombstone:" in key]
+
+    await plant.store.read([("PEXPIRE", key, 1) for key in await marks()])
 
     async def forgotten() -> bool:
-        return not any(":cededupe:" in key for key in await all_keys(plant.store))
+        return not await marks()
 
     await until(forgotten)
 

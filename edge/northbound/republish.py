@@ -1,0 +1,43 @@
+"""Decide what to publish again on a new connection, from the index that the broker retains and our own cursor."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The number of a state index, and the position of the last change published before it."""
+
+    seq: int
+    position: str
+
+
+class DueTopics(Enum):
+    """The retained topics of jobs that have to be published again."""
+
+    NONE = auto()
+    CHANGED = auto()
+    """Those of jobs that changed after the position of the broker."""
+    ALL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RepublishPlan:
+    """What a broker lacks; `events_after` is the position after which status events are published again."""
+
+    events_after: str
+    topics: DueTopics
+    index: bool
+
+
+def plan_republish(broker: IndexState, ours: IndexState, *, has_gap: bool) -> RepublishPlan:
+    """Return what a broker lacks that retains the index `broker`, where `ours` was published last.
+
+    `has_gap` says that changes after the position of the broker are no longer in the change stream.
+    """
+    if broker.seq > ours.seq or has_gap:
+        # It has what we do not know of, or lost more than the change stream covers.
+        return RepublishPlan(broker.position, DueTopics.ALL, index=True)
+    if broker == ours:
+        return RepublishPlan(broker.position, DueTopics.NONE, index=False)
+    return RepublishPlan(broker.position, DueTopics.CHANGED, index=True)

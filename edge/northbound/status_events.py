@@ -1,0 +1,84 @@
+"""Publish the status events of a scope in order, and again what a broker has lost."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from edge.links.mqtt import MqttSession, to_message
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import JobResponse
+from edge.northbound.events import load_changed_job, status_event
+from edge.northbound.topic_writer import Outcome, TopicWriter
+from edge.northbound.topics import Topics
+from edge.store import changes, published_events
+from edge.store.changes import BEGINNING, Change
+from edge.store.client import Store
+from edge.store.commit import Commit
+from edge.store.jobs import Job
+
+REPUBLISH_WINDOW_S = 3600
+"""How long a published event is kept to be published again unchanged: two saves of a broker's database."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEvent:
+    """The result of publishing an event: what to note in the store, and whether somebody subscribed to it."""
+
+    noted: Commit
+    is_read: bool = False
+
+
+class StatusEventPublisher:
+    """Publishes status events; while the broker refuses one, those behind it wait."""
+
+    def __init__(self, store: Store, session: MqttSession, writer: TopicWriter, source: str, topics: Topics) -> None:
+        self._store = store
+        self._session = session
+        self._writer = writer
+        self._source = source
+        self._topics = topics
+        self.position = BEGINNING
+        """The last change whose event is out, and those of all before it."""
+        self.is_blocked = False
+        """Whether the broker refuses events."""
+
+    async def publish(self, change: Change, job: Job | None, response: JobResponse | None) -> PublishedEvent:
+        """Publish the event of a change, if it has one. Raises Unavailable when broker or store are gone."""
+        if self.is_blocked:
+            return PublishedEvent(Commit())
+        outcome = await self._send(change, job, response)
+        if outcome is Outcome.REFUSED:
+            self.is_blocked = True
+            return PublishedEvent(Commit())
+        self.position = change.position
+        noted = changes.save_event_cursor(self._store.keys, change.scope, change.position)
+        return PublishedEvent(noted, outcome is Outcome.READ)
+
+    async def republish(self, after: str, last: str, connection: int) -> None:
+        """Publish the events of the changes after a position, up to another one, again and under the same ids.
+
+        On that connection only: on another one, more may be lost. Where the broker refuses one, those behind it wait.
+        """
+        is_blocked, position = False, after
+        async for change in changes.read_between(self._store, self._topics.scope, after, last):
+            if found := await load_changed_job(self._store, change):
+                self._session.require_connection(connection)
+                if await self._send(change, *found) is Outcome.REFUSED:
+                    is_blocked = True
+                    break
+            position = change.position
+        # Not before: after an interruption the events that wait still wait, and no later one may precede them.
+        self.is_blocked, self.position = is_blocked, position if is_blocked else last
+        await self._store.commit(changes.save_event_cursor(self._store.keys, self._topics.scope, self.position))
+
+    async def _send(self, change: Change, job: Job | None, response: JobResponse | None) -> Outcome:
+        event = status_event(self._source, change, job, response)
+        if event is None:
+            return Outcome.UNREAD
+        return await self._writer.send(to_message(await self._first_form(change, event), self._topics.events))
+
+    async def _first_form(self, change: Change, event: CloudEvent) -> CloudEvent:
+        """Return the event as it was published first: the job may have changed since."""
+        text = msgspec.json.encode(event).decode()
+        first = await published_events.keep(self._store, change.scope, change.position, text, REPUBLISH_WINDOW_S)
+        return event if first == text else msgspec.json.decode(first, type=CloudEvent)

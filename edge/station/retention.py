@@ -1,0 +1,118 @@
+"""Remove ended jobs when their time is over, but not before the MES has received their results."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.instant import Clock
+from edge.model.job_state import Cause
+from edge.store import dedupe, jobs, runs, undelivered
+from edge.store.client import Store
+from edge.store.commit import Commit, join
+from edge.store.jobs import Job
+from edge.store.keys import Keys
+
+logger = structlog.get_logger(__name__)
+
+Confirmation = Literal["delivery", "clear", "none"]
+"""What confirms that the MES has a result: its delivery to a subscriber, only Clear, or nothing but its age."""
+
+_ALARM_PART = 0.5
+"""The part of the limit from which undelivered results are reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicy:
+    """How long ended jobs stay, and how many whose result was not delivered may stay longer."""
+
+    keep_ended_ms: int
+    confirmation: Confirmation = "none"
+    max_undelivered: int = 10_000
+    dedupe_ms: int = 90_000_000
+
+
+class Deliveries:
+    """Records which results were delivered."""
+
+    def __init__(self, store: Store, clock: Clock, policy: RetentionPolicy) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+
+    async def confirm(self, job: Job) -> None:
+        """Record that the result of an ended job was delivered. Raises Unavailable when the store is gone."""
+        if job.ended_at is None or job.delivered_at is not None or self._policy.confirmation != "delivery":
+            return
+        keys, now = self._store.keys, self._clock()
+        parts = [jobs.confirm_delivery(keys, job, now), undelivered.discard(keys, job.scope, job.job_id)]
+        if job.ended_at + self._policy.keep_ended_ms <= now:
+            parts.append(runs.set_timer(keys, job.job_id, now))
+        # Stale: the job has changed, and its change is published by itself.
+        await self._store.commit(join(parts))
+
+    async def waiting(self, scope: str, count: int) -> list[str]:
+        """Return the first jobs of a scope that stay beyond their time because their result was not delivered."""
+        return await undelivered.oldest(self._store, scope, count)
+
+
+class Expiry:
+    """Decides what happens to an ended job whose time is over, and keeps the number of undelivered results bounded."""
+
+    def __init__(self, store: Store, policy: RetentionPolicy) -> None:
+        self._store = store
+        self._policy = policy
+        self._counts: dict[str, int] = {}
+
+    def problems(self) -> Iterator[str]:
+        """Return what monitoring shows: scopes with many undelivered results."""
+        for scope, count in sorted(self._counts.items()):
+            if count >= self._policy.max_undelivered * _ALARM_PART:
+                yield f"{count} of at most {self._policy.max_undelivered} undelivered results kept in {scope}"
+
+    def due(self, job: Job) -> int | None:
+        """Return when a job is to be removed, in milliseconds since the epoch; None before its end."""
+        return None if job.ended_at is None else job.ended_at + self._policy.keep_ended_ms
+
+    async def expire(self, job: Job, now: int) -> None:
+        """Remove a job whose time is over, or keep it until its result is delivered."""
+        keys = self._store.keys
+        if job.delivered_at is not None or self._policy.confirmation == "none":
+            await self._store.commit(self._removal(keys, job, now))
+            return
+        kept = undelivered.add(keys, job.scope, job.job_id, job.ended_at or now)
+        await self._store.commit(
+            join((jobs.unchanged(keys, job.job_id, job), kept, runs.set_timer(keys, job.job_id, None)))
+        )
+        await self._limit(job.scope, now)
+
+    async def _limit(self, scope: str, now: int) -> None:
+        before = self._counts.get(scope, 0)
+        count = self._counts[scope] = await undelivered.count(self._store, scope)
+        limit = self._policy.max_undelivered
+        if before < limit * _ALARM_PART <= count:
+            advice = "Connect the MES, or save them with: edge jobs export FILE"
+            logger.warning("undelivered results pile up", scope=scope, count=count, limit=limit, advice=advice)
+        for job_id in await undelivered.oldest(self._store, scope, max(0, count - limit)):
+            await self._drop(scope, job_id, now)
+
+    async def _drop(self, scope: str, job_id: str, now: int) -> None:
+        try:
+            job = await jobs.load(self._store, job_id)
+        except Unavailable:
+            raise
+        except Exception:
+            # An unreadable job must not keep the others from being bounded.
+            logger.exception("undelivered job unreadable", scope=scope, job=job_id)
+            job = None
+        if job is None:
+            await self._store.commit(undelivered.discard(self._store.keys, scope, job_id))
+            return
+        logger.error("result deleted undelivered", scope=scope, job=job_id, limit=self._policy.max_undelivered)
+        await self._store.commit(self._removal(self._store.keys, job, now))
+
+    def _removal(self, keys: Keys, job: Job, now: int) -> Commit:
+        tombstone = dedupe.bury(keys, job.job_id, now, self._policy.dedupe_ms)
+        return join((jobs.remove(keys, job, Cause.EXPIRE, now), tombstone))

@@ -1,0 +1,109 @@
+"""Progress goes out while somebody reads it, joined to a few events a second."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, MqttSession, to_event
+from edge.northbound.progress import ProgressLimits, ProgressMode, ProgressPublisher
+from edge.northbound.topics import Topics
+from edge.station.runs import Progress, Runs
+from edge.store.client import Store
+from tests.conftest import WaitUntil
+from tests.northbound.calling import SCOPE, Station, opened_station, order
+from tests.northbound.test_calls_faults import method
+
+
+class FakeSession:
+    """A session of which a test says whether the topic has a subscriber."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Message, int]] = []
+        self.has_reader = True
+
+    async def send(self, message: Message, *, qos: int = 1) -> bool:
+        self.sent.append((message, qos))
+        return qos == 0 or self.has_reader
+
+
+class FakeClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def publisher(session: FakeSession, clock: Callable[[], float], mode: ProgressMode = "readers") -> ProgressPublisher:
+    limits = ProgressLimits(interval_s=0.01)
+    return ProgressPublisher(cast(MqttSession, session), "urn:edge", Topics("app", SCOPE), mode, limits, clock)
+
+
+@pytest.fixture
+async def progress(store: Store) -> Progress:
+    """What a run did, as its listeners get it."""
+    station = await opened_station(store)
+    seen: list[Progress] = []
+    station.runs.listeners.append(seen.append)
+    await start(station, station.runs)
+    return seen[0]
+
+
+async def start(station: Station, runs: Runs) -> None:
+    from edge.instant import now_ms
+    from edge.northbound.calls import CallHandler
+    from edge.station.jobs import JobService
+
+    service = JobService(station.store, runs, 1000, 60_000)
+    calls = CallHandler("urn:edge", (SCOPE,), station.store, service, station.settings, now_ms)
+    async with station.at_work():
+        await calls.answer(method("StoreAndStart", "1", order("J1")))
+        async with asyncio.timeout(5.0):
+            while not await runs.load("J1"):
+                pass
+
+
+async def test_without_a_reader_one_event_a_minute_looks_for_one(progress: Progress, wait_until: WaitUntil) -> None:
+    session, clock = FakeSession(), FakeClock()
+    session.has_reader = False
+    ours = publisher(session, clock)
+    async with background_task(ours.run(), "progress"):
+        ours.watch(progress)
+        await wait_until(lambda: len(session.sent) == 1)
+        ours.watch(progress)
+        clock.now += 59
+        ours.watch(progress)
+        clock.now += 2
+        session.has_reader = True
+        ours.watch(progress)
+        await wait_until(lambda: len(session.sent) == 2)
+        ours.watch(progress)
+        await wait_until(lambda: len(session.sent) == 3)
+    assert [qos for _, qos in session.sent] == [1, 1, 0]
+
+
+async def test_what_a_job_does_within_an_interval_is_one_event(progress: Progress, wait_until: WaitUntil) -> None:
+    session = FakeSession()
+    ours = publisher(session, FakeClock(), "always")
+    for _ in range(50):
+        ours.watch(progress)
+    async with background_task(ours.run(), "progress"):
+        await wait_until(lambda: session.sent)
+    (sent,) = session.sent
+    data: Any = to_event(sent[0]).data
+    assert len(data["steps"]) == 50 * len(progress.steps)
+    assert [each.step for each in progress.steps] == ["Wait"]
+
+
+async def test_progress_can_be_switched_off(progress: Progress) -> None:
+    session = FakeSession()
+    ours = publisher(session, FakeClock(), "off")
+    ours.watch(progress)
+    async with background_task(ours.run(), "progress"):
+        await asyncio.sleep(0)
+    assert session.sent == []

@@ -1,0 +1,27 @@
+"""What a broker gets again follows from its index, ours, and the gap in the change stream."""
+
+import pytest
+
+from edge.northbound.republish import DueTopics, IndexState, RepublishPlan, plan_republish
+
+NOTHING, ALL, CHANGED = DueTopics.NONE, DueTopics.ALL, DueTopics.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("broker", "ours", "has_gap", "topics", "index"),
+    [
+        pytest.param((7, "9-0"), (7, "9-0"), False, NOTHING, False, id="lost nothing"),
+        pytest.param((6, "5-0"), (7, "9-0"), False, CHANGED, True, id="older index"),
+        pytest.param((7, "5-0"), (7, "9-0"), False, CHANGED, True, id="changes after the last index"),
+        pytest.param((0, "0-0"), (7, "9-0"), False, CHANGED, True, id="lost all, the stream covers it"),
+        pytest.param((0, "0-0"), (7, "9-0"), True, ALL, True, id="lost all, the stream is trimmed"),
+        pytest.param((6, "5-0"), (7, "9-0"), True, ALL, True, id="older than the stream"),
+        pytest.param((8, "9-0"), (7, "9-0"), False, ALL, True, id="index of another store"),
+        pytest.param((0, "0-0"), (0, "0-0"), False, NOTHING, False, id="first start"),
+    ],
+)
+def test_a_broker_gets_what_it_lost_and_no_more(
+    broker: tuple[int, str], ours: tuple[int, str], *, has_gap: bool, topics: DueTopics, index: bool
+) -> None:
+    plan = plan_republish(IndexState(*broker), IndexState(*ours), has_gap=has_gap)
+    assert plan == RepublishPlan(broker[1], topics, index=index)

@@ -1,0 +1,11 @@
+"""A published event keeps its first form for a time."""
+
+from edge.store import published_events
+from edge.store.client import Store
+
+
+async def test_the_first_form_of_an_event_stays(store: Store) -> None:
+    assert await published_events.keep(store, "s", "1-0", "first", 60) == "first"
+    assert await published_events.keep(store, "s", "1-0", "second", 60) == "first"
+    assert await published_events.keep(store, "s", "2-0", "other", 60) == "other"
+    assert 0 < await store.execute("TTL", store.keys.publisher_event("s", "1-0")) <= 60
