@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from edge.config.northbound import NorthboundSettings, Topic
+from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.retention import RetentionSettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
@@ -112,7 +112,7 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
         "app/equipment"
     )
     response_topics: Annotated[
-        tuple[_TopicFilter, ...], Meta(description="Further topic filters that its questions may be answered on.")
+        tuple[TopicFilter, ...], Meta(description="Further topic filters that its questions may be answered on.")
     ] = ()
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
