@@ -192,10 +192,12 @@ async def _open_background_work(
     core.health.problems.append(expiry.problems)
     timers = Timers(store, runs, expiry=expiry)
     jobs.listeners.append(timers.expect)
+    safing = SafingSender(store, scopes, dispatch.routes, core.clock)
+    core.watch.safing_commands = lambda: safing.open_commands
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch))
     works: tuple[tuple[str, TaskFactory], ...] = (
         ("sender", Sender(runs, dispatch).run),
-        ("safing", SafingSender(store, scopes, dispatch.routes, core.clock).run),
+        ("safing", safing.run),
         ("worker", worker.run),
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),

@@ -9,7 +9,9 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     `connected` is None when the equipment has not said whether it is there. `last_seen` is when it last said something,
     came or went. `outstanding` are commands that wait for an answer, `answered` those that were, `failed` those of them
     that it could not do, `ignored` answers that came late or again and events that nobody waited for, `refused`
-    messages of it that could not be taken.
+    messages of it that could not be taken. `unknown` are commands whose outcome could not be found, `late` results that
+    no command waited for, `declined_stops` stops and resets that it did not carry out. `problem` is why it cannot work
+    although it is connected. `safing` are stops and resets that it has not confirmed: it may still be active.
     """
 
     name: str
@@ -21,6 +23,11 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     failed: int = 0
     ignored: int = 0
     refused: int = 0
+    unknown: int = 0
+    late: int = 0
+    declined_stops: int = 0
+    problem: str = ""
+    safing: int = 0
     last_error: str = ""
 
 

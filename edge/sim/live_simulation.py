@@ -210,7 +210,7 @@ class LiveSimulation:
                 await self.changed.wait()
 
     def _is_over(self, engine: _Engine) -> bool:
-        if any(engine.runs.unsent(job_id) for job_id in self.runs):
+        if any(engine.runs.outbox.unsent(job_id) for job_id in self.runs):
             return False
         if all(run.ended for run in self.runs.values()):
             return True

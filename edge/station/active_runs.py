@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.listeners import notify
 from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs
+from edge.store.retry import restart_on_outage
 from edge.store.runs import revisions
 
 logger = structlog.get_logger(__name__)
@@ -19,9 +20,9 @@ logger = structlog.get_logger(__name__)
 RunListener = Callable[[LoadedJob | None, LoadedJob | None], None]
 """Takes a run as it was known, and as it is now: None before it was known, and once it is gone."""
 
-LOOK_EVERY_S = 5.0
+POLL_INTERVAL_S = 5.0
 """How late we know of what others do, as long as it is only counted."""
-WATCHED_EVERY_S = 1.0
+LISTENED_POLL_INTERVAL_S = 1.0
 """How late we know of it where somebody is told of each move."""
 _PAUSE_S = 0.02  # a thousand runs that others move cost us fifty readings a second, and are late
 
@@ -33,11 +34,19 @@ class ActiveRuns:
     was when it could be read.
     """
 
-    def __init__(self, runs: Runs, scopes: Collection[str]) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        scopes: Collection[str],
+        poll_interval_s: float = POLL_INTERVAL_S,
+        listened_poll_interval_s: float = LISTENED_POLL_INTERVAL_S,
+    ) -> None:
         self.loaded: dict[str, LoadedJob] = {}
         self.listeners: list[RunListener] = []
         self._runs = runs
         self._scopes = scopes
+        self._poll_interval_s = poll_interval_s
+        self._listened_poll_interval_s = listened_poll_interval_s
         self._revisions: dict[str, int] = {}
         self._elsewhere: set[str] = set()
         runs.listeners.append(self._note)
@@ -49,12 +58,12 @@ class ActiveRuns:
 
     async def follow(self) -> None:
         """Look again and again until cancelled, more often when somebody watches."""
+        await restart_on_outage("active runs", self._follow)
+
+    async def _follow(self) -> None:
         while True:
-            await asyncio.sleep(WATCHED_EVERY_S if self.listeners else LOOK_EVERY_S)
-            try:
-                await self.look(_PAUSE_S)
-            except Unavailable as error:
-                logger.warning("following the runs waits for the store", reason=error.message)
+            await asyncio.sleep(self._listened_poll_interval_s if self.listeners else self._poll_interval_s)
+            await self.look(_PAUSE_S)
 
     async def look(self, pause_s: float = 0.0) -> None:
         """Learn what others have started, moved on or ended; rest after each run that had to be read."""
@@ -98,9 +107,4 @@ class ActiveRuns:
             self._notify(before, None)
 
     def _notify(self, before: LoadedJob | None, now: LoadedJob | None) -> None:
-        for watch in self.listeners:
-            try:
-                watch(before, now)
-            except Exception:
-                # A defect in who watches concerns neither the others nor who follows.
-                logger.exception("watcher of active runs failed")
+        notify(self.listeners, before, now)

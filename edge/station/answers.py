@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from edge.errors import Refused
+from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, RESERVED_ID_STARTS, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_trace import TraceKind
@@ -240,8 +241,7 @@ class Answers:
 
     def trace(self, what: TraceKind, data: Any) -> None:
         """Hand on what passes between us and the equipment to who records it just now."""
-        for watch in self.listeners:
-            watch(what, data)
+        notify(self.listeners, what, data)
 
     async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
         """Give the job that an event is for, besides those that declined it; None when there is none."""

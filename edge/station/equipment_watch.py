@@ -9,16 +9,18 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.instant import Clock
+from edge.listeners import notify_async
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_stats import EquipmentStats
 from edge.store import health_reports
 from edge.store.client import Store
+from edge.store.safing import SafingCommand
 
 logger = structlog.get_logger(__name__)
 
-LOOK_EVERY_S = 5.0
+POLL_INTERVAL_S = 5.0
 _COUNTS_EVERY_MS = 30_000
 """How often at most mere counts are written: each writing wears the flash."""
 _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
@@ -37,10 +39,15 @@ class WatchedEquipment:
 class EquipmentWatch:
     """How all equipment is, as of the last look, and what it owes active runs; `listeners` are told after each."""
 
-    def __init__(self, store: Store, active_runs: ActiveRuns, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, active_runs: ActiveRuns, clock: Clock, poll_interval_s: float = POLL_INTERVAL_S
+    ) -> None:
         self.watched: list[WatchedEquipment] = []
         self.health: tuple[EquipmentHealth, ...] = ()
         self.listeners: list[Callable[[], Awaitable[None]]] = []
+        self.safing_commands: Callable[[], Sequence[SafingCommand]] = tuple
+        """Returns the stops and resets that no equipment has confirmed."""
+        self._poll_interval_s = poll_interval_s
         self._store = store
         self._active_runs = active_runs
         self._clock = clock
@@ -54,9 +61,8 @@ class EquipmentWatch:
                 await self._report()
             except Unavailable as error:
                 logger.debug("the report on equipment waits for the store", reason=error.message)
-            for tell in self.listeners:
-                await tell()
-            await asyncio.sleep(LOOK_EVERY_S)
+            await notify_async(self.listeners)
+            await asyncio.sleep(self._poll_interval_s)
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
         before = {each.name: each.connected for each in self.health}
@@ -65,7 +71,8 @@ class EquipmentWatch:
             if before.get(name) is not connected and (name in before or connected):
                 each.stats.record_contact(self._clock())
         waiting = Counter(each.type_id for loaded in self._active_runs.loaded.values() for each in loaded.unanswered())
-        return tuple(_health(each, sum(waiting[type_id] for type_id in each.type_ids)) for each in self.watched)
+        active = Counter(each.type_id for each in self.safing_commands())
+        return tuple(_health(each, _sum(waiting, each.type_ids), _sum(active, each.type_ids)) for each in self.watched)
 
     async def _report(self) -> None:
         report = EquipmentReport(at=self._clock(), equipment=self.health)
@@ -83,10 +90,17 @@ def is_due(written: EquipmentReport | None, report: EquipmentReport) -> bool:
 
 
 def _troubles(equipment: Sequence[EquipmentHealth]) -> list[tuple[object, ...]]:
-    return [(each.name, each.connected, each.failed, each.refused, each.last_error) for each in equipment]
+    return [
+        (each.name, each.connected, each.failed, each.refused, each.last_error, each.unknown, each.problem, each.safing)
+        for each in equipment
+    ]
 
 
-def _health(watched: WatchedEquipment, outstanding: int) -> EquipmentHealth:
+def _sum(counts: Counter[str], type_ids: Collection[str]) -> int:
+    return sum(counts[type_id] for type_id in type_ids)
+
+
+def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> EquipmentHealth:
     stats = watched.stats
     return EquipmentHealth(
         name=watched.equipment.name,
@@ -98,5 +112,10 @@ def _health(watched: WatchedEquipment, outstanding: int) -> EquipmentHealth:
         failed=stats.failed,
         ignored=stats.ignored,
         refused=stats.refused,
+        unknown=stats.unknown,
+        late=stats.late,
+        declined_stops=stats.declined_stops,
+        problem=watched.equipment.problem,
+        safing=safing,
         last_error=stats.last_error,
     )

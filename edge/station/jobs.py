@@ -10,6 +10,7 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock
+from edge.listeners import notify
 from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
@@ -151,8 +152,7 @@ class JobService:
         match await self._store.commit(join((change.commit, self._mark(call, answer)))):
             case Committed():
                 if change.due is not None:
-                    for watch in self.listeners:
-                        watch(change.due)
+                    notify(self.listeners, change.due)
                 return answer
             case Stale():
                 return None

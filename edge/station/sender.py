@@ -1,10 +1,12 @@
-"""Sends what decisions ask for: the commands of a job in order, many jobs side by side, again until they are sent."""
+"""Sends the commands of committed decisions: in order per job, jobs in parallel, repeated until they are sent."""
 
 import asyncio
 import contextlib
+import functools
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import msgspec
 import structlog
 
 from edge.errors import Unavailable
@@ -14,18 +16,20 @@ from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.dispatch import Dispatch
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
+from edge.store import runs as run_store
+from edge.store.commit import Commit, Committed, join
+from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.runs import Outgoing
 from edge.store.version import DocumentTooNew
 
 logger = structlog.get_logger(__name__)
 
-_STORE_RETRY_S = 1.0
-_TIDY_S = 0.5
+_REMOVE_DELAY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SendQueue:
-    """The commands of one job on their way: how often each met a defect, and why it was not sent when last tried."""
+    """The commands of one job that are being sent: how often each met a defect, and why it was not sent last time."""
 
     more: asyncio.Event = field(default_factory=asyncio.Event)
     defects: Counter[Outgoing] = field(default_factory=Counter)
@@ -33,29 +37,31 @@ class SendQueue:
 
 
 class Sender:
-    """Empties the outboxes of this instance. A command is taken off once it was sent, never before."""
+    """Sends the outboxes of this instance. A command is removed from its outbox after it was sent, never before."""
 
-    def __init__(self, runs: Runs, dispatch: Dispatch) -> None:
+    def __init__(self, runs: Runs, dispatch: Dispatch, retry_interval_s: float = RETRY_INTERVAL_S) -> None:
         self._runs = runs
+        self._outbox = runs.outbox
         self._dispatch = dispatch
+        self._retry_interval_s = retry_interval_s
         self._dead_letters = DeadLetterWriter(runs)
         self._queues: dict[str, SendQueue] = {}
-        self._untidy: set[str] = set()
+        self._sent_jobs: set[str] = set()
         self._sent_some = asyncio.Event()
 
     async def run(self) -> None:
-        """Send until cancelled; first what this instance left to be sent when it ended."""
+        """Send until cancelled; first the commands that this instance left when it ended."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._take_up(), name="send what was left")
-                tasks.create_task(self._check_uncertain(), name="commits in doubt")
-                tasks.create_task(self._tidy_up(), name="tidy the outboxes")
+                tasks.create_task(self._resume(), name="resume the outboxes")
+                tasks.create_task(self._check_uncertain(), name="check uncertain commits")
+                tasks.create_task(self._remove_sent_forever(), name="remove sent commands")
                 while True:
-                    self._enqueue(tasks, await self._runs.outgoing.get())
+                    self._enqueue(tasks, await self._outbox.queue.get())
         finally:
-            # What was sent is taken off before we go, or the next start would send it again.
+            # A command that was sent is removed before the process ends; else the next start would send it again.
             with contextlib.suppress(Unavailable):
-                await self._tidy()
+                await self._remove_sent()
 
     def _enqueue(self, tasks: asyncio.TaskGroup, job_id: str) -> None:
         queue = self._queues.get(job_id)
@@ -66,44 +72,44 @@ class Sender:
         tasks.create_task(self._empty(job_id), name=f"send for {job_id}")
 
     async def _empty(self, job_id: str) -> None:
-        """Send all of a job, what cannot be sent now again later; equipment that is away holds up no other."""
+        """Send all commands of a job, with retries; equipment that is away delays no other job."""
         queue = self._queues[job_id]
         tries = 1
         try:
-            while self._runs.unsent(job_id):
+            while self._outbox.unsent(job_id):
                 queue.more.clear()
                 await self.send_all(job_id, queue)
-                if self._runs.unsent(job_id):
+                if self._outbox.unsent(job_id):
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(delay_s(tries)):
                             await queue.more.wait()
                     tries += 1
-                    # Another instance may have ended the job meanwhile: what it stopped must not be sent any more.
+                    # Another instance may have ended the job meanwhile: a command that it stopped must not be sent.
                     self._runs.invalidate(job_id)
         finally:
             del self._queues[job_id]
-            self._untidy.add(job_id)
+            self._sent_jobs.add(job_id)
             self._sent_some.set()
 
     async def send_all(self, job_id: str, queue: SendQueue | None = None) -> None:
-        """Try once to send all of a job; its lane keeps what went wrong."""
+        """Try once to send all commands of a job; its queue keeps the failures."""
         queue = queue or SendQueue()
-        for outgoing in self._runs.unsent(job_id):
-            # What was read meanwhile may say that it is sent: the last commit of one who died may come after his death.
-            if outgoing in self._runs.unsent(job_id):
+        for outgoing in self._outbox.unsent(job_id):
+            # A reading meanwhile may show it as sent: the last commit of an instance may arrive after its end.
+            if outgoing in self._outbox.unsent(job_id):
                 await self._send(job_id, outgoing, queue)
 
     async def _send(self, job_id: str, outgoing: Outgoing, queue: SendQueue) -> None:
         try:
             if outgoing.phase is Phase.STOP:
-                await self._dispatch.stop(self._runs.scope_of(job_id), outgoing.command_id, outgoing.type_id)
-            elif (loaded := await self._runs.get(job_id)) and outgoing in self._runs.unsent(job_id):
+                await self._dispatch.stop(self._outbox.scope_of(job_id), outgoing.command_id, outgoing.type_id)
+            elif (loaded := await self._runs.get(job_id)) and outgoing in self._outbox.unsent(job_id):
                 await self._dispatch.perform(loaded, outgoing)
         except (Unavailable, DocumentTooNew) as error:
-            # Equipment may be away for days.
+            # Equipment may be away for days: the reason is logged once.
             if queue.reasons.get(outgoing) != error.message:
                 command, queue.reasons[outgoing] = outgoing.command_id, error.message
-                logger.warning("command is sent again later", job=job_id, command=command, reason=error.message)
+                logger.warning("command delayed", job=job_id, command=command, reason=error.message)
             return
         except Exception as error:
             # A defect in one kind of equipment, or at one command, must not stop the others.
@@ -112,69 +118,99 @@ class Sender:
             if queue.defects[outgoing] < MOST_TRIES or not await self._give_up(job_id, outgoing, error):
                 return
         fault_point(FaultPoint.SENT)
-        self._runs.sent(job_id, outgoing)
+        self._outbox.mark_sent(job_id, outgoing)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
-        """Set a command aside; False when that, too, has to wait."""
+        """Write a dead letter for a command; return False when that has to be retried as well."""
         try:
-            await self._dead_letters.command(job_id, self._runs.scope_of(job_id), outgoing, error)
+            await self._dead_letters.command(job_id, self._outbox.scope_of(job_id), outgoing, error)
         except Unavailable:
             return False
         except Exception:
-            # What cannot even be given up must not stop the others.
-            logger.exception("command cannot be set aside", job=job_id, command=outgoing.command_id)
+            # A command without a dead letter must not stop the others.
+            logger.exception("dead letter cannot be written", job=job_id, command=outgoing.command_id)
             return False
         return True
 
-    async def _take_up(self) -> None:
-        while True:
-            try:
-                for job_id in await self._runs.left_to_send():
-                    await self._runs.load_readable(job_id)
-                    self._runs.outgoing.put_nowait(job_id)
-            except Unavailable as error:
-                logger.warning("what was left to be sent waits for the store", reason=error.message)
-                await asyncio.sleep(_STORE_RETRY_S)
-            else:
-                return
+    async def _resume(self) -> None:
+        await retry_while_unavailable("resume the outboxes", self._resume_all, self._retry_interval_s)
+
+    async def _resume_all(self) -> None:
+        for job_id in await run_store.jobs_with_outbox(self._runs.store, self._runs.context.consumer):
+            await self._runs.load_readable(job_id)
+            self._outbox.queue.put_nowait(job_id)
 
     async def _check_uncertain(self) -> None:
-        """Look what became of commits whose reply was lost, and send what they ask for."""
+        """Read the jobs whose commit lost its reply, and queue the commands of the commits that were carried out."""
         while True:
-            doubtful = {await self._runs.uncertain.get()}
+            uncertain = {await self._runs.uncertain.get()}
             while not self._runs.uncertain.empty():
-                doubtful.add(self._runs.uncertain.get_nowait())
-            # A server that did not answer in time may carry out the commits yet.
-            await asyncio.sleep(_STORE_RETRY_S)
-            try:
-                for job_id in tuple(doubtful):
-                    # What the store holds of it to be sent by us, and we did not know, is sent then.
-                    await self._runs.load_readable(job_id)
-                    doubtful.remove(job_id)
-            except Unavailable as error:
-                logger.warning("commits in doubt wait for the store", reason=error.message)
-                for job_id in doubtful:
-                    self._runs.uncertain.put_nowait(job_id)
+                uncertain.add(self._runs.uncertain.get_nowait())
+            # A server that did not answer in time may still carry out the commits.
+            await asyncio.sleep(self._retry_interval_s)
+            load = functools.partial(self._load_all, uncertain)
+            await retry_while_unavailable("check uncertain commits", load, self._retry_interval_s)
 
-    async def _tidy_up(self) -> None:
-        """Take off what no later commit did; a moment after, so that a busy job needs no trip for it."""
+    async def _load_all(self, job_ids: set[str]) -> None:
+        for job_id in tuple(job_ids):
+            await self._runs.load_readable(job_id)
+            job_ids.discard(job_id)
+
+    async def _remove_sent_forever(self) -> None:
+        """Remove the commands that no later commit removed; after a delay, so that a busy job needs no extra trip."""
         while True:
             await self._sent_some.wait()
-            await asyncio.sleep(_TIDY_S)
+            await asyncio.sleep(_REMOVE_DELAY_S)
             self._sent_some.clear()
-            try:
-                await self._tidy()
-            except Unavailable as error:
-                logger.warning("outboxes wait for the store", reason=error.message)
-                self._sent_some.set()
+            await retry_while_unavailable("remove sent commands", self._remove_sent, self._retry_interval_s)
 
-    async def _tidy(self) -> None:
-        for job_id in tuple(self._untidy):
+    async def _remove_sent(self) -> None:
+        for job_id in tuple(self._sent_jobs):
             try:
-                await self._runs.tidy(job_id)
+                await remove_sent(self._runs, job_id)
             except Unavailable:
                 raise
             except Exception:
-                # The others are tidied; its commands may be sent again at the next start, which equipment allows for.
-                logger.exception("outbox cannot be tidied", job=job_id)
-            self._untidy.discard(job_id)
+                # The other jobs go on; the commands of this one may be sent again at the next start.
+                logger.exception("sent commands cannot be removed", job=job_id)
+            self._sent_jobs.discard(job_id)
+
+
+async def remove_sent(active_runs: Runs, job_id: str) -> None:
+    """Remove the sent commands of a job from its outbox in the store, where no commit of the job has done so.
+
+    Raises Unavailable when the store is gone.
+    """
+    outbox, context = active_runs.outbox, active_runs.context
+    while outbox.has_sent(job_id):
+        loaded = await active_runs.get(job_id)
+        if loaded is None:
+            outbox.drop_run(job_id)
+            return
+        left = outbox.unsent(job_id)
+        parts = [run_store.remove_sent(context.keys, loaded.stored, left, context.consumer)]
+        if loaded.job.ended_at is not None and not left:
+            parts.append(run_store.finish(context.keys, job_id))
+        if isinstance(await active_runs.store.commit(join(parts)), Committed):
+            active_runs.cache(replace(loaded, stored=msgspec.structs.replace(loaded.stored, outbox=left)))
+        else:
+            active_runs.invalidate(job_id)
+
+
+async def take_over(active_runs: Runs, job_id: str, former: str, extra: Commit) -> None:
+    """Move the outbox that an ended instance, or a visitor of the store, has left of a job into that of this instance.
+
+    Raises Unavailable when the store is gone.
+    """
+    store, context = active_runs.store, active_runs.context
+    while True:
+        loaded = await active_runs.load(job_id)
+        theirs = await run_store.load_outbox(store, job_id, former) if loaded else ()
+        if loaded is None or not theirs or former == context.consumer:
+            await store.commit(extra)
+            return
+        outbox = (*active_runs.outbox.unsent(job_id), *theirs)
+        moved = run_store.take_over(context.keys, loaded.stored, outbox, context.consumer, former)
+        if isinstance(await store.commit(join((moved, extra))), Committed):
+            await active_runs.load(job_id)
+            return

@@ -9,6 +9,7 @@ import structlog
 from edge.errors import Unavailable
 from edge.station.instance import Instance
 from edge.station.runs import Runs
+from edge.station.sender import take_over
 from edge.station.worker import Worker
 from edge.store import leases, runs, work
 from edge.store.client import MAX_BLOCK_MS, Store
@@ -82,7 +83,7 @@ class TakeOver:
             loaded = await self._runs.get(job_id)
             if loaded is None or loaded.job.scope not in self._scopes:
                 return _Outcome.NOT_OURS
-            await self._runs.take_over(job_id, former, Commit())
+            await take_over(self._runs, job_id, former, Commit())
         except Unavailable:
             raise
         except Exception:

@@ -18,6 +18,7 @@ from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
 from edge.store.jobs import Job
+from edge.store.retry import restart_on_outage
 from edge.store.version import DocumentTooNew
 
 logger = structlog.get_logger(__name__)
@@ -48,17 +49,16 @@ class Timers:
         runs.listeners.append(self._watch)
 
     async def run(self) -> None:
-        """Serve deadlines until cancelled; a store that is gone is waited for."""
+        """Serve deadlines until cancelled."""
+        await restart_on_outage("timers", self._serve)
+
+    async def _serve(self) -> None:
         while True:
-            try:
-                await self._serve_due()
-                # From here on any deadline that is committed wakes us: it may come too late to be seen by the look.
-                self._until = _FAR
-                self._earlier.clear()
-                await self._sleep(await runs.next_due(self._store))
-            except Unavailable as error:
-                logger.warning("timers wait for the store", reason=error.message)
-                await asyncio.sleep(_RETRY_S)
+            await self._serve_due()
+            # From here on any deadline that is committed wakes this task: the reading below may miss it.
+            self._until = _FAR
+            self._earlier.clear()
+            await self._sleep(await runs.next_due(self._store))
 
     def _watch(self, progress: Progress) -> None:
         if progress.due is not None:
@@ -87,7 +87,7 @@ class Timers:
         while job_ids := await runs.due(self._store, self._runs.clock(), _BATCH):
             for job_id in job_ids:
                 try:
-                    await self._serve(job_id)
+                    await self._serve_job(job_id)
                 except Unavailable:
                     raise
                 except DocumentTooNew as error:
@@ -129,7 +129,7 @@ class Timers:
             # If one of them was changed meanwhile, each is served by itself.
             await self._store.commit(join(parts))
 
-    async def _serve(self, job_id: str) -> None:
+    async def _serve_job(self, job_id: str) -> None:
         if isinstance(await self._runs.signal(job_id, Tick()), Decision):
             return
         # Nothing was due after all: the job has ended, or another instance was faster.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from typing import assert_never
 
 import structlog
@@ -10,29 +11,40 @@ from edge.errors import Unavailable
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
+from edge.station.sender import take_over
 from edge.station.start import Starter
 from edge.store import work
 from edge.store.client import Store
+from edge.store.retry import restart_on_outage, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER
 from edge.store.version import DocumentTooNew
 from edge.store.work import UnreadableEntry, Work, WorkKind
 
 logger = structlog.get_logger(__name__)
 
-_AT_A_TIME = 100
-_STORE_RETRY_S = 1.0
+_MAX_PARALLEL = 100
 _BEAT_S = 5.0
-"""How often a worker that has its hands full tells that it goes on."""
+"""The heartbeat interval of a worker that waits for work in progress."""
 
 
 class Worker:
     """Drives the work streams of the scopes for this instance."""
 
-    def __init__(self, store: Store, scopes: tuple[str, ...], runs: Runs, starter: Starter) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scopes: tuple[str, ...],
+        runs: Runs,
+        starter: Starter,
+        max_parallel: int = _MAX_PARALLEL,
+        beat_s: float = _BEAT_S,
+    ) -> None:
         self._store = store
         self._scopes = scopes
         self._runs = runs
         self._starter = starter
+        self._max_parallel = max_parallel
+        self._beat_s = beat_s
         self._dead_letters = DeadLetterWriter(runs)
         self._in_hand: set[tuple[str, str]] = set()
         self._room = asyncio.Event()
@@ -42,31 +54,27 @@ class Worker:
         """Work until cancelled; first on what this instance left unfinished when it ended."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._take_claimed(tasks), name="take on claimed work")
-            while True:
-                try:
-                    await work.create_groups(self._store, self._scopes)
-                    # Also after an outage: the reply that gave us work may have been lost with the connection.
-                    await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
-                    async for batch in work.follow(self._store, self._scopes):
-                        await self._take_on(tasks, batch)
-                except Unavailable as error:
-                    logger.warning("work waits for the store", reason=error.message)
-                    await asyncio.sleep(_STORE_RETRY_S)
+            await restart_on_outage("work", functools.partial(self._follow, tasks))
+
+    async def _follow(self, tasks: asyncio.TaskGroup) -> None:
+        await work.create_groups(self._store, self._scopes)
+        # Also after an outage: the reply with the work may have been lost with the connection.
+        await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
+        async for batch in work.follow(self._store, self._scopes):
+            await self._take_on(tasks, batch)
 
     def claimed(self) -> None:
-        """Take on work that was claimed for this instance."""
+        """Perform the work that was claimed for this instance."""
         self._claimed.set()
 
     async def _take_claimed(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             await self._claimed.wait()
             self._claimed.clear()
-            try:
-                await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
-            except Unavailable as error:
-                logger.warning("claimed work waits for the store", reason=error.message)
-                self._claimed.set()
-                await asyncio.sleep(_STORE_RETRY_S)
+            await retry_while_unavailable("claimed work", functools.partial(self._take_pending, tasks))
+
+    async def _take_pending(self, tasks: asyncio.TaskGroup) -> None:
+        await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
 
     async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work | UnreadableEntry]) -> None:
         for asked in batch:
@@ -75,12 +83,12 @@ class Worker:
                 continue
             self._in_hand.add(entry)
             tasks.create_task(self._do(asked), name=f"work {asked.entry_id} of {asked.scope}")
-            while len(self._in_hand) >= _AT_A_TIME:
+            while len(self._in_hand) >= self._max_parallel:
                 self._room.clear()
                 # While the store is away nothing in hand gets done: who waits for that does not hang.
                 self._store.heartbeat.beat()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_BEAT_S):
+                    async with asyncio.timeout(self._beat_s):
                         await self._room.wait()
 
     async def _do(self, asked: Work | UnreadableEntry) -> None:
@@ -128,6 +136,6 @@ class Worker:
                 await self._starter.start(asked)
             case WorkKind.SEND:
                 done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
-                await self._runs.take_over(asked.job_id, NO_CONSUMER, done)
+                await take_over(self._runs, asked.job_id, NO_CONSUMER, done)
             case _:
                 assert_never(asked.kind)

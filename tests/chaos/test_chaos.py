@@ -7,7 +7,7 @@ from tests.chaos.check import faults
 from tests.chaos.kills import Kills
 from tests.chaos.outages import OUTAGES, How, Outage, Part
 
-SAID = {"redis": "work waits for the store", "broker": "mqtt not connected, retrying"}
+SAID = {"redis": "store unavailable, retrying", "broker": "mqtt not connected, retrying"}
 
 
 @pytest.mark.timeout(150)

@@ -14,7 +14,6 @@ from edge.app import health
 from edge.app.wiring import open_gateway
 from edge.config import MetricsSettings, MqttSettings, RedisSettings
 from edge.links.mqtt import open_session
-from edge.station import equipment_watch
 from edge.store import health_reports
 from edge.store.client import Store
 from tests.app.running import opcua_in, settings_of
@@ -30,7 +29,6 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(equipment_watch, "LOOK_EVERY_S", 0.05)
     monkeypatch.setattr(health, "_CHECK_INTERVAL_S", 0.05)
     settings = settings_of(redis, mqtt, unique, opcua_in(tmp_path))
     settings = msgspec.structs.replace(settings, metrics=MetricsSettings(listen="127.0.0.1:0"))

@@ -94,7 +94,7 @@ async def test_a_call_waits_for_a_store_that_is_gone_and_is_answered_when_it_is_
             call = asyncio.create_task(plant.mes.call(SCOPE, "StoreAndStart", order("J2")))
             await plant.wrench.release()
             await gateway.until("mqtt message waits for its handler")
-            await gateway.until("work waits for the store")
+            await gateway.until("store unavailable, retrying")
             await server.start()
             assert (await call).status is ReturnStatus.NO_ERROR
             await wait_until(lambda: plant.heard.states() == plant.heard.states("J2") == ENDED, deadline=15.0)

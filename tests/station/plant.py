@@ -143,9 +143,9 @@ class Plant:
                 assert isinstance(asked, Work)
                 assert asked.kind is WorkKind.START_RECIPE
                 await self.starter.start(asked)
-            if self.runs.outgoing.empty():
+            if self.runs.outbox.queue.empty():
                 return
-            await self.sender.send_all(self.runs.outgoing.get_nowait())
+            await self.sender.send_all(self.runs.outbox.queue.get_nowait())
 
     async def _taken(self) -> list[Work | UnreadableEntry]:
         """Take all work there is, and give it."""

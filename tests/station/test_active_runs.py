@@ -8,7 +8,6 @@ from structlog.testing import capture_logs
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.station import active_runs
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import LoadedJob
 from edge.station.runs import Runs
@@ -167,9 +166,8 @@ async def test_a_run_that_nobody_can_read_hides_no_other_and_is_read_once(
 
 
 async def test_a_store_that_was_away_is_followed_when_it_is_back(
-    tmp_path: Path, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tool: FakeEquipment, clock: Clock, wait_until: WaitUntil
 ) -> None:
-    monkeypatch.setattr(active_runs, "LOOK_EVERY_S", 0.01)
     async with own_server(tmp_path) as server:
         redis = RedisSettings(url=server.url)
         async with (
@@ -177,7 +175,7 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
             instance(redis, {}, clock, consumer="edge") as plant,
         ):
             await other.teach("linear", LINEAR)
-            follower = ActiveRuns(plant.runs, (SCOPE,))
+            follower = ActiveRuns(plant.runs, (SCOPE,), poll_interval_s=0.01)
             with capture_logs() as logs:
                 async with background_task(follower.follow(), "active runs"):
                     await server.kill()
@@ -186,7 +184,7 @@ async def test_a_store_that_was_away_is_followed_when_it_is_back(
                     await other.order(Cause.STORE_AND_START, order("J1"))
                     await other.drive()
                     await wait_until(lambda: "J1" in follower.loaded)
-    assert "following the runs waits for the store" in {each["event"] for each in logs}
+    assert "store unavailable, retrying" in {each["event"] for each in logs}
 
 
 async def test_a_run_whose_revision_is_no_number_ends_nobody(store: Store, tool: FakeEquipment, clock: Clock) -> None:
@@ -220,4 +218,4 @@ async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
         with capture_logs() as logged:
             await follower.look()
     assert len(told) == 1
-    assert [each["event"] for each in logged] == ["watcher of active runs failed"]
+    assert [each["event"] for each in logged] == ["listener failed"]

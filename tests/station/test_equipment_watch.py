@@ -13,7 +13,6 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
-from edge.station import active_runs, equipment_watch
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment, is_due
@@ -42,12 +41,6 @@ from tests.store.servers import own_server
 WRENCH = EquipmentHealth(name="wrench", kind="fake", connected=True)
 
 
-@pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equipment_watch, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(active_runs, "LOOK_EVERY_S", 0.01)
-
-
 async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
     plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
     await plant.teach("linear", LINEAR)
@@ -56,9 +49,9 @@ async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
 
 @asynccontextmanager
 async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[EquipmentWatch]:
-    follower = ActiveRuns(plant.runs, (SCOPE,))
+    follower = ActiveRuns(plant.runs, (SCOPE,), poll_interval_s=0.01)
     await follower.look()
-    watch = EquipmentWatch(plant.store, follower, plant.runs.clock)
+    watch = EquipmentWatch(plant.store, follower, plant.runs.clock, poll_interval_s=0.01)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN, PHOTO), plant.answers.stats))
     async with background_task(follower.follow(), "active runs"), background_task(watch.run(), "equipment"):
         yield watch

@@ -13,6 +13,7 @@ from edge.sfc.signal import Answer, Ignored, Pause, Tick
 from edge.station.decision import Decision, MethodRequest, NotAllowed
 from edge.station.equipment import EquipmentAnswer
 from edge.station.runs import NoRun, Progress, Runs
+from edge.station.sender import remove_sent
 from edge.store import runs
 from edge.store.commit import Absent, Commit, Stale
 from tests.station.plant import (
@@ -118,8 +119,8 @@ async def test_what_was_sent_is_taken_off_the_outbox_by_the_next_commit_of_the_j
 ) -> None:
     first = await started(plant, tool)
     await plant.runs.signal("J1", Answer(first, ok=True))
-    (second,) = plant.runs.unsent("J1")
-    plant.runs.sent("J1", second)
+    (second,) = plant.runs.outbox.unsent("J1")
+    plant.runs.outbox.mark_sent("J1", second)
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == (second,)
     await plant.runs.signal("J1", Tick())
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
@@ -138,20 +139,20 @@ async def test_what_was_sent_stays_to_be_taken_off_while_the_store_is_gone(
         shaky = RedisSettings(url=relay.url, prefix=redis.prefix)
         async with instance(shaky, {TIGHTEN: tool}, clock) as far:
             await far.runs.load("J1")
-            (outgoing,) = far.runs.unsent("J1")
-            far.runs.sent("J1", outgoing)
+            (outgoing,) = far.runs.outbox.unsent("J1")
+            far.runs.outbox.mark_sent("J1", outgoing)
             deliver, relay.deliver = relay.deliver, lose
             with pytest.raises(Unavailable):
-                await far.runs.tidy("J1")
+                await remove_sent(far.runs, "J1")
             relay.deliver = deliver
-            await far.runs.tidy("J1")
+            await remove_sent(far.runs, "J1")
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
 
 
 async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: Plant, tool: FakeEquipment) -> None:
     """Each command of slow equipment cost one reading of its run."""
     await started(plant, tool)
-    await plant.runs.tidy("J1")
+    await remove_sent(plant.runs, "J1")
     assert await runs.load_outbox(plant.store, "J1", plant.store.consumer) == ()
     loaded = plant.runs.cached("J1")
     assert loaded
@@ -173,7 +174,7 @@ async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, to
 
 async def _tidy_all_the_time(plant: Plant, count: int) -> None:
     while True:
-        await asyncio.gather(*(plant.runs.tidy(f"J{number}") for number in range(count)))
+        await asyncio.gather(*(remove_sent(plant.runs, f"J{number}") for number in range(count)))
         await asyncio.sleep(0)
 
 
@@ -209,7 +210,7 @@ async def test_a_defect_in_one_who_watches_is_told_and_concerns_neither_the_othe
     with capture_logs() as logs:
         await plant.answers.answer(EquipmentAnswer(first, {"torque": 1}))
     assert seen == ["failing RUNNING", "RUNNING"]
-    assert [entry["event"] for entry in logs] == ["watcher failed"]
+    assert [entry["event"] for entry in logs] == ["listener failed"]
 
 
 async def test_a_job_that_has_ended_is_held_no_longer(plant: Plant, tool: FakeEquipment) -> None:
@@ -230,4 +231,4 @@ async def test_what_was_to_be_sent_of_jobs_that_others_ended_does_not_pile_up(
         await until_all_is_acknowledged(plant)
     for number in range(6):
         await few.load(f"J{number}")
-    assert list(few._outboxes) == ["J3", "J4", "J5"]  # noqa: SLF001  what it holds of them has no other sign
+    assert [each for each in range(6) if few.outbox.get(f"J{each}")] == [3, 4, 5]

@@ -74,7 +74,7 @@ async def test_an_answer_and_what_followed_that_the_store_forgot_are_asked_for_a
         await working.answer(tool.commands[2])
         await working.until_state("J1", JobState.ENDED)
     assert [command.command_id for command in tool.commands] == [first, second, first, second]
-    (told,) = (entry for entry in logs if "went back" in entry["event"])
+    (told,) = (entry for entry in logs if entry["event"] == "run resumed from an older state")
     assert (told["log_level"], told["job"]) == ("warning", "J1")
     assert told["lost"] == told["stored"] + 1
 
@@ -149,5 +149,5 @@ async def test_a_reading_that_a_commit_overtook_is_not_taken_for_a_store_that_we
     assert isinstance(decided, Decision)
     assert loaded
     assert loaded.stored.revision == decided.loaded.stored.revision
-    assert [each.step for each in other.runs.unsent("J1")] == ["two"]
+    assert [each.step for each in other.runs.outbox.unsent("J1")] == ["two"]
     assert logs == []

@@ -80,7 +80,7 @@ async def test_that_equipment_is_away_is_told_once_for_a_command_not_at_each_try
         async with plant.at_work():
             await plant.order(Cause.STORE_AND_START, order("J1"))
             await until_true(lambda: len(tries) == 4)
-    reasons = [each["reason"] for each in told if each["event"] == "command is sent again later"]
+    reasons = [each["reason"] for each in told if each["event"] == "command delayed"]
     assert reasons == ["it is away", "it is not trusted"]
 
 

@@ -161,7 +161,7 @@ async def test_two_instances_with_the_same_work_begin_one_run(plant: Plant) -> N
     asked = await next_work(plant)
     await asyncio.gather(*(Starter(plant.store, plant.runs, plant.dispatch).start(asked) for _ in range(5)))
     assert (await plant.job("J1")).revision == 2
-    assert len(plant.runs.unsent("J1")) == 1
+    assert len(plant.runs.outbox.unsent("J1")) == 1
 
 
 async def test_a_job_stored_again_under_its_old_id_has_a_run_of_its_own(working: Plant, tool: FakeEquipment) -> None:

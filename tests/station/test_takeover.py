@@ -11,6 +11,7 @@ from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.equipment import Command
 from edge.station.instance import Instance, open_instance
+from edge.station.sender import take_over
 from edge.station.takeover import TakeOver
 from edge.store import leases, runs, work
 from edge.store.client import Store
@@ -160,7 +161,7 @@ async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
         await until_true(lambda: not own.lease_held.is_open)
         async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
             await leases.acquire(other.store, "other", "other")
-            await other.runs.take_over("J1", "frozen", work.acknowledge(other.store.keys, SCOPE, ()))
+            await take_over(other.runs, "J1", "frozen", work.acknowledge(other.store.keys, SCOPE, ()))
             await until_true(lambda: tool.told() == ["a"])
         away.reachable = True
         await frozen.store.execute("DEL", key)

@@ -8,7 +8,6 @@ from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState, SubState
 from edge.sfc.signal import Phase
-from edge.station import worker
 from edge.station.equipment import Command
 from edge.station.start import Starter
 from edge.station.worker import Worker
@@ -262,13 +261,12 @@ class StuckStarter(Starter):
 async def test_a_worker_with_its_hands_full_is_not_taken_for_one_that_hangs(
     plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_AT_A_TIME", 1)
-    monkeypatch.setattr(worker, "_BEAT_S", 0.01)
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
     plant.store.heartbeat.expect(["worker"])
     await plant.order(Cause.STORE_AND_START, order("J1"))
     starter = StuckStarter(plant.store, plant.runs, plant.dispatch)
-    async with background_task(Worker(plant.store, (SCOPE,), plant.runs, starter).run(), "worker"):
+    busy = Worker(plant.store, (SCOPE,), plant.runs, starter, max_parallel=1, beat_s=0.01)
+    async with background_task(busy.run(), "worker"):
         await until_true(lambda: starter.stuck)
         await asyncio.sleep(0.4)
         assert plant.store.heartbeat.stalled() == []

@@ -63,7 +63,7 @@ async def test_a_command_that_was_answered_is_not_sent_again(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await begin(plant, "J1")
-    (outgoing,) = plant.runs.unsent("J1")
+    (outgoing,) = plant.runs.outbox.unsent("J1")
     loaded = await plant.runs.get("J1")
     assert loaded
     await plant.dispatch.perform(loaded, outgoing)

@@ -1,0 +1,70 @@
+"""Repeats an attempt until the store is available; the outage is logged here and nowhere else."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from edge.errors import Unavailable
+
+logger = structlog.get_logger(__name__)
+
+RETRY_INTERVAL_S = 1.0
+_STABLE_INTERVALS = 5
+"""A service that ran for so many intervals had the store: its end is a new outage."""
+
+_T = TypeVar("_T")
+
+
+async def retry_while_unavailable(
+    task: str, attempt: Callable[[], Awaitable[_T]], interval_s: float = RETRY_INTERVAL_S
+) -> _T:
+    """Repeat an attempt until it raises Unavailable no more; return its result."""
+    reported = False
+    while True:
+        try:
+            result = await attempt()
+        except Unavailable as error:
+            if not reported:
+                logger.warning("store unavailable, retrying", task=task, reason=error.message)
+            reported = True
+            await asyncio.sleep(interval_s)
+        else:
+            if reported:
+                logger.info("store available again", task=task)
+            return result
+
+
+async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
+    """Make an attempt at each interval until cancelled; an attempt while the store is unavailable is left out."""
+    reported = False
+    while True:
+        await asyncio.sleep(interval_s)
+        try:
+            await attempt()
+        except Unavailable as error:
+            if not reported:
+                logger.warning("store unavailable, retrying", task=task, reason=error.message)
+            reported = True
+        else:
+            if reported:
+                logger.info("store available again", task=task)
+            reported = False
+
+
+async def restart_on_outage(
+    task: str, service: Callable[[], Awaitable[None]], interval_s: float = RETRY_INTERVAL_S
+) -> None:
+    """Run a service until cancelled; restart it after each outage of the store. One outage is logged once."""
+    reported = False
+    while True:
+        began = time.monotonic()
+        try:
+            await service()
+        except Unavailable as error:
+            if not reported or time.monotonic() - began > _STABLE_INTERVALS * interval_s:
+                logger.warning("store unavailable, retrying", task=task, reason=error.message)
+            reported = True
+            await asyncio.sleep(interval_s)

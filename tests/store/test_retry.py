@@ -1,0 +1,59 @@
+"""Tests of the attempts that are repeated until the store is available."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.errors import Unavailable
+from edge.links.background_task import background_task
+from edge.store.retry import poll_store, retry_while_unavailable
+from tests.conftest import WaitUntil
+
+
+class Store:
+    """A store that is away for the first attempts."""
+
+    def __init__(self, away: int) -> None:
+        self.away = away
+        self.attempts = 0
+
+    async def attempt(self) -> str:
+        self.attempts += 1
+        if self.attempts <= self.away:
+            raise Unavailable("the store is away")
+        return "done"
+
+    async def poll(self) -> None:
+        await self.attempt()
+
+
+async def test_attempt_is_repeated_and_the_outage_is_logged_once() -> None:
+    store = Store(away=3)
+    with capture_logs() as logs:
+        assert await retry_while_unavailable("send", store.attempt, 0.0) == "done"
+    assert store.attempts == 4
+    assert [(each["event"], each["task"]) for each in logs] == [
+        ("store unavailable, retrying", "send"),
+        ("store available again", "send"),
+    ]
+
+
+async def test_attempt_that_succeeds_logs_nothing() -> None:
+    with capture_logs() as logs:
+        await retry_while_unavailable("send", Store(away=0).attempt, 0.0)
+    assert logs == []
+
+
+async def test_other_errors_are_not_repeated() -> None:
+    async def fail() -> None:
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        await retry_while_unavailable("send", fail, 0.0)
+
+
+async def test_poll_continues_through_an_outage(wait_until: WaitUntil) -> None:
+    store = Store(away=2)
+    with capture_logs() as logs:
+        async with background_task(poll_store("look", store.poll, 0.0), "poll"):
+            await wait_until(lambda: store.attempts >= 5)
+    assert [each["event"] for each in logs] == ["store unavailable, retrying", "store available again"]
