@@ -42,6 +42,8 @@ class Health:
         self.memory = MemoryUsage(0, 0)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self.problems: list[Callable[[], Iterable[str]]] = []
+        self.opcua_problem = ""
+        """Why the OPC UA server cannot listen; empty while it does."""
         self._store = store
         self._active_runs = active_runs
         self._watch = watch
@@ -54,11 +56,24 @@ class Health:
     async def publish_status(self, notify: Notify, serving: str) -> None:
         """Publish the state and what is served to systemd at each interval, until cancelled."""
         while True:
-            notify(f"STATUS={await self.check()}; {serving}")
+            line = await self.check()
+            mark = "serving, degraded: " if any(self._missing()) else ""
+            notify(f"STATUS={mark}{line}; {serving}")
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
+    def degraded_by(self, serving: str) -> str:
+        """Return what is served, marked as degraded with the connections that are missing."""
+        missing = "; ".join(self._missing())
+        return f"serving, degraded: {missing}; {serving}" if missing else serving
+
+    def _missing(self) -> Iterator[str]:
+        if away := [name for name, session in self.sessions.items() if not session.connected]:
+            yield f"broker unavailable: {', '.join(away)}"
+        if self.opcua_problem:
+            yield self.opcua_problem
+
     async def check(self) -> str:
-        """Return how we are."""
+        """Check everything and return the state in one line."""
         self.line = await self._check()
         return self.line
 
@@ -81,9 +96,9 @@ class Health:
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():
             yield f"no progress: {', '.join(silent)}"
-        if away := [name for name, session in self.sessions.items() if not session.connected]:
-            yield f"broker unavailable: {', '.join(away)}"
+        yield from self._missing()
         # The state of equipment behind an absent broker is unknown.
+        away = [name for name, session in self.sessions.items() if not session.connected]
         equipment = [each.equipment for each in self._watch.watched]
         if lost := [each.name for each in equipment if each.connected is False and each.name not in away]:
             yield f"equipment disconnected: {', '.join(lost)}"

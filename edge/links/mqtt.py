@@ -28,6 +28,7 @@ __all__ = [
     "MqttSession",
     "PoisonHandler",
     "PublishRefused",
+    "keep_session",
     "open_session",
     "to_event",
     "to_message",
@@ -52,19 +53,47 @@ async def open_session(
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
 ) -> AsyncIterator["MqttSession"]:
-    """Open a session that reconnects by itself.
+    """Open a session that reconnects by itself, as `keep_session`, and wait for its first connection.
+
+    Raises Unavailable when the broker is not reached within `connect_timeout`, SettingsError when the settings cannot
+    work.
+    """
+    keeping = keep_session(
+        settings,
+        client_id,
+        session_expiry=session_expiry,
+        unclaimed_after=unclaimed_after,
+        on_change=on_change,
+        will=will,
+        largest_packet=largest_packet,
+    )
+    async with keeping as session:
+        await session.wait_connected(connect_timeout)
+        yield session
+
+
+@asynccontextmanager
+async def keep_session(
+    settings: MqttSettings,
+    client_id: str,
+    *,
+    session_expiry: int = SESSION_EXPIRY_SECONDS,
+    unclaimed_after: float = UNCLAIMED_SECONDS,
+    on_change: Callable[[bool], None] | None = None,
+    will: Message | None = None,
+    largest_packet: int = MAXIMUM_PACKET_SIZE,
+) -> AsyncIterator["MqttSession"]:
+    """Keep a session that connects and reconnects by itself; it is usable before the broker is there.
 
     No other process may use `client_id` at the same time. Times are in seconds. While we are disconnected, the broker
     keeps the session and its messages for `session_expiry`; messages of a kept session without a subscription are
     dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
     The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
-    `largest_packet` bytes. Raises Unavailable when the broker is not reached within `connect_timeout`, SettingsError
-    when the settings cannot work.
+    `largest_packet` bytes. Raises SettingsError when the settings cannot work.
     """
     broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
     session = MqttSession(broker, unclaimed_after, on_change)
     async with background_task(session.run(), f"mqtt {client_id}"):
-        await session.wait_connected(connect_timeout)
         yield session
 
 
@@ -86,6 +115,7 @@ class MqttSession:
         self._probe = TopicProbe()
         self._connection: Connection | None = None
         self._connected = asyncio.Event()
+        self._attempted = asyncio.Event()
         self._last_failure: Unavailable | None = None
         self._subscriptions: list[Subscription] = []
         self._added: asyncio.Queue[Subscription] = asyncio.Queue()
@@ -159,10 +189,10 @@ class MqttSession:
     async def subscribe(self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None) -> None:
         """Call `handler` with each message that matches `topic_filter`, for the life of the session.
 
-        Returns when the broker has confirmed. A handler that raises Unavailable is retried with growing delays. Any
-        other error is a defect: it is logged, `on_poison` can keep the message, and it is acknowledged. Filters of one
-        session must not overlap, because a broker delivers once or once for each. Raises Unavailable when the broker
-        does not confirm.
+        Returns when the broker has confirmed; without a connection at once, and the next connection subscribes. A
+        handler that raises Unavailable is retried with growing delays. Any other error is a defect: it is logged,
+        `on_poison` can keep the message, and it is acknowledged. Filters of one session must not overlap, because a
+        broker delivers once or once for each. Raises Unavailable when the broker does not confirm.
         """
         await self._subscribe(Subscription(topic_filter, handler, on_poison, Connection.subscribe))
 
@@ -177,12 +207,13 @@ class MqttSession:
         self._subscriptions.append(subscription)
         self._added.put_nowait(subscription)
         self._claim(subscription)
+        if self._connection is None:
+            return
         try:
             async with asyncio.timeout(SUBSCRIBE_SECONDS):
-                if self._connection is not None:
-                    # If the connection fails in this moment, the next one subscribes.
-                    with suppress(Unavailable):
-                        await subscription.activate_on(self._connection)
+                # If the connection fails in this moment, the next one subscribes.
+                with suppress(Unavailable):
+                    await subscription.activate_on(self._connection)
                 await subscription.active.wait()
         except TimeoutError:
             subscription.refusal = "no answer in time"
@@ -216,6 +247,12 @@ class MqttSession:
         except TimeoutError:
             message = f"the MQTT broker at {self._broker.address} did not answer within {seconds:g} s"
             raise self._last_failure or Unavailable(message, "Is the broker running?") from None
+
+    async def wait_attempted(self, seconds: float) -> None:
+        """Wait for the first connection or the first failed attempt, at most `seconds`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._attempted.wait()
 
     async def run(self) -> None:
         """Keep the session connected and run its handlers until cancelled."""
@@ -254,14 +291,17 @@ class MqttSession:
     def _on_connected(self) -> None:
         self._last_failure = None
         self._connected.set()
+        self._attempted.set()
         _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
         self._notify_listeners()
 
     def _on_failure(self, error: Unavailable) -> None:
         # Only the first failed attempt of an outage is logged.
         if self._last_failure is None:
-            _log.warning("mqtt not connected, retrying", broker=self._broker.address, reason=error.message)
+            reason, advice = error.message, error.advice
+            _log.warning("mqtt not connected, retrying", broker=self._broker.address, reason=reason, advice=advice)
         self._last_failure = error
+        self._attempted.set()
 
     def _notify_listeners(self) -> None:
         for listener in self.listeners:

@@ -4,6 +4,7 @@ It is a self-signed application instance certificate (OPC 10000-6, 6.2.2): its U
 host names are those under which clients reach us.
 """
 
+import errno
 import ipaddress
 import re
 import socket
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from edge.errors import SettingsError
+from edge.errors import SettingsError, Unavailable
 from edge.files import make_directory, write_atomically
 from edge.opcua.x509 import application_uris
 
@@ -40,7 +41,7 @@ class OwnCertificate:
 def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
     """Give the certificate kept in `directory`; at the first start there is none, and one is made.
 
-    Raises SettingsError when it cannot be read, written, or is not for us alone.
+    Raises SettingsError when it cannot be read, written, or is not for us alone; Unavailable when the disk is full.
     """
     path = _path(directory)
     try:
@@ -50,7 +51,7 @@ def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) ->
         else:
             own = renew(directory, application_uri, hosts)
     except OSError as error:
-        raise _no_access(error) from error
+        raise _no_access(error, path) from error
     return own
 
 
@@ -60,7 +61,7 @@ def load(directory: Path) -> OwnCertificate | None:
     try:
         return _load(path) if path.exists() else None
     except OSError as error:
-        raise _no_access(error) from error
+        raise _no_access(error, path) from error
 
 
 def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
@@ -195,7 +196,9 @@ def _outward_address() -> str:
         return str(probe.getsockname()[0])
 
 
-def _no_access(error: OSError) -> SettingsError:
-    return SettingsError(
-        [f"opcua.pki: {error.filename}: {error.strerror}"], "Name a directory that the gateway may write to."
-    )
+def _no_access(error: OSError, path: Path) -> SettingsError | Unavailable:
+    """Return the error to raise; an error of writing does not name the file, and a full disk may get free again."""
+    problem = f"opcua.pki: {error.filename or path}: {error.strerror}"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return Unavailable(problem, f"Free space on the disk of {path.parent}; the gateway retries.")
+    return SettingsError([problem], "Name a directory that the gateway may write to.")

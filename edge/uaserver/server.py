@@ -127,8 +127,8 @@ async def open_server(
     Of the `equipment` of these names it shows how it is.
     A session that its client has not activated `activation_s` seconds after it was made ends.
 
-    Raises SettingsError when the node sets are not there, the endpoint cannot be or our certificate not be kept,
-    Unavailable when the port is taken.
+    Raises SettingsError when node sets are missing or endpoint or certificate are unusable, Unavailable while the
+    address or the port is unavailable or the disk is full.
     """
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
@@ -258,7 +258,11 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
         problem = f"opcua.endpoint: cannot listen on {_url(host, port)}: {reason}"
         if error.errno == errno.EADDRINUSE:
             raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
-        raise SettingsError([problem]) from error
+        if isinstance(error, PermissionError):
+            raise SettingsError([problem], "Choose a port above 1023.") from error
+        # The address may come later: a second network interface, DHCP, a name server.
+        advice = "Check that this host has the address; the gateway retries and serves everything else."
+        raise Unavailable(problem, advice) from error
     endpoint = _url(host, server.bserver.port)
     security.correct_endpoints(server.iserver.endpoints, endpoint, allows_anonymous=settings.anonymous != "nobody")
     return endpoint

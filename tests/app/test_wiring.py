@@ -15,6 +15,7 @@ from edge.sim.broker import open_broker
 from edge.station.sender import Sender
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
+from tests.conftest import WaitUntil
 
 
 async def test_it_says_what_it_serves_and_leaves_nothing_open(
@@ -100,6 +101,34 @@ async def test_equipment_with_a_broker_of_its_own_logs_in_there_as_its_settings_
         settings = settings_of(redis, mqtt, unique, NO_OPCUA)
         async with open_gateway(msgspec.structs.replace(settings, southbound={"wrench": wrench})) as summary:
             assert "1 pieces of equipment" in summary
+
+
+async def test_gateway_serves_without_the_mes_broker_and_connects_later(
+    redis: RedisSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    async with open_broker("log_type all") as broker:
+        await broker.stop()
+        settings = settings_of(redis, MqttSettings(url=broker.url), unique, opcua_in(tmp_path))
+        async with asyncio.timeout(20), open_gateway(settings) as summary:
+            assert summary.startswith("serving, degraded: broker unavailable: wrench, camera, MES; scopes station-1;")
+            address = re.search(r"OPC UA opc.tcp://127\.0\.0\.1:(\d+)", summary)
+            assert address
+            assert not await is_refused(int(address[1]))
+            await broker.start()
+            log = broker.directory / "mosquitto.log"
+            for topic in (f"{unique}/station-1/commands", f"{unique}/wrench/answers"):
+                await wait_until(lambda topic=topic: topic in log.read_text(), 10)
+
+
+async def test_gateway_serves_without_the_broker_of_one_tool(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str
+) -> None:
+    async with open_broker() as cell:
+        await cell.stop()
+        wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique, url=cell.url)
+        settings = msgspec.structs.replace(settings_of(redis, mqtt, unique, NO_OPCUA), southbound={"wrench": wrench})
+        async with open_gateway(settings) as summary:
+            assert summary.startswith("serving, degraded: broker unavailable: wrench; scopes station-1;")
 
 
 async def test_equipment_without_a_broker_is_told(redis: RedisSettings) -> None:

@@ -14,6 +14,7 @@ LINES_OF_A_FUNCTION = 60
 
 TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
+    "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
 }
 """Module -> the test that covers it and why that is not the one of its name."""

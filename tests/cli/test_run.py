@@ -61,14 +61,18 @@ async def test_without_a_redis_server_it_says_which_and_ends(tmp_path: Path) -> 
     assert "Start the Redis server, or correct [redis] url." in told
 
 
-async def test_without_a_broker_it_says_which_and_ends(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
+async def test_without_a_broker_it_serves_and_names_the_broker(
+    redis: RedisSettings, unique: str, tmp_path: Path
+) -> None:
     port = free_port()
     settings = settings_of(redis, MqttSettings(url=f"mqtt://127.0.0.1:{port}"), unique, NO_OPCUA)
     async with edge_run("--settings", written(settings, tmp_path)) as gateway:
-        status, told = await failure(gateway)
-    assert status == 1
-    assert f"cannot connect to the MQTT broker at 127.0.0.1:{port}" in told
-    assert "Is the broker running" in told
+        missing = await gateway.until("mqtt not connected, retrying")
+        ready = await gateway.until("ready")
+        await gateway.stop()
+    assert f"cannot connect to the MQTT broker at 127.0.0.1:{port}" in missing["reason"]
+    assert "Is the broker running" in missing["advice"]
+    assert ready["serving"].startswith("serving, degraded: broker unavailable: wrench, camera, MES; ")
 
 
 async def test_a_wrong_password_of_the_broker_is_told(redis: RedisSettings, unique: str, tmp_path: Path) -> None:
@@ -80,10 +84,11 @@ async def test_a_wrong_password_of_the_broker_is_told(redis: RedisSettings, uniq
         file = written(settings_of(redis, MqttSettings(url=broker.url), unique, NO_OPCUA), tmp_path)
         login = {"EDGE_MQTT__USERNAME": "edge", "EDGE_MQTT__PASSWORD": "wrong-and-secret"}
         async with edge_run("--settings", file, **login) as gateway:
-            status, told = await failure(gateway)
-    assert status == 1
-    assert "Not authorized" in told
-    assert "are mqtt.url, username and password right" in told
+            missing = await gateway.until("mqtt not connected, retrying")
+            await gateway.until("ready")
+            await gateway.stop()
+    assert "Not authorized" in missing["reason"]
+    assert "are mqtt.url, username and password right" in missing["advice"]
     assert "wrong-and-secret" not in "".join(gateway.log)
 
 
@@ -97,10 +102,12 @@ async def test_a_taken_port_of_opc_ua_is_told(
         opcua = msgspec.structs.replace(opcua_in(tmp_path), endpoint=endpoint)
         file = written(settings_of(redis, mqtt, unique, opcua), tmp_path)
         async with edge_run("--settings", file) as gateway:
-            status, told = await failure(gateway)
-    assert status == 1
-    assert f"cannot listen on {endpoint}" in told
-    assert "Stop the other program" in told
+            missing = await gateway.until("opcua server unavailable, retrying")
+            ready = await gateway.until("ready")
+            await gateway.stop()
+    assert f"cannot listen on {endpoint}" in missing["reason"]
+    assert "Stop the other program" in missing["advice"]
+    assert f"degraded: opcua.endpoint: cannot listen on {endpoint}" in ready["serving"]
 
 
 async def test_missing_node_sets_are_told_with_what_to_do(

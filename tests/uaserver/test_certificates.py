@@ -1,5 +1,6 @@
 """The gateway's certificate is made once, fits the application, and its key is for us alone."""
 
+import errno
 import os
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from edge.errors import SettingsError
+from edge.errors import SettingsError, Unavailable
 from edge.opcua.x509 import application_uris, host_names
 from edge.uaserver import certificates
 
@@ -59,6 +60,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "pki").write_text("a file where a directory should be")
     with pytest.raises(SettingsError, match=r"opcua.pki: .*pki"):
         certificates.load_or_make(tmp_path / "pki", URI, HOSTS)
+
+
+def test_full_disk_at_the_first_certificate_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, _content: bytes, _mode: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(certificates, "write_atomically", refuse)
+    with pytest.raises(Unavailable, match=r"opcua.pki: .*own.pem: No space left on device") as caught:
+        certificates.load_or_make(tmp_path, URI, HOSTS)
+    assert "Free space on the disk" in caught.value.advice
 
 
 def test_renewing_makes_another_key(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""Opens the OPC UA server, and retries while its address or its disk is unavailable."""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from edge.app.parts import GatewayParts
+from edge.errors import Unavailable
+from edge.links.background_task import background_task
+from edge.links.backoff import Backoff
+from edge.station.jobs import JobService
+from edge.station.response_provider import ResponseProvider
+from edge.station.settings import StationSettings
+from edge.uaserver.view import GatewayView
+
+if TYPE_CHECKING:
+    from edge.uaserver.server import UaServer
+
+logger = structlog.get_logger(__name__)
+
+RETRY_S = (1.0, 30.0)
+"""The shortest and the longest delay between two attempts."""
+
+
+class OpcuaService:
+    """The OPC UA server of the gateway; `server` is None while it cannot listen."""
+
+    def __init__(
+        self,
+        parts: GatewayParts,
+        jobs: JobService,
+        station_settings: StationSettings,
+        retry_s: tuple[float, float] = RETRY_S,
+    ) -> None:
+        self.server: UaServer | None = None
+        self._parts = parts
+        self._jobs = jobs
+        self._station_settings = station_settings
+        self._retry_s = retry_s
+
+    @property
+    def sessions(self) -> int:
+        """The number of OPC UA sessions."""
+        return 0 if self.server is None else self.server.sessions
+
+    async def open(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open the server on `stack`; when it is unavailable, retry in the background. Raises SettingsError."""
+        first = await stack.enter_async_context(contextlib.AsyncExitStack())
+        try:
+            await self._serve(first)
+        except Unavailable as error:
+            await first.aclose()
+            self._report(error)
+            await stack.enter_async_context(background_task(self._retry(), "OPC UA server"))
+
+    async def _retry(self) -> None:
+        shortest, longest = self._retry_s
+        backoff = Backoff(shortest, longest, stable=longest)
+        while True:
+            await backoff.pause()
+            async with contextlib.AsyncExitStack() as stack:
+                try:
+                    server = await self._serve(stack)
+                except Unavailable as error:
+                    self._parts.health.opcua_problem = error.message
+                    continue
+                logger.info("opcua server available", endpoint=server.endpoint)
+                await asyncio.Event().wait()
+
+    def _report(self, error: Unavailable) -> None:
+        logger.warning("opcua server unavailable, retrying", reason=error.message, advice=error.advice)
+        self._parts.health.opcua_problem = error.message
+
+    async def _serve(self, stack: contextlib.AsyncExitStack) -> "UaServer":
+        server = await _open_server(stack, self._parts, self._jobs, self._station_settings)
+        self.server = server
+        self._parts.health.opcua_problem = ""
+        return server
+
+
+async def _open_server(
+    stack: contextlib.AsyncExitStack, parts: GatewayParts, jobs: JobService, station_settings: StationSettings
+) -> "UaServer":
+    settings, store, scopes = parts.settings, parts.store, parts.scopes
+    # asyncua takes half a second to import: skip it when the server is off.
+    from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
+    from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
+    from edge.uaserver.methods import Services  # noqa: PLC0415
+    from edge.uaserver.server import open_server  # noqa: PLC0415
+    from edge.uaserver.space import MachineDescription  # noqa: PLC0415
+
+    machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
+    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    services = Services(jobs, ResponseProvider(store))
+    equipment = tuple(settings.southbound)
+    opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks, equipment=equipment)
+    server = await stack.enter_async_context(opened)
+
+    async def refresh(scope: str) -> None:
+        await show_work_masters(store, server, scope)
+
+    async def show_gateway() -> None:
+        taken = parts.health.memory
+        found = {each.name: each for each in parts.watch.health}
+        await server.gateway.show(GatewayView(parts.health.line, taken.used, taken.limit, taken.is_nearly_full, found))
+
+    station_settings.listeners.append(refresh)
+    parts.watch.listeners.append(show_gateway)
+    await stack.enter_async_context(background_task(show_jobs(store, server, scopes), "OPC UA lists"))
+    show_charts(parts.active_runs, server.charts, parts.clock)
+    return server

@@ -1,0 +1,45 @@
+"""Holds the parts of the gateway that its adapters share."""
+
+from dataclasses import dataclass
+
+from edge.app.health import Health
+from edge.config import Settings
+from edge.station.active_runs import ActiveRuns
+from edge.station.clock import SteadyClock, StoreTime
+from edge.station.equipment_watch import EquipmentWatch
+from edge.station.instance import Instance
+from edge.station.retention import RetentionPolicy
+from edge.station.runs import Runs
+from edge.store.client import Store
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayParts:
+    """The parts that adapters share: store, runs, equipment and health."""
+
+    settings: Settings
+    store: Store
+    instance: Instance
+    runs: Runs
+    active_runs: ActiveRuns
+    watch: EquipmentWatch
+    health: Health
+    clock: SteadyClock
+    store_time: StoreTime
+
+    @property
+    def retention(self) -> RetentionPolicy:
+        """How long ended jobs and their results are kept; without a broker no delivery can be confirmed."""
+        keep, has_broker = self.settings.retention, bool(self.settings.mqtt.url)
+        confirmation = keep.confirmation if has_broker else "none"
+        return RetentionPolicy(keep.ended_jobs * 1000, confirmation, keep.undelivered_jobs, keep.dedupe * 1000)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The served scopes."""
+        return self.settings.gateway.scopes
+
+    @property
+    def source(self) -> str:
+        """The CloudEvents source of published events."""
+        return f"urn:microdcs-edge:{self.settings.gateway.name}"
