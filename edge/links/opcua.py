@@ -181,7 +181,7 @@ class ClientSession:
 
     @_traced
     async def children(self, node: Node) -> dict[str, Node]:
-        """Give the nodes below a node by the names in their BrowseNames, methods included."""
+        """Return the nodes below a node by the names in their BrowseNames, methods included."""
         return await self._below(node)
 
     async def _below(self, node: Node) -> dict[str, Node]:
@@ -194,7 +194,7 @@ class ClientSession:
 
     @_traced
     async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
-        """Give the objects below Objects that are of a type or of one derived from it, at most so many levels down.
+        """Return the objects below Objects that are of a type or of one derived from it, at most so many levels down.
 
         Raises Refused(`unknown_node`) when there are so many objects that not all can be looked at.
         """
@@ -324,7 +324,7 @@ class ClientSession:
 
     @_traced
     async def is_a(self, type_id: Any, of: TypeName) -> bool:
-        """Tell whether a type, by its NodeId as the server told it in text form, is the named one or derived from it.
+        """Return whether a type, by its NodeId as the server told it in text form, is the named one or derived from it.
 
         Raises Refused(`unreadable`) for what is no NodeId.
         """

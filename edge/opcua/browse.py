@@ -20,7 +20,7 @@ _LONGEST_NAME = 512
 async def references(
     node: Node, kind: int, direction: ua.BrowseDirection = ua.BrowseDirection.Forward
 ) -> list[ua.ReferenceDescription]:
-    """Give the references of a kind that a node has. Raises Refused(`unknown_node`) when there is no end of them."""
+    """Return the references of a kind that a node has. Raises Refused(`unknown_node`) when there is no end of them."""
     results = await node.session.browse(_parameters([_question(node.nodeid, kind, direction)]))
     return await _whole(node.session, results[0]) if results else []
 
@@ -33,13 +33,13 @@ class Browser:
         self._bases: dict[ua.NodeId, tuple[ua.NodeId, ...]] = {}
 
     async def below(self, node: ua.NodeId) -> list[ua.ReferenceDescription]:
-        """Give what is below a node. Raises Refused(`unknown_node`) when there is no end of it."""
+        """Return what is below a node. Raises Refused(`unknown_node`) when there is no end of it."""
         return await references(self._client.get_node(node), ua.ObjectIds.HierarchicalReferences)
 
     async def objects_below(
         self, nodes: Sequence[ua.NodeId]
     ) -> AsyncIterator[tuple[ua.NodeId, ua.ReferenceDescription]]:
-        """Give the objects below each of many nodes, each with the node that it is below of; raises as `below`."""
+        """Yield the objects below each of many nodes, each with the node that it is below of; raises as `below`."""
         for first in range(0, len(nodes), _NODES_AT_ONCE):
             asked = nodes[first : first + _NODES_AT_ONCE]
             for node, found in zip(asked, await self._objects_below(asked), strict=True):
@@ -47,7 +47,7 @@ class Browser:
                     yield node, each
 
     async def bases(self, type_id: ua.NodeId) -> tuple[ua.NodeId, ...]:
-        """Give a type and those it is derived from, itself first; where they lead in a circle, each once."""
+        """Return a type and those it is derived from, itself first; where they lead in a circle, each once."""
         type_id = ua.NodeId(type_id.Identifier, type_id.NamespaceIndex)
         if type_id not in self._bases:
             chain = {type_id: None}
@@ -104,7 +104,7 @@ def _had_no_room(result: ua.BrowseResult) -> bool:
 
 
 async def _whole(session: Any, result: ua.BrowseResult) -> list[ua.ReferenceDescription]:
-    """Give all references of a node, though the server tells them in parts."""
+    """Return all references of a node, though the server tells them in parts."""
     found = list(result.References or ())
     while result.ContinuationPoint and len(found) <= MOST_NODES:
         more = ua.BrowseNextParameters(ReleaseContinuationPoints=False, ContinuationPoints=[result.ContinuationPoint])

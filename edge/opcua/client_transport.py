@@ -66,7 +66,7 @@ class NotificationQueue(asyncio.Queue[Any]):
         self._came_before: deque[int] = deque()
 
     def waiting_bytes(self) -> int:
-        """Tell how many bytes have come since the oldest of those that wait."""
+        """Return how many bytes have come since the oldest of those that wait."""
         return self._came() - self._came_before[0] if self._came_before else 0
 
     def _put(self, item: Any) -> None:
@@ -161,7 +161,7 @@ class RepeatedLogFilter(logging.Filter):
         self._told: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is news, and shorten it."""
+        """Return whether a record is news, and shorten it."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ConnectionError) or record.getMessage().endswith("but connection is closed"):
             return False

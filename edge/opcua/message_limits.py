@@ -49,7 +49,7 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
 
 
 def is_within_count(result: ua.PublishResult, subscription: InternalSubscription) -> bool:
-    """Tell whether a message has no more notifications than its client wants at once."""
+    """Return whether a message has no more notifications than its client wants at once."""
     max_notifications = subscription.monitored_item_srv.max_notifications
     return (
         not max_notifications or sum(1 for _ in _each(result.NotificationMessage.NotificationData)) <= max_notifications

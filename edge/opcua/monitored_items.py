@@ -108,7 +108,7 @@ class MonitoredItems(MonitoredItemService):
         return _GOOD
 
     def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
-        """Tell whether values can be monitored so. A dead band is one of numbers (OPC 10000-8, 7.2)."""
+        """Return whether values can be monitored so. A dead band is one of numbers (OPC 10000-8, 7.2)."""
         if monitored.IndexRange and not is_valid(monitored.IndexRange):
             return _bad(ua.StatusCodes.BadIndexRangeInvalid)
         match asked:
@@ -147,7 +147,7 @@ def _is_within_deadband(last: ua.Variant, current: ua.Variant, asked: DataChange
 
 
 def _check_event_filter(asked: Any) -> ua.StatusCode:
-    """Tell whether events can be filtered so."""
+    """Return whether events can be filtered so."""
     match asked:
         case ua.EventFilter():
             elements = _elements(asked)
@@ -164,7 +164,7 @@ def _elements(asked: ua.EventFilter) -> list[ua.ContentFilterElement]:
 
 
 def _fault(element: ua.ContentFilterElement) -> int:
-    """Say what is wrong with an element of a where clause; 0 when nothing is."""
+    """Return what is wrong with an element of a where clause; 0 when nothing is."""
     takes = _OPERANDS.get(element.FilterOperator)
     if takes is None:
         return int(ua.StatusCodes.BadFilterOperatorUnsupported)

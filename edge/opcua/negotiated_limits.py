@@ -41,7 +41,7 @@ class NegotiatedLimits(TransportLimits):
         )
 
     def largest_answer(self, cryptography: Any) -> int:
-        """Give how many bytes of a message the client takes, which are encrypted in this way.
+        """Return how many bytes of a message the client takes, which are encrypted in this way.
 
         By the specification its limit is one of the message alone; node-opcua counts the chunks around it too.
         """

@@ -36,10 +36,8 @@ def check_count(limit: str, operations: Sized | None) -> None:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 
 
-def check_subscriptions(ids: Sized | None) -> None:
-    """Check the number of subscriptions in a request. Raises ServiceError for none, or more than there can be."""
-    if not ids:
-        raise ServiceError(ua.StatusCodes.BadNothingToDo)
+def check_subscriptions(ids: Sized) -> None:
+    """Check the number of subscriptions in a request. Raises ServiceError for more than there can be."""
     if len(ids) > limits.SUBSCRIPTIONS:
         raise ServiceError(ua.StatusCodes.BadTooManyOperations)
 

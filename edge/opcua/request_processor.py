@@ -334,7 +334,7 @@ def _decode_timed(decode: Callable[[Buffer], Any], body: Buffer) -> tuple[Any, f
 
 
 def read_password(policy: SecurityPolicy, nonce: bytes, token: ua.UserNameIdentityToken) -> tuple[str, str]:
-    """Give name and password of a token (OPC 10000-4, 7.40.2.2). Raises BadIdentityTokenInvalid.
+    """Return name and password of a token (OPC 10000-4, 7.40.2.2). Raises BadIdentityTokenInvalid.
 
     The password is plain text (`AccessControl` requires an encrypted channel), or encrypted once more by the algorithm
     of the channel together with the last server nonce, which prevents replay.

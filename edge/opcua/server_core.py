@@ -38,7 +38,7 @@ class AllowedServices(PermissionRuleset):
     )
 
     def check_validity(self, user: User, action_type_id: ua.NodeId, body: object) -> bool:
-        """Tell whether the service may run."""
+        """Return whether the service may run."""
         del user, body
         return action_type_id in self._allowed
 
@@ -102,7 +102,7 @@ class ServerCore(InternalServer):
         return len(self._external_sessions)
 
     def session_of(self, session_id: ua.NodeId) -> ServerSession | None:
-        """Give the session of this id."""
+        """Return the session of this id."""
         sessions: Iterable[ServerSession] = self._external_sessions.values()
         return next((session for session in sessions if session.session_id == session_id), None)
 

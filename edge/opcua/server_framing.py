@@ -84,7 +84,7 @@ class ChunkProtocol(OPCUAProtocol):
 
 
 def _chunk_size(received: bytearray) -> int:
-    """Give the size of the chunk that begins here; 0 while its header is not complete."""
+    """Return the size of the chunk that begins here; 0 while its header is not complete."""
     if len(received) < _HEADER.size:
         return 0
     kind, final, size = _HEADER.unpack_from(received)

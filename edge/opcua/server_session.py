@@ -68,17 +68,17 @@ class ServerSession(InternalSession):
         self._view = View(self.aspace, self.iserver.reference_types)
 
     def is_closed(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return bool(self.state is SessionState.Closed)
 
     def is_usable_on(self, channel: ServerChannel, *, has_moved: bool) -> bool:
-        """Tell whether it may be activated there: over its own channel, later over an encrypted one of its client."""
+        """Return whether it may be activated there: over its own channel, later over an encrypted one of its client."""
         if self.is_closed() or not has_moved:
             return not self.is_closed()
         return self.is_activated() and channel.is_encrypted and channel.certificate == self.certificate
 
     def has_same_client(self, other: "ServerSession") -> bool:
-        """Tell whether both belong to the same person at the same application, as far as that is proven."""
+        """Return whether both belong to the same person at the same application, as far as that is proven."""
         return bool(self.certificate) and (self.certificate, self.caller) == (other.certificate, other.caller)
 
     async def create_session(
@@ -222,7 +222,7 @@ class ServerSession(InternalSession):
     # ---------------------------------------------------------------------------------------------- subscriptions
 
     def owned_subscriptions(self) -> list[InternalSubscription]:
-        """Give the subscriptions of this session."""
+        """Return the subscriptions of this session."""
         every = self.subscription_service.subscriptions.values()
         return [subscription for subscription in every if subscription.session_id == self.session_id]
 
@@ -321,7 +321,7 @@ class ServerSession(InternalSession):
         return len(self.owned_subscriptions()), results
 
     def republish(self, params: ua.RepublishParameters) -> ua.NotificationMessage:
-        """Give news again that were not acknowledged."""
+        """Return news again that were not acknowledged."""
         self._check_own(params.SubscriptionId)
         return super().republish(params)
 

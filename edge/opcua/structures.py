@@ -75,7 +75,7 @@ class Structures:
         self._learning = asyncio.Lock()
 
     async def plain(self, value: Any, depth: int = 0) -> Any:
-        """Give a value without the types of OPC UA.
+        """Return a value without the types of OPC UA.
 
         A structure is a dict without its absent fields, a LocalizedText or QualifiedName its text, a NodeId, Guid or
         StatusCode text, an enumeration its number, an instant has the time zone UTC. Raises Refused(`unreadable`) for
@@ -116,7 +116,7 @@ class Structures:
                 return value
 
     async def variant(self, data_type: ua.NodeId, value: Any, *, is_array: bool = False) -> ua.Variant:
-        """Give plain Python in the types of OPC UA: the inverse of `plain`, for a data type of the server.
+        """Return plain Python in the types of OPC UA: the inverse of `plain`, for a data type of the server.
 
         An absent value, or field, is the default of its type. Raises Refused(`unwritable`) for a value that cannot be
         one of the data type, Refused(`unreadable`) for a type that the server does not define.
@@ -152,7 +152,7 @@ class Structures:
         return await self.plain(decoded, depth)
 
     async def _encoding(self, encoding: ua.NodeId) -> Codec:
-        """Give the codec of a structure of that encoding, learning its type from the server when it is new."""
+        """Return the codec of a structure of that encoding, learning its type from the server when it is new."""
         async with self._learning:
             if encoding not in self._encodings and (cls := _BASE_ENCODINGS.get(encoding)) is not None:
                 self._encodings[encoding] = _base_structure(cls)
@@ -176,7 +176,7 @@ class Structures:
             raise
 
     async def _type(self, type_id: ua.NodeId, depth: int) -> Codec:
-        """Give the codec of a data type, learning it from the server when it is new."""
+        """Return the codec of a data type, learning it from the server when it is new."""
         if type_id not in self._types:
             if depth > MAX_DEPTH or len(self._types) > _MOST_TYPES:
                 raise Refused("unreadable", f"there is no end of the types that {type_id.to_string()} is made of")
@@ -209,7 +209,7 @@ class Structures:
     async def _fields(
         self, type_id: ua.NodeId, definition: ua.StructureDefinition, depth: int = 0
     ) -> list[tuple[ua.StructureType, ua.StructureField]]:
-        """Give the fields of a structure, each with the kind of structure that defines it, the inherited ones first.
+        """Return the fields of a structure, each with the kind of structure that defines it, the inherited ones first.
 
         Some servers tell those in the definition of the derived type too, others only in that of its base.
         """
@@ -227,7 +227,7 @@ class Structures:
         return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
 
     async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
-        """Give the definition of a structure; None for what is none. Raises Refused when there should be one."""
+        """Return the definition of a structure; None for what is none. Raises Refused when there should be one."""
         node = self._nodes.get_node(type_id)
         attribute = await node.read_attribute(ua.AttributeIds.DataTypeDefinition, raise_on_bad_status=False)
         definition = attribute.Value.Value if attribute.Value else None
@@ -252,7 +252,7 @@ class Structures:
         raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
 
     async def _encoding_id(self, type_id: ua.NodeId) -> ua.NodeId | None:
-        """Give the binary encoding of a structure; None for what is none."""
+        """Return the binary encoding of a structure; None for what is none."""
         if type_id not in self._encoding_ids:
             found = await references(self._nodes.get_node(type_id), ua.ObjectIds.HasEncoding)
             binary = [each.NodeId for each in found if each.BrowseName.Name == "Default Binary"]
@@ -261,7 +261,7 @@ class Structures:
 
 
 def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
-    """Give the fields that are there of a structure that asyncua has decoded.
+    """Yield the fields that are there of a structure that asyncua has decoded.
 
     Those of the base namespace have the same index everywhere. Others are here where somebody in this process had
     asyncua load their types; their mask of fields is no field.
@@ -278,7 +278,7 @@ def _utf8(text: str) -> str:
 
 
 def _builtin_kind(type_id: ua.NodeId) -> ua.VariantType | None:
-    """Give what a value of a type is on the wire, when the specification says it; else the server has to."""
+    """Return what a value of a type is on the wire, when the specification says it; else the server has to."""
     kind = _ON_THE_WIRE.get(type_id.Identifier, type_id.Identifier)
     # The types of the base namespace have numbers; a server may say that one has a name.
     if type_id.NamespaceIndex != 0 or not isinstance(kind, int) or kind > _HIGHEST_BUILTIN:
@@ -287,7 +287,7 @@ def _builtin_kind(type_id: ua.NodeId) -> ua.VariantType | None:
 
 
 def _base_type(type_id: ua.NodeId) -> Codec | None:
-    """Give the codec of a type of the base namespace, whose index and structures are the same in every server."""
+    """Return the codec of a type of the base namespace, whose index and structures are the same in every server."""
     if type_id.NamespaceIndex != 0:
         return None
     if type_id in _BASE_STRUCTURES:
@@ -316,7 +316,7 @@ def _write_builtin(kind: ua.VariantType, value: Any) -> bytes:
 
 
 def _builtin_value(kind: ua.VariantType, value: Any) -> Any:
-    """Give plain Python as asyncua wants it."""
+    """Return plain Python as asyncua wants it."""
     match kind, value:
         case ua.VariantType.Variant, ua.Variant():
             return value
@@ -345,7 +345,7 @@ def _variant_of(value: Any, kind: ua.VariantType) -> ua.Variant:
 
 
 def _subtyped(codec: Codec, encoding: ua.NodeId | None) -> Codec:
-    """Give the codec of a field that allows subtypes: it says itself what it holds (OPC 10000-6, 5.2.7.5)."""
+    """Return the codec of a field that allows subtypes: it says itself what it holds (OPC 10000-6, 5.2.7.5)."""
     if encoding is None:
         return _builtin(ua.VariantType.Variant)
 

@@ -49,13 +49,13 @@ def read_certificate(path: Path) -> x509.Certificate:
 
 
 def application_uris(certificate: x509.Certificate) -> list[str]:
-    """Give the application URIs a certificate was made for; one, if it is as it should be."""
+    """Return the application URIs a certificate was made for; one, if it is as it should be."""
     names = extension(certificate, x509.SubjectAlternativeName)
     return names.get_values_for_type(x509.UniformResourceIdentifier) if names else []
 
 
 def host_names(certificate: x509.Certificate) -> list[str]:
-    """Give the host names and addresses a certificate was made for."""
+    """Return the host names and addresses a certificate was made for."""
     names = extension(certificate, x509.SubjectAlternativeName)
     if names is None:
         return []
@@ -64,7 +64,7 @@ def host_names(certificate: x509.Certificate) -> list[str]:
 
 
 def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extension | None:
-    """Give the extension of a kind; None where there is none, or where the extensions cannot be read."""
+    """Return the extension of a kind; None where there is none, or where the extensions cannot be read."""
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
@@ -72,7 +72,7 @@ def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extensi
 
 
 def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
-    """Say why nobody who shows this certificate is taken, trusted or not; empty when it is a good one."""
+    """Return why nobody who shows this certificate is taken, trusted or not; empty when it is a good one."""
     try:
         key, signed_with = certificate.public_key(), certificate.signature_hash_algorithm
     except (ValueError, UnsupportedAlgorithm):
@@ -89,12 +89,12 @@ def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
 
 
 def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
-    """Tell whether this is an instant for which the certificate was made."""
+    """Return whether this is an instant for which the certificate was made."""
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
 def _has_double_extension(certificate: x509.Certificate) -> bool:
-    """Tell whether one may read this, another that in a certificate (RFC 5280, 4.2)."""
+    """Return whether one may read this, another that in a certificate (RFC 5280, 4.2)."""
     try:
         list(certificate.extensions)
     except x509.DuplicateExtension:

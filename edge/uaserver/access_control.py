@@ -32,7 +32,7 @@ class AccessControl:
         self._users = users or Users(Path(settings.users_file))
 
     def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
-        """Tell whether the application with this certificate may open a channel; record if it may not."""
+        """Return whether the application with this certificate may open a channel; record if it may not."""
         fault = self._trust.fault(certificate)
         if fault:
             self.record_refusal(

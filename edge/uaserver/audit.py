@@ -77,7 +77,7 @@ def _who(caller: Caller) -> dict[str, object]:
 
 
 def _job_order_id(request: ua.CallMethodRequest) -> str:
-    """Give the job order a call is about: its first argument is the order or its identifier."""
+    """Return the job order a call is about: its first argument is the order or its identifier."""
     match request.InputArguments:
         case [ua.Variant(Value=str(job_order_id)), *_]:
             return job_order_id
@@ -90,13 +90,13 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
 
 
 def _comment(request: ua.CallMethodRequest) -> str:
-    """Give the comment of a call: an array of localized texts (OPC 10031-4, 6.2.2)."""
+    """Return the comment of a call: an array of localized texts (OPC 10031-4, 6.2.2)."""
     arrays = (each.Value for each in request.InputArguments or () if each.VariantType is ua.VariantType.LocalizedText)
     return " / ".join(text.Text or "" for array in arrays if isinstance(array, list) for text in array[:_MOST_TEXTS])
 
 
 def _return_status(result: ua.CallMethodResult) -> int | None:
-    """Give the ReturnStatus, which is the last that a method answers."""
+    """Return the ReturnStatus, which is the last that a method answers."""
     match result.OutputArguments:
         case [*_, ua.Variant(Value=int(status), VariantType=ua.VariantType.UInt64)]:
             return status

@@ -39,7 +39,7 @@ class OwnCertificate:
 
 
 def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
-    """Give the certificate kept in `directory`; at the first start there is none, and one is made.
+    """Return the certificate kept in `directory`; at the first start there is none, and one is made.
 
     Raises SettingsError when it cannot be read, written, or is not for us alone; Unavailable when the disk is full.
     """
@@ -56,7 +56,7 @@ def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) ->
 
 
 def load(directory: Path) -> OwnCertificate | None:
-    """Give the certificate kept in `directory`, if there is one. Raises SettingsError when it cannot be read."""
+    """Return the certificate kept in `directory`, if there is one. Raises SettingsError when it cannot be read."""
     path = _path(directory)
     try:
         return _load(path) if path.exists() else None
@@ -87,7 +87,7 @@ def warnings(certificate: x509.Certificate, application_uri: str, now: datetime)
 
 
 def is_host(text: str) -> bool:
-    """Tell whether this is how a host is written that a certificate may be for: its name, or an address."""
+    """Return whether this is how a host is written that a certificate may be for: its name, or an address."""
     try:
         return bool(ipaddress.ip_address(text))
     except ValueError:
@@ -95,12 +95,12 @@ def is_host(text: str) -> bool:
 
 
 def thumbprint(certificate: x509.Certificate) -> str:
-    """Give what OPC UA clients show as the thumbprint: SHA-1 in hexadecimal digits."""
+    """Return what OPC UA clients show as the thumbprint: SHA-1 in hexadecimal digits."""
     return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - a name to compare, not a proof
 
 
 def own_hosts(endpoint_host: str) -> Iterator[str]:
-    """Name everything under which clients may reach this host; `endpoint_host` is where the server listens.
+    """Yield everything under which clients may reach this host; `endpoint_host` is where the server listens.
 
     It may take as long as the host takes to find out its own name.
     """
@@ -187,7 +187,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _outward_address() -> str:
-    """Give the address others see us under; connecting a datagram socket sends nothing."""
+    """Return the address others see us under; connecting a datagram socket sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -40,7 +40,7 @@ T = ua.VariantType
 
 
 def chart_node_id(*path: str) -> ua.NodeId:
-    """Name a node among the running charts."""
+    """Return a node among the running charts."""
     return ua.NodeId("/".join(path), Namespace.CHARTS)
 
 

@@ -62,7 +62,7 @@ class _Chart:
     has_news: bool = False
 
     def current_view(self) -> ChartView:
-        """Give the picture as it stands; many values are read at a time, and need it once."""
+        """Return the picture as it stands; many values are read at a time, and need it once."""
         now = asyncio.get_running_loop().time()
         if self.view is None or now - self.view_at > BUNDLE_S:
             self.view, self.view_at = self.read_view(), now
@@ -89,7 +89,7 @@ class Charts:
         iserver.aspace._nodes = _ChartNodeMap(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
 
     def add_machine(self, scope: str, machine: ua.NodeId) -> None:
-        """Give a machine the folder for its charts."""
+        """Return a machine the folder for its charts."""
         path = quote(scope)
         parent = self._aspace[machine]
         folder = _ChartFolder(object_node(chart_node_id(path), type_name("RunningCharts"), FOLDER_TYPE, parent))
@@ -128,14 +128,14 @@ class Charts:
             self._changed.set()
 
     def target_of(self, node_id: ua.NodeId) -> Target | None:
-        """Give what the methods of a chart act on."""
+        """Return what the methods of a chart act on."""
         if node_id.NamespaceIndex != Namespace.CHARTS or node_id.Identifier not in self._charts:
             return None
         name = self._folders[_first(node_id)].runs[node_id.Identifier].BrowseName.Name
         return Target(self._scopes[_first(node_id)], METHODS, job_order_id=name)
 
     def node(self, node_id: ua.NodeId) -> NodeData:
-        """Give a node, making those of its chart if need be. Raises KeyError when there is none."""
+        """Return a node, making those of its chart if need be. Raises KeyError when there is none."""
         identifier = node_id.Identifier
         if not isinstance(identifier, str):
             raise KeyError(node_id)

@@ -46,12 +46,12 @@ class EventNotification:
         return self.types[0]
 
     def __getattr__(self, name: str) -> Any:
-        """Give the value of a field to a where clause; one we do not have is null."""
+        """Return the value of a field to a where clause; one we do not have is null."""
         held = self._fields.get(name)
         return None if held is None else held.Value
 
     def select(self, clauses: Iterable[ua.SimpleAttributeOperand]) -> list[ua.Variant]:
-        """Give the fields a client asked for; one we do not have is null (OPC 10000-4, 7.22.3)."""
+        """Return the fields a client asked for; one we do not have is null (OPC 10000-4, 7.22.3)."""
         return [self._fields.get(_path(clause), _NULL) for clause in clauses]
 
 

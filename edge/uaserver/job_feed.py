@@ -1,6 +1,7 @@
 """Keeps the OPC UA lists at what the store holds, and tells clients of every change of state."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -8,6 +9,8 @@ import msgspec
 import structlog
 
 from edge.errors import Unavailable
+from edge.links.background_task import background_task
+from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
 from edge.model.job_state import has_ended, has_response, is_transition, state_entries
 from edge.station.response import job_response
@@ -20,12 +23,44 @@ from edge.uaserver.server import UaServer
 logger = structlog.get_logger(__name__)
 
 _RETRY_S = 1.0
+_ALLOWED_S = 2.0
 
 
 async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
     """Show every job of the scopes, follow and tell its changes, until cancelled; wait for a store that is gone."""
     shown: set[tuple[str, str]] = set()
     positions: dict[str, str] = {}
+
+    async def refresh(scope: str, job_id: str) -> None:
+        # The call is done; a list that cannot be read now follows by the change stream.
+        with contextlib.suppress(Unavailable):
+            await _show(store, server, shown, scope, job_id)
+
+    server.refresh_after_calls(refresh)
+    async with background_task(_follow_allowed(store, server, scopes), "OPC UA resources"):
+        await _follow_jobs(store, server, scopes, shown, positions)
+
+
+async def _follow_allowed(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
+    """Show what the MES allows, also what it changed at another instance of the store."""
+    known: dict[str, Allowed] = {}
+    while True:
+        with contextlib.suppress(Unavailable):
+            for scope in scopes:
+                allowed = await resources.load_allowed(store, scope)
+                if known.get(scope) != allowed:
+                    await show_work_masters(store, server, scope)
+                    known[scope] = allowed
+        await asyncio.sleep(_ALLOWED_S)
+
+
+async def _follow_jobs(
+    store: Store,
+    server: UaServer,
+    scopes: Sequence[str],
+    shown: set[tuple[str, str]],
+    positions: dict[str, str],
+) -> None:
     while True:
         try:
             # The positions are taken first: what happens while the jobs are read is then followed, not missed.
@@ -47,7 +82,8 @@ async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> No
 
 
 async def show_work_masters(store: Store, server: UaServer, scope: str) -> None:
-    """Show the work masters of a scope as they are now."""
+    """Show the work masters and the allowed resources of a scope as they are now."""
+    await server.show_allowed(scope, await resources.load_allowed(store, scope))
     server.work_masters(scope, await resources.load_work_masters(store, scope))
 
 
@@ -93,6 +129,6 @@ async def _tell(store: Store, server: UaServer, change: Change, job: Job | None)
 
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:
-    """Give the response of a job, which before its start is none that the store holds."""
+    """Return the response of a job, which before its start is none that the store holds."""
     stored = await responses.load(store, job) if has_response(job.status) else None
     return msgspec.structs.replace(stored or job_response(job, None), job_state=state)

@@ -46,7 +46,7 @@ class LiveList:
         self._has_changed()
 
     async def tell(self) -> None:
-        """Give the value to everybody who has subscribed to it, unless it is known to them."""
+        """Return the value to everybody who has subscribed to it, unless it is known to them."""
         if not self._has_pending_change:
             return
         self._has_pending_change = False

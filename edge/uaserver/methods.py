@@ -6,7 +6,7 @@ under the status Uncertain (B.2), as clients get no ReturnStatus with a Bad one.
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +84,8 @@ class JobMethodService(MethodService):
     ) -> None:
         super().__init__(aspace)
         self._decoder = decoder
+        self.refresh: Callable[[str, str], Awaitable[None]] | None = None
+        """Brings the lists up to date with a job: a client that reads after a Good answer finds the change."""
         self._target_of = target_of
         self._services = services
 
@@ -145,7 +147,11 @@ class JobMethodService(MethodService):
     async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
         # Nothing in a call tells whether it is the repetition of another: each is one of its own.
         asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()))
-        return _answer((await self._services.jobs.call(asked)).status)
+        status = (await self._services.jobs.call(asked)).status
+        if self.refresh is not None and status is ReturnStatus.NO_ERROR:
+            job_order_id = call.job_order.job_order_id if isinstance(call, OrderCall) else call.job_order_id
+            await self.refresh(scope, job_order_id)
+        return _answer(status)
 
 
 def _bad(code: int) -> ua.CallMethodResult:

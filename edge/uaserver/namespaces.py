@@ -36,15 +36,15 @@ OFFICIAL_URI = {
 
 
 def application_uri(gateway: str) -> str:
-    """Name this server for the whole plant, also where every gateway bears the same name."""
+    """Return this server for the whole plant, also where every gateway bears the same name."""
     return f"urn:{socket.gethostname()}:microdcs-edge:{gateway}"
 
 
 def machines_uri(gateway: str) -> str:
-    """Name the namespace of this gateway's machines."""
+    """Return the namespace of this gateway's machines."""
     return f"{application_uri(gateway)}:machines"
 
 
 def charts_uri(gateway: str) -> str:
-    """Name the namespace of this gateway's running charts, whose nodes come and go."""
+    """Return the namespace of this gateway's running charts, whose nodes come and go."""
     return f"{application_uri(gateway)}:charts"

@@ -108,7 +108,7 @@ Content = Mapping[Nodeset, bytes]
 
 
 def default_directory() -> Path:
-    """Tell where the prepared node sets are when the settings name no place."""
+    """Return where the prepared node sets are when the settings name no place."""
     return Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 
 
@@ -197,7 +197,7 @@ def cache_key(content: Content) -> bytes:
 
 
 def cache_path(directory: Path, content: Content) -> Path:
-    """Tell where the cache for this content, this asyncua and this Python stands."""
+    """Return where the cache for this content, this asyncua and this Python stands."""
     return directory / f"types-{sys.implementation.cache_tag}-{cache_key(content).hex()[:16]}.cache"
 
 

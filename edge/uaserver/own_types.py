@@ -37,32 +37,32 @@ class VariableSpec:
 
 
 def type_node(*path: str) -> ua.NodeId:
-    """Name a node of our types."""
+    """Return a node of our types."""
     return ua.NodeId("/".join(path), Namespace.TYPES)
 
 
 def type_name(name: str) -> ua.QualifiedName:
-    """Name a member of our types, and of what is made by them."""
+    """Return a member of our types, and of what is made by them."""
     return ua.QualifiedName(name, Namespace.TYPES)
 
 
 def base(kind: ua.VariantType) -> ua.NodeId:
-    """Name a built-in data type."""
+    """Return a built-in data type."""
     return ua.NodeId(kind.value)
 
 
 def instant(milliseconds: int | None) -> ua.Variant:
-    """Give an instant, in milliseconds since the epoch; the null of DateTime for none."""
+    """Return an instant, in milliseconds since the epoch; the null of DateTime for none."""
     return ua.Variant(NO_INSTANT if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds), T.DateTime)
 
 
 def text(text: str) -> ua.Variant:
-    """Give a text."""
+    """Return a text."""
     return ua.Variant(text, T.String)
 
 
 def variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
-    """Give the attributes that a variable has in every object of its type."""
+    """Return the attributes that a variable has in every object of its type."""
     attributes = ua.VariableAttributes()
     attributes.DisplayName = ua.LocalizedText(shown.name)
     attributes.Description = ua.LocalizedText(shown.description, "en")

@@ -32,5 +32,5 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
 
 
 def may_call(role: Role, method: str) -> bool:
-    """Tell whether a role may call the method of this browse name."""
+    """Return whether a role may call the method of this browse name."""
     return role >= METHOD_ROLES.get(method, Role.ENGINEER + 1)

@@ -5,7 +5,7 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from asyncua import ua
 import edge
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
+from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
 from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
@@ -59,8 +60,10 @@ _PRODUCT_URI = "urn:microdcs-edge"
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What of a machine follows its jobs: three lists, and events."""
+    """What of a machine changes while it runs: its lists, its events, what its MES allows."""
 
+    nodes: MachineNodes
+    max_job_orders: int
     job_orders: LiveList
     job_responses: LiveList
     work_masters: LiveList
@@ -107,6 +110,26 @@ class UaServer:
         """Tell a change of a job's state that happened at an instant."""
         await self._machines[scope].events.tell(told, at)
 
+    async def show_allowed(self, scope: str, allowed: Allowed) -> None:
+        """Show the resources that a machine may use, and the most job orders it takes (OPC 10031-4, 6.2.1)."""
+        machine = self._machines[scope]
+        most = machine.max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
+        await self._write(machine.nodes.max_job_orders, ua.Variant(most, ua.VariantType.UInt16))
+        for kind, node_id in machine.nodes.allowed.items():
+            ids = sorted(allowed.resources.get(kind, ()))
+            await self._write(node_id, ua.Variant(ids, ua.VariantType.String, is_array=True))
+
+    async def _write(self, node_id: ua.NodeId, value: ua.Variant) -> None:
+        aspace = self._core.aspace
+        if aspace.read_attribute_value(node_id, ua.AttributeIds.Value).Value != value:
+            now = datetime.now(UTC)
+            shown = ua.DataValue(value, SourceTimestamp=now, ServerTimestamp=now)
+            (await aspace.write_attribute_value(node_id, ua.AttributeIds.Value, shown)).check()
+
+    def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
+        """Call `refresh` with scope and job order before a successful method is answered."""
+        self._core.method_service.refresh = refresh
+
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         """Show what the machine has recipes for."""
         self._machines[scope].work_masters.replace({master.id: master for master in work_masters})
@@ -151,7 +174,8 @@ async def open_server(
             iserver.aspace, lambda node_id: targets.get(node_id) or charts.target_of(node_id), services, iserver.decoder
         )
         changed = asyncio.Event()
-        shown = {scope: _machine(server, scope, found, changed) for scope, found in nodes.items()}
+        most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
+        shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listens", endpoint=endpoint, machines=list(nodes))
         everything = tuple(
@@ -238,9 +262,13 @@ def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
     }
 
 
-def _machine(server: ProtocolServer, scope: str, nodes: MachineNodes, changed: asyncio.Event) -> _Machine:
+def _machine(
+    server: ProtocolServer, scope: str, nodes: MachineNodes, max_job_orders: int, changed: asyncio.Event
+) -> _Machine:
     aspace = server.iserver.aspace
     return _Machine(
+        nodes=nodes,
+        max_job_orders=max_job_orders,
         job_orders=LiveList(aspace, nodes.job_order_list, changed),
         job_responses=LiveList(aspace, nodes.job_order_response_list, changed),
         work_masters=LiveList(aspace, nodes.work_master, changed),

@@ -12,6 +12,7 @@ Organizes.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from asyncua import ua
@@ -19,6 +20,7 @@ from asyncua.server.address_space import NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.errors import Defect
+from edge.model.acceptance import ResourceKind
 from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT
@@ -54,6 +56,16 @@ _MEMBER_REFERENCES = frozenset({HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 # Members that the types leave optional, and that we have.
 _OPTIONAL_MEMBERS = frozenset({*METHODS, "JobOrderResponseList"})
 
+_RESOURCES: Mapping[ResourceKind, str] = MappingProxyType(
+    {
+        ResourceKind.EQUIPMENT: "EquipmentID",
+        ResourceKind.MATERIAL_CLASS: "MaterialClassID",
+        ResourceKind.MATERIAL_DEFINITION: "MaterialDefinitionID",
+        ResourceKind.PERSONNEL: "PersonnelID",
+        ResourceKind.PHYSICAL_ASSET: "PhysicalAssetID",
+    }
+)
+
 _READ = 1 << ua.AccessLevel.CurrentRead
 
 
@@ -87,6 +99,8 @@ class MachineNodes:
     work_master: ua.NodeId
     job_order_response_list: ua.NodeId
     job_order_results: ua.NodeId
+    allowed: Mapping[ResourceKind, ua.NodeId]
+    max_job_orders: ua.NodeId
     methods: Mapping[ua.NodeId, Mapping[ua.NodeId, str]]
 
 
@@ -179,6 +193,8 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
         work_master=_node_id(control, "WorkMaster"),
         job_order_response_list=_node_id(results, "JobOrderResponseList"),
         job_order_results=_node_id(results),
+        allowed={kind: _node_id(control, name) for kind, name in _RESOURCES.items()},
+        max_job_orders=_node_id(control, "MaxDownloadableJobOrders"),
         methods={
             _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, METHODS),
             _node_id(results): _methods(iserver, results, _PROVIDER_TYPE, RESPONSE_METHODS),

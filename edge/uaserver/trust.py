@@ -47,7 +47,7 @@ class TrustList:
         self._content = _Content(())
 
     def fault(self, certificate: x509.Certificate) -> str:
-        """Say why the application with this certificate may not come in; empty when it may."""
+        """Return why the application with this certificate may not come in; empty when it may."""
         now = datetime.now(UTC)
         if fault := certificate_fault(certificate, now):
             return fault
@@ -112,7 +112,7 @@ class RejectedList:
 
 
 def rejected_directory(pki: Path) -> Path:
-    """Tell where the certificates are kept that were turned away."""
+    """Return where the certificates are kept that were turned away."""
     return pki / "rejected"
 
 

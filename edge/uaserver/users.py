@@ -110,7 +110,7 @@ class Users:
         self._nobody = User("", Role.OBSERVER, f"{_PHC_HEAD}${_phc(os.urandom(16))}${_phc(os.urandom(32))}")
 
     async def log_in(self, name: str, password: str, address: str) -> Role | LoginRefusal:
-        """Give the role of a user, or why they have none."""
+        """Return the role of a user, or why they have none."""
         if len(password.encode()) > PASSWORD_BYTES:
             return LoginRefusal.WRONG
         async with self._hashing:  # patience too is asked in turn: many connections buy no more attempts than one
@@ -156,7 +156,7 @@ class LoginThrottle:
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
 
     def is_blocked(self, name: str, address: str) -> bool:
-        """Tell whether this attempt is not to be looked at."""
+        """Return whether this attempt is not to be looked at."""
         now = self._clock()
         return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in self._keys(name, address))
 

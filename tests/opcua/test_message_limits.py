@@ -40,7 +40,7 @@ def subscription(max_notifications: int = 0) -> InternalSubscription:
 
 
 async def published(made: InternalSubscription, told: Iterable[object]) -> list[ua.PublishResult]:
-    """Give the messages in which all of it is told."""
+    """Return the messages in which all of it is told."""
     for each in told:
         if isinstance(each, ua.MonitoredItemNotification):
             await made.enqueue_datachange_event(100 + each.ClientHandle, each, 0)

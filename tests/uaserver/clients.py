@@ -64,7 +64,7 @@ def with_users(settings: OpcuaSettings) -> OpcuaSettings:
 
 
 def own_certificate() -> bytes:
-    """Give the certificate of every server here."""
+    """Return the certificate of every server here."""
     return Path(SETTINGS.pki, "own.der").read_bytes()
 
 
@@ -118,6 +118,6 @@ def signature_of(client: Client) -> ua.SignatureData:
 
 
 async def serves(client: Client) -> bool:
-    """Tell whether the server answers this client."""
+    """Return whether the server answers this client."""
     state = await client.get_node(ua.ObjectIds.Server_ServerStatus_State).read_value()
     return bool(state == ua.ServerState.Running)

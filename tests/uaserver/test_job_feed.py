@@ -1,7 +1,7 @@
 """What OPC UA shows is what the store holds, also when the store has been away."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import cast
@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
+from edge.model.acceptance import Allowed
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, OrderCall, WorkMaster
 from edge.model.job_state import Cause
 from edge.station.jobs import JobCall, JobService
@@ -56,6 +57,12 @@ class Screen:
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
         self.masters = [each.id for each in work_masters]
+
+    async def show_allowed(self, scope: str, allowed: Allowed) -> None:
+        self.allowed = allowed
+
+    def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
+        self.refresh = refresh
 
     async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
         self.told.append(told.job_state[0].state_text.text)

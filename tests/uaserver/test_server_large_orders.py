@@ -72,7 +72,7 @@ class Listener:
 
 
 async def store_over_mqtt(store: Store, order: JobOrder) -> CallAnswer:
-    """Give an order to the station as its MQTT side does."""
+    """Return an order to the station as its MQTT side does."""
     await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, {"ID": "rear-axle"})
     jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)
     return await jobs.call(JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order), "/mes", "1"))
@@ -103,7 +103,7 @@ async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, sp
 
 
 def order_of(entry: object) -> JobOrder:
-    """Give the order of an entry of the list, as a client has read it by our types."""
+    """Return the order of an entry of the list, as a client has read it by our types."""
     written = ua.ExtensionObject(TypeId=ENCODING_ID[JobOrderAndState], Body=struct_to_binary(entry))
     return decode_structure(JobOrderAndState, written).job_order
 

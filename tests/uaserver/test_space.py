@@ -22,7 +22,7 @@ async def reference_to(node: Node, child: Node) -> int:
 
 
 async def arguments(method: Node) -> list[list[tuple[str, int, int]]]:
-    """Name, data type and rank of the input arguments, then of the output arguments."""
+    """Return, data type and rank of the input arguments, then of the output arguments."""
     both = [await (await method.get_child(name)).read_value() for name in ("0:InputArguments", "0:OutputArguments")]
     return [[(found.Name, found.DataType.Identifier, found.ValueRank) for found in side] for side in both]
 

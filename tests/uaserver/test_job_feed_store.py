@@ -1,0 +1,111 @@
+"""A real server shows what a real store holds: allowed resources, and the change of a call that was answered Good."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from asyncua import Client, ua
+
+from edge.links.background_task import background_task
+from edge.model.acceptance import ResourceKind
+from edge.model.isa95 import JobOrder, ReturnStatus, WorkMaster
+from edge.opcua.access import Role
+from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.runs import Runs
+from edge.store import resources
+from edge.store.client import Store
+from edge.uaserver.encoding import extension_object
+from edge.uaserver.job_feed import show_jobs
+from edge.uaserver.namespaces import Namespace
+from tests.conftest import WaitUntil
+from tests.uaserver.running import Station, served
+
+CONTROL = "station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl"
+
+
+class RealStation(Station):
+    """Takes calls as the gateway does."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self._jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)
+
+    async def call(self, call: JobCall) -> CallAnswer:
+        return await self._jobs.call(call)
+
+
+async def value(client: Client, name: str) -> Any:
+    return await client.get_node(ua.NodeId(f"{CONTROL}/{name}", Namespace.MACHINES)).read_value()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (ResourceKind.EQUIPMENT, "EquipmentID"),
+        (ResourceKind.PERSONNEL, "PersonnelID"),
+        (ResourceKind.MATERIAL_CLASS, "MaterialClassID"),
+        (ResourceKind.MATERIAL_DEFINITION, "MaterialDefinitionID"),
+        (ResourceKind.PHYSICAL_ASSET, "PhysicalAssetID"),
+    ],
+)
+async def test_allowed_resources_are_those_of_the_store(
+    store: Store, wait_until: WaitUntil, kind: ResourceKind, name: str
+) -> None:
+    await store.commit(resources.allow(store.keys, kind, "station-1", ["b", "a"]))
+    async with (
+        served() as server,
+        background_task(show_jobs(store, server, ["station-1"]), "feed"),
+        Client(server.endpoint) as client,
+    ):
+        shown: list[Any] = []
+
+        async def read() -> None:
+            while not shown or shown[-1] != ["a", "b"]:
+                shown.append(await value(client, name))
+
+        async with background_task(read(), "reading"):
+            await wait_until(lambda: shown and shown[-1] == ["a", "b"])
+
+
+async def test_changed_limits_of_another_instance_are_shown(store: Store, wait_until: WaitUntil) -> None:
+    async with (
+        served() as server,
+        background_task(show_jobs(store, server, ["station-1"]), "feed"),
+        Client(server.endpoint) as client,
+    ):
+        assert await value(client, "MaxDownloadableJobOrders") == 1000
+        await store.commit(resources.set_max_job_orders(store.keys, "station-1", 7))
+        shown: list[Any] = []
+
+        async def read() -> None:
+            while not shown or shown[-1] != 7:
+                shown.append(await value(client, "MaxDownloadableJobOrders"))
+
+        async with background_task(read(), "reading"):
+            await wait_until(lambda: shown and shown[-1] == 7)
+
+
+async def test_a_list_read_after_a_good_answer_shows_the_change(store: Store) -> None:
+    await store.commit(resources.save_work_master(store.keys, "station-1", WorkMaster(id="axle")))
+    feed = served(station=RealStation(store), role=Role.ENGINEER)
+    async with (
+        feed as server,
+        background_task(show_jobs(store, server, ["station-1"]), "feed"),
+        Client(server.endpoint) as client,
+    ):
+        for number in range(20):
+            order = JobOrder(job_order_id=f"job-{number}", work_master_id=(WorkMaster(id="axle"),))
+            answer = await call(client, "Store", order)
+            assert answer == ReturnStatus.NO_ERROR
+            assert len(await value(client, "JobOrderList")) == number + 1
+
+
+async def call(client: Client, method: str, order: JobOrder) -> int:
+    comment = ua.Variant([], ua.VariantType.LocalizedText, is_array=True)
+    arguments: Sequence[ua.Variant] = (ua.Variant(extension_object(order), ua.VariantType.ExtensionObject), comment)
+    request = ua.CallMethodRequest(
+        ua.NodeId(CONTROL, Namespace.MACHINES), ua.NodeId(f"{CONTROL}/{method}", Namespace.MACHINES), list(arguments)
+    )
+    (result,) = await client.uaclient.call([request])
+    status: int = result.OutputArguments[-1].Value
+    return status
