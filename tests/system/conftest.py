@@ -56,7 +56,7 @@ def archive() -> Path:
     return ROOT / made.stdout.strip()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def machine(archive: Path, repository: Path) -> AsyncIterator[Machine]:
     """A machine that knows the repository; the broker it is to have lets the plant in."""
     machine = Machine.unpack(archive, ROOT / "build" / "system" / SUITE / "root", repository)
@@ -75,7 +75,7 @@ async def machine(archive: Path, repository: Path) -> AsyncIterator[Machine]:
         machine.remove()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def plant(machine: Machine) -> AsyncIterator[Plant]:
     """MES and equipment outside of the machine, at its broker."""
     async with opened_plant(MqttSettings(url=f"mqtt://{machine.address}:1883"), PREFIX) as plant:

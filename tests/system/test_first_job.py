@@ -1,0 +1,102 @@
+"""The page *From apt install to the first job* works as written, in fewer than ten steps."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from asyncua import Client, ua
+from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
+
+from tests.system.machine import Machine
+from tests.uaserver.clients import Application, make_application
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+in_session = pytest.mark.asyncio(loop_scope="session")
+"""The loop of the machine."""
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/first-job.md").read_text(encoding="utf-8")
+STEPS = re.findall(r"^## (\d+)\. (.*)$", PAGE, re.MULTILINE)
+LISTS = ("JobOrderControl/JobOrderList", "JobOrderResults/JobOrderResponseList")
+
+
+def commands(step: int) -> str:
+    """Return the commands of a step, as they stand on the page."""
+    text = PAGE.split(f"\n## {step}. ")[1].split("\n## ")[0]
+    return "set -e\ncd /root\n" + "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+
+
+async def run(machine: Machine, step: int) -> str:
+    """Run the commands of a step; `edge doctor` ends with status 1, as no application is trusted yet."""
+    status, output = await machine.call(commands(step))
+    assert status in ({0, 1} if "edge doctor" in commands(step) else {0}), output
+    return output
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
+    return make_application(tmp_path_factory.mktemp("client"))
+
+
+@asynccontextmanager
+async def anonymous(machine: Machine, application: Application) -> AsyncIterator[Client]:
+    client = Client(f"opc.tcp://{machine.address}:4840", timeout=5)
+    client.application_uri = application.uri
+    server = (machine.root / "var/lib/microdcs-edge/pki/own.der").read_bytes()
+    files = application.directory / "own.der", application.directory / "own.pem"
+    await client.set_security(
+        SecurityPolicyBasic256Sha256, *files, server_certificate=server, mode=ua.MessageSecurityMode.SignAndEncrypt
+    )
+    async with client:
+        yield client
+
+
+def test_page_has_fewer_than_ten_steps() -> None:
+    assert [int(number) for number, _ in STEPS] == list(range(1, len(STEPS) + 1))
+    assert len(STEPS) < 10
+
+
+@in_session
+async def test_commands_of_the_page_lead_to_a_job(machine: Machine) -> None:
+    # The repository is where the page expects it, and the broker as Debian installs it.
+    ours = "/etc/apt/sources.list.d/microdcs-edge.sources /etc/mosquitto/conf.d/plant.conf"
+    await machine.run(f"mkdir -p /media/usb && ln -s /shared /media/usb/repo && rm {ours}")
+    outputs = {step: await run(machine, step) for step in range(1, 8)}
+    assert "written: /etc/microdcs-edge/conf.d/50-site.toml" in outputs[2]
+    assert "wrench" in outputs[4]
+    assert '"ReturnStatus":1' in outputs[7].replace(" ", "")
+    for job in ("BOLT-1", "BOLT-2"):
+        shown = json.loads(await machine.run(f"edge jobs show {job} --json"))
+        assert "Ended" in json.dumps(shown)
+
+
+@in_session
+async def test_opcua_client_sees_the_job_once_it_is_trusted(machine: Machine, application: Application) -> None:
+    with pytest.raises((ConnectionError, ua.UaError, TimeoutError)):
+        async with anonymous(machine, application):
+            pass
+    await run(machine, 8)
+    (rejected,) = json.loads(await machine.run("edge opcua list --json"))["rejected"]
+    await machine.run(f"edge opcua trust {rejected['thumbprint'][:6]}")
+    async with anonymous(machine, application) as client:
+        await client.load_data_type_definitions()
+        node = client.nodes.objects
+        for name in ("Machines", "station-1", "MachineryBuildingBlocks", "JobManagement"):
+            node = await child(node, name)
+        for path in LISTS:
+            found = node
+            for name in path.split("/"):
+                found = await child(found, name)
+            text = str(await found.read_value())
+            assert "BOLT-1" in text
+            assert "BOLT-2" in text
+
+
+async def child(node: object, name: str) -> object:
+    """Return the child of this browse name, in whichever namespace."""
+    for each in await node.get_children():  # type: ignore[attr-defined]
+        if (await each.read_browse_name()).Name == name:
+            return each
+    raise AssertionError(f"there is no {name}")
