@@ -15,6 +15,9 @@ JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
 
 PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
 
+RESOLVE_TYPE = "com.github.aschamberger.microdcs.resolve.v1"
+"""The type of a decision about an action of unknown outcome, and of its answer."""
+
 REFUSED_TYPE = "com.github.aschamberger.microdcs.refused.v1"
 """The type of the answer to a message that has no readable type of its own."""
 

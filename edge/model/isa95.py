@@ -6,7 +6,7 @@ Field order and optionality are those of OPC 10031-4 (2.0.0) annex A; on the wir
 
 from datetime import datetime
 from enum import IntFlag
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -215,6 +215,20 @@ class MethodAnswer(Payload, frozen=True, kw_only=True):
     return_status: int
 
 
+class ResolveCall(Payload, frozen=True, kw_only=True):
+    """The decision about an action of unknown outcome (not part of the standard).
+
+    `resolution` is `done` (with its result in `data`), `failed` or `repeat`; `by` names who decided.
+    """
+
+    job_order_id: str
+    action: str
+    resolution: Literal["done", "failed", "repeat"]
+    by: str
+    reason: str = ""
+    data: Any = None
+
+
 class StateQuery(Payload, frozen=True, kw_only=True):
     """An entry of `JobOrderState`; what it leaves out matches every state of its level."""
 
@@ -253,7 +267,7 @@ class ResponsesAnswer(Payload, frozen=True, kw_only=True):
 
 _P = TypeVar("_P")
 
-_OPAQUE = frozenset({"Value", "data"})
+_OPAQUE = frozenset({"Value", "Data", "data"})
 """Members whose content is not ours: null in them is a value."""
 
 

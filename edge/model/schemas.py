@@ -13,6 +13,7 @@ from edge.model.event_types import (
     JOB_RESPONSE_TYPE,
     METHOD_TYPE,
     PROGRESS_TYPE,
+    RESOLVE_TYPE,
     STATE_INDEX_TYPE,
     STATUS_EVENT_TYPE,
 )
@@ -27,6 +28,7 @@ from edge.model.isa95 import (
     OrderCall,
     Personnel,
     PhysicalAsset,
+    ResolveCall,
     ResponseAnswer,
     ResponsesAnswer,
     StateCall,
@@ -51,6 +53,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     f"{_BY_ID}.answer": (ResponseAnswer, METHOD_TYPE.format(_BY_ID)),
     f"{_BY_STATE}.call": (StateCall, METHOD_TYPE.format(_BY_STATE)),
     f"{_BY_STATE}.answer": (ResponsesAnswer, METHOD_TYPE.format(_BY_STATE)),
+    "resolve.call": (ResolveCall, RESOLVE_TYPE),
     "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
     "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),
     "config.materialdefinition": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialdefinition")),

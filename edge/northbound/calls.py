@@ -11,12 +11,13 @@ import structlog
 from edge.errors import Refused
 from edge.instant import Clock
 from edge.model.cloudevent import JSON, CloudEvent, new_id
-from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE, answer_type, canonical_type
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE, RESOLVE_TYPE, answer_type, canonical_type
 from edge.model.isa95 import (
     IdCall,
     MethodAnswer,
     OrderCall,
     Payload,
+    ResolveCall,
     ResponseAnswer,
     ResponsesAnswer,
     StateCall,
@@ -24,7 +25,9 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.northbound.message_age import expiry_of, sent_at_of
+from edge.sfc.signal import Resolution
 from edge.station.jobs import JobCall, JobService, refuse_expired
+from edge.station.resolve import ResolveRequest, resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store
@@ -132,6 +135,8 @@ class CallHandler:
         if kind := _KIND_OF_TYPE.get(event_type):
             return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
+        if event_type == RESOLVE_TYPE:
+            return await self._resolve(scope, event)
         if event_type == _BY_ID:
             return await self._response_by_id(scope, _arguments(event, IdCall))
         if event_type == _BY_STATE:
@@ -172,6 +177,22 @@ class CallHandler:
         refuse_expired(expires_at, self._clock())
         warnings = await self._settings.apply(scope, kind, method, event.data, origin)
         return Reply(reason="; ".join(warnings) or None)
+
+    async def _resolve(self, scope: str, event: CloudEvent) -> Reply:
+        arguments = _arguments(event, ResolveCall)
+        request = ResolveRequest(
+            scope=scope,
+            job_id=arguments.job_order_id,
+            action=arguments.action,
+            resolution=Resolution(arguments.resolution),
+            by=arguments.by,
+            reason=arguments.reason,
+            data=arguments.data,
+            source=event.source,
+            event_id=event.id,
+        )
+        answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
+        return Reply(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
 
     async def _response_by_id(self, scope: str, arguments: IdCall) -> Reply:
         found = await self._responses.of_job(scope, arguments.job_order_id)

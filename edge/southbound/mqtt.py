@@ -217,7 +217,9 @@ class MqttEquipment:
             type=command.type_id,
             subject=command.scope,
             correlationid=command.correlation_id,
-            extensions={"phase": phase.value} | ({"offeredagain": "true"} if command.offered_again else {}),
+            causationid=command.causation_id or None,
+            extensions={**command.trace, "phase": phase.value}
+            | ({"offeredagain": "true"} if command.offered_again else {}),
             expiryinterval=self._expiry(command, phase),
             data=CommandData(command.job_id, command.action, command.attempt, dict(command.parameters)),
         )

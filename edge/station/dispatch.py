@@ -97,6 +97,8 @@ def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, o
         begun=begun,
         offered_again=offered_again or begun,
         expires_at=found.deadline if found else None,
+        causation_id=loaded.job.causation_id,
+        trace=loaded.job.trace,
     )
 
 

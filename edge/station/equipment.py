@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import Any, Protocol
 
@@ -57,6 +57,10 @@ class Command:
     begun: bool = False
     offered_again: bool = False
     expires_at: int | None = None
+    causation_id: str = ""
+    """The id of the event that stored the job order."""
+    trace: Mapping[str, str] = field(default_factory=dict)
+    """The W3C Trace Context of that event: `traceparent`, `tracestate`."""
 
     @property
     def mark(self) -> str:

@@ -108,6 +108,16 @@ class JobService:
         self.listeners: list[Callable[[int], None]] = []
         """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
 
+    @property
+    def runs(self) -> Runs:
+        """Return the runs on which this service works."""
+        return self._runs
+
+    @property
+    def dedupe_ms(self) -> int:
+        """Return how long a call is remembered, in milliseconds."""
+        return self._dedupe_ms
+
     async def call(self, call: JobCall) -> CallAnswer:
         """Take a call; when this returns, its effect is in the store.
 

@@ -9,7 +9,7 @@ import pytest
 
 from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
-from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
+from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, RESOLVE_TYPE
 from edge.model.isa95 import MethodAnswer, ResponsesAnswer, ReturnStatus
 from edge.model.job_state import JobState
 from edge.northbound.calls import CallHandler, IncomingCall
@@ -219,3 +219,19 @@ async def test_causation_and_trace_context_reach_job_and_answer(calls: CallHandl
     job = await jobs.load(store, "J1")
     assert job
     assert (job.causation_id, job.trace) == ("cause", trace)
+
+
+async def test_an_operator_decision_reaches_the_run(calls: CallHandler, station: Station) -> None:
+    decision = {"JobOrderID": "J1", "Action": "see", "Resolution": "failed", "By": "anna", "Reason": "seen"}
+    unknown = await calls.answer(call(RESOLVE_TYPE, "1", decision))
+    assert status(unknown) == ReturnStatus.UNKNOWN_JOB_ORDER_ID
+    async with station.at_work():
+        await calls.answer(method("StoreAndStart", "2", order("J1")))
+        async with asyncio.timeout(5.0):
+            while not await station.runs.load("J1"):
+                pass
+    running = await calls.answer(call(RESOLVE_TYPE, "3", decision))
+    assert status(running) == ReturnStatus.INVALID_JOB_ORDER_STATUS
+    assert "not unknown" in (running.mdcserrormessage or "")
+    nobody = await calls.answer(call(RESOLVE_TYPE, "4", {"JobOrderID": "J1", "Action": "see", "Resolution": "maybe"}))
+    assert nobody.mdcserrorkind == "invalid_payload"

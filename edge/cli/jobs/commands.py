@@ -190,6 +190,24 @@ def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
         print_text(f"{count} commands are sent again" if count else "no command waits for an answer")
 
 
+@jobs.command("export", epilog="Example: edge jobs export results.jsonl --undelivered")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@one_scope_option
+@click.option("--undelivered", is_flag=True, help="Only jobs that stay because the MES has not received their result.")
+@settings_option
+def export_(file: Path, scope: str | None, settings_file: Path | None, *, undelivered: bool) -> None:
+    """Write the ended jobs with their results to a new file, one JSON object per line.
+
+    The jobs stay in the store.
+    """
+    from edge.cli.jobs.export import export_jobs
+
+    if file.exists():
+        raise click.UsageError(f"{file} exists already. Name a new file.")
+    count = asyncio.run(export_jobs(settings_file, file, scope, undelivered_only=undelivered))
+    print_text(f"{count} jobs written to {file}")
+
+
 @jobs.command(epilog="Example: edge jobs store order.json --start")
 @click.argument("file", type=FILE)
 @click.option("--start", "start_too", is_flag=True, help="Allow it to start at once (StoreAndStart).")
