@@ -1,4 +1,4 @@
-"""What a station may run, and why a job order is refused."""
+"""Validate job orders: their form, their size, and what the MES allows a station to use."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -11,13 +11,13 @@ from edge.model.isa95 import JobOrder
 
 MAX_ID_LENGTH = 255
 RESERVED_ID_STARTS = ("list:", "open:", "startable:", "changes:")
-"""An id that begins so would name one of our own records (`joborder:list:…`) instead of a job order or work master."""
+"""Prefixes of our own keys (`joborder:list:…`): an id with such a prefix would collide with them."""
 
 MAX_NESTING = 16
-"""Levels of a structure. Beyond some 200 an OPC UA stack cannot write it any more, nor any list that holds it."""
+"""Levels of a structure. An OPC UA stack cannot encode about 200 levels, nor any list that contains them."""
 MAX_TEXT_LENGTH = 65_535
 MAX_BYTES = 256 * 1024
-"""The longest text and the largest structure: clients of OPC UA read hundreds of them in one list."""
+"""The longest text and the largest structure: OPC UA clients read hundreds of them in one list."""
 
 _INT16 = range(-(2**15), 2**15)
 
@@ -33,7 +33,7 @@ class ResourceKind(StrEnum):
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the MES lets a scope use right now; `max_job_orders` is None where it did not say."""
+    """What the MES allows a scope to use; `max_job_orders` is None when the MES set no limit."""
 
     work_masters: frozenset[str] = frozenset()
     resources: Mapping[ResourceKind, frozenset[str]] = MappingProxyType({})
@@ -47,7 +47,7 @@ class JobAcceptance(msgspec.Struct, frozen=True):
 
 
 def validate_id(what: str, text: str) -> Iterator[str]:
-    """Yield what is wrong with the id of a job order or work master."""
+    """Yield the faults of the id of a job order or work master."""
     if not text:
         yield f"{what} is empty"
     elif len(text) > MAX_ID_LENGTH:
@@ -59,7 +59,7 @@ def validate_id(what: str, text: str) -> Iterator[str]:
 
 
 def validate_order(order: JobOrder) -> list[str]:
-    """Return what makes an order unfit for any station."""
+    """Return the faults of an order that no station can accept."""
     faults = list(validate_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
         faults.append("Priority is no Int16")
@@ -67,7 +67,7 @@ def validate_order(order: JobOrder) -> list[str]:
 
 
 def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
-    """Yield what makes a structure too large to be kept, and shown in one list with a thousand others."""
+    """Yield the faults of a structure that is too large to be stored and listed with a thousand others."""
     level: list[object] = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
@@ -84,7 +84,7 @@ def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
 
 
 def _children(value: object) -> Iterator[object]:
-    """Yield what is one level below a value; the arrays of a structure are no level of their own."""
+    """Yield the values one level below a value; an array within a structure is not a level."""
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             field = getattr(value, name)
@@ -100,7 +100,7 @@ def _children(value: object) -> Iterator[object]:
 
 
 def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
-    """Return why the station may not accept an order: everything it names must have been allowed by the MES."""
+    """Return why the station must refuse an order: the MES must have allowed everything that it names."""
     named: list[tuple[str, frozenset[str], Iterable[str]]] = [
         ("Work Master", allowed.work_masters, (master.id for master in order.work_master_id or ()))
     ]

@@ -16,16 +16,16 @@ STRUCTURED_JSON = "application/cloudevents+json"
 MSGPACK_TYPES = frozenset({MSGPACK, "application/x-msgpack", "application/vnd.msgpack"})
 
 MAX_NESTING = 36
-"""What the deepest order needs (16 levels of parameters, each in a list), and more than any recipe does.
+"""Levels that the deepest order needs (16 levels of parameters, each in a list); no recipe needs more.
 
 What is read here is stored, and read again deeper in the stack.
 """
 
 _BEYOND_DOUBLE = 1 << 1023
-"""From here on an integer can neither be a score in Redis nor a number in OPC UA."""
+"""Integers from here on fit neither a score of Redis nor a number of OPC UA."""
 
 MAX_ATTRIBUTE_LENGTH = 65_535
-"""In characters: no user property of MQTT can say more. A structured envelope could, and logs and answers repeat it."""
+"""In characters, the limit of an MQTT user property; a structured envelope has none, but logs and answers repeat it."""
 
 REQUIRED = ("id", "source", "type")
 _ATTRIBUTE_NAME = re.compile(r"[a-z0-9]+")
@@ -89,7 +89,7 @@ def _media_type(content_type: str) -> str:
 
 
 def _fault_of(data: object) -> str | None:
-    """Check through data level by level for what could be read, but not be kept."""
+    """Return why decoded data cannot be stored; None when it can. The data is checked level by level."""
     level = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
@@ -120,7 +120,7 @@ def encode_data(content_type: str, data: object) -> bytes:
 
 
 def from_attributes(attributes: Mapping[str, str], content_type: str, payload: bytes) -> CloudEvent:
-    """Build an event from binary mode: attributes by name, the payload apart.
+    """Build an event from binary mode: attributes by name and the payload.
 
     Raises Refused(`unreadable`) when a required attribute is missing, one is longer than MAX_ATTRIBUTE_LENGTH, or the
     payload does not decode.
@@ -181,7 +181,7 @@ def binary_attributes(event: CloudEvent) -> dict[str, str]:
 
 
 def new_id() -> str:
-    """Make an id for an event that is sent once only; whatever may be sent again derives its id instead."""
+    """Return a new id for an event that is sent once; an event that may be repeated derives its id instead."""
     return str(uuid.uuid4())
 
 

@@ -87,7 +87,7 @@ def _information(symbol: str, code: str, name: str) -> EUInformation:
 
 
 def _normalize(symbol: str) -> str:
-    """Write a symbol one way: without dots and spaces, and with one of the two signs there are for micro and ohm."""
+    """Return a symbol without dots and spaces, and with one of the two signs for micro and ohm."""
     return symbol.translate(_SPELLING)
 
 
@@ -111,6 +111,6 @@ UNITS: Mapping[str, EUInformation] = MappingProxyType(
 
 
 def engineering_unit(symbol: str) -> EUInformation:
-    """Return the unit that a symbol means; one we do not know keeps its symbol and has no code."""
+    """Return the unit of a symbol; an unknown unit keeps its symbol and has no code."""
     known = UNITS.get(_normalize(symbol))
     return known or EUInformation(display_name=LocalizedText(text=symbol))

@@ -1,4 +1,4 @@
-"""What equipment is told: the data of commands, and of answers to a device that asks for work."""
+"""Data sent to equipment: of commands, and of answers to a device that requests work."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class CommandData(msgspec.Struct, frozen=True):
-    """The data of a command; the action's parameters stand over those of the job order."""
+    """The data of a command; `parameters` are those of the action, replaced by those of the run."""
 
     job_id: str
     action: str
@@ -15,7 +15,7 @@ class CommandData(msgspec.Struct, frozen=True):
 
 
 class TaskData(msgspec.Struct, frozen=True):
-    """What a device that asked for work is to do."""
+    """The task of a device that requested work."""
 
     job_id: str
     action: str

@@ -1,17 +1,17 @@
-"""How the equipment of a gateway is, for people and their monitoring; no job depends on it."""
+"""The state of the equipment of a gateway, for people and monitoring; no job depends on it."""
 
 from msgspec import Struct
 
 
 class EquipmentHealth(Struct, frozen=True, kw_only=True):
-    """How one piece of equipment is; counts are those since the gateway started, instants milliseconds since the epoch.
+    """The state of one piece of equipment; counts since the gateway started, instants in milliseconds since the epoch.
 
-    `connected` is None when the equipment has not said whether it is there. `last_seen` is when it last said something,
-    came or went. `outstanding` are commands that wait for an answer, `answered` those that were, `failed` those of them
-    that it could not do, `ignored` answers that came late or again and events that nobody waited for, `refused`
-    messages of it that could not be taken. `unknown` are commands whose outcome could not be found, `late` results that
-    no command waited for, `declined_stops` stops and resets that it did not carry out. `problem` is why it cannot work
-    although it is connected. `safing` are stops and resets that it has not confirmed: it may still be active.
+    `connected` is None while the equipment has not reported its presence. `last_seen` is the instant of its last
+    message, connection or disconnection. `outstanding` commands wait for an answer, `answered` ones have one, `failed`
+    ones among them were not carried out. `ignored` counts late or repeated answers and events without a waiting action,
+    `refused` refused messages, `unknown` commands whose outcome could not be found, `late` results without a waiting
+    command, `declined_stops` stops and resets that it did not carry out. `problem` is why it cannot work although it is
+    connected. `safing` are stops and resets that it has not confirmed: it may still be active.
     """
 
     name: str
@@ -32,7 +32,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
 
 
 class EquipmentReport(Struct, frozen=True, kw_only=True):
-    """How all equipment of a gateway was at an instant, in milliseconds since the epoch."""
+    """The state of all equipment of a gateway at an instant, in milliseconds since the epoch."""
 
     at: int
     equipment: tuple[EquipmentHealth, ...]

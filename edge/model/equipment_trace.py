@@ -1,4 +1,4 @@
-"""What passes between a gateway and a piece of equipment, for who records it."""
+"""Records of the messages between a gateway and a piece of equipment."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,30 +8,30 @@ from msgspec import Struct
 
 
 class TraceKind(StrEnum):
-    """What it is that passes, and what is told of it."""
+    """The kind of a record, and its data."""
 
     BEGUN = "begun"
-    """A gateway tells from here on; of its process, to know one that was started anew, and how the equipment is."""
+    """A gateway records from here on; data: its process, to recognise a restart, and the state of the equipment."""
     CONNECTED = "connected"
-    """The equipment is there; of the commands that it has not answered."""
+    """The equipment is connected; data: the commands that it has not answered."""
     LOST = "lost"
-    """The equipment is not there, or not any more; of the reason."""
+    """The equipment is not connected, or no longer; data: the reason."""
     COMMAND = "command"
-    """A command is given to it; of the command."""
+    """A command is sent; data: the command."""
     STOP = "stop"
-    """A command is to be stopped; of that, without its parameters."""
+    """A stop is sent; data: the command without its parameters."""
     ASKED = "asked"
-    """It was asked something; of the question and what it answered."""
+    """A request is sent; data: the request and its answer."""
     HAPPENING = "happening"
-    """Something happened at it; of that, as its connection tells it."""
+    """An event at the equipment; data: the event as its connection reports it."""
     ANSWER = "answer"
-    """A command is answered; of the answer."""
+    """A command is answered; data: the answer."""
     MISSED = "missed"
-    """More passed than could be told; of how often."""
+    """Records were dropped; data: their number."""
 
 
 class TracedCall(Struct, frozen=True, omit_defaults=True):
-    """A question to equipment, with what was found, or the `error`: a refusal of that `kind`, else it is away."""
+    """A request to equipment with its result or `error`; `kind` is set for a refusal, None when it is not connected."""
 
     question: str
     arguments: Sequence[Any]
@@ -41,7 +41,7 @@ class TracedCall(Struct, frozen=True, omit_defaults=True):
 
 
 class TraceRecord(Struct, frozen=True, kw_only=True):
-    """One thing that passed, at an instant in milliseconds since the epoch, as a gateway tells it."""
+    """One record of a gateway, at an instant in milliseconds since the epoch."""
 
     at: int
     gateway: str

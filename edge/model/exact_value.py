@@ -1,4 +1,4 @@
-"""A value whose type is more exact than JSON can say, in the JSON form of OPC UA (OPC 10000-6, 5.4.2.17).
+"""Values with a type that JSON does not have, in the JSON form of OPC UA (OPC 10000-6, 5.4.2.17).
 
 The value of a parameter is plain JSON wherever that says its type. An Int32, a Float or a DateTime of an OPC UA
 client travels and is stored as `{"UaType": 6, "Value": 7}`, so that it comes back as it went in; a recipe and its
@@ -21,13 +21,13 @@ class ExactValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     dimensions: tuple[int, ...] = msgspec.field(default=(), name="Dimensions")
 
     def as_json(self) -> dict[str, object]:
-        """Return the object as it travels."""
+        """Return the object as it is sent."""
         form: dict[str, object] = {"UaType": self.ua_type, "Value": self.value}
         return form | {"Dimensions": list(self.dimensions)} if self.dimensions else form
 
 
 def exact_value(value: object) -> ExactValue | None:
-    """Read a value in the form that names its type; None for every other."""
+    """Read a value in the form that names its type; return None for other values."""
     if not isinstance(value, dict) or "UaType" not in value:
         return None
     try:
@@ -37,14 +37,14 @@ def exact_value(value: object) -> ExactValue | None:
 
 
 def plain_value(value: object) -> object:
-    """Return a value without its type, as conditions and equipment want it."""
+    """Return a value without its type, for conditions and equipment."""
     if isinstance(value, list | tuple):
         return [plain_value(each) for each in value]
     exact = exact_value(value)
     if exact is None:
         return value
     if exact.ua_type in _LONG_INTEGERS:
-        # Written as text in JSON, whose numbers lose their digits elsewhere.
+        # Written as text: other JSON parsers lose digits of such numbers.
         return [_integer(each) for each in exact.value] if isinstance(exact.value, list) else _integer(exact.value)
     return plain_value(exact.value)
 

@@ -1,4 +1,4 @@
-"""What is told of a running recipe: the steps that changed and the commands that were sent."""
+"""The progress of a running recipe: the steps that changed and the commands that were sent."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class CommandProgress(msgspec.Struct, frozen=True):
 
 
 class JobProgress(msgspec.Struct, frozen=True):
-    """What one decision did, at an instant in milliseconds since the epoch."""
+    """The effect of decisions about a job, at an instant in milliseconds since the epoch."""
 
     job_id: str
     at: int

@@ -66,7 +66,7 @@ class JobStatus:
 
 
 class Cause(StrEnum):
-    """What moves a job: the methods of the receiver by their BrowseName, then what happens at the station itself."""
+    """The cause of a change: a method of the receiver by its BrowseName, or an event at the station."""
 
     STORE = "Store"
     STORE_AND_START = "StoreAndStart"
@@ -97,7 +97,7 @@ RESPONSE_METHODS = ("RequestJobResponseByJobOrderID", "RequestJobResponseByJobOr
 
 
 class Removed(Enum):
-    """The end of a stored job: its entry leaves the list."""
+    """The removal of a stored job from the list."""
 
     REMOVED = "removed"
 

@@ -1,7 +1,7 @@
-"""A recipe as its author wrote it, and the JSON Schema of it.
+"""The recipe as its author wrote it, and its JSON Schema.
 
-A recipe is the `data` of an extended Work Master whose `dataschema` is `RECIPE_DATASCHEMA`. This module knows its words
-and their types and nothing of their meaning: whether the chart is sound is `edge.sfc.check`'s business.
+A recipe is the `data` of an extended Work Master whose `dataschema` is `RECIPE_DATASCHEMA`. This module validates keys
+and types; `edge.sfc.check` validates the chart.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Qualifier(StrEnum):
 
 
 class Interaction(StrEnum):
-    """Who begins: the station sends a command, or the equipment sends an event."""
+    """The initiator of an action: the station sends a command, or the equipment sends an event."""
 
     PUSH_COMMAND = "push_command"
     PULL_EVENT = "pull_event"
@@ -108,11 +108,11 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 UNREADABLE: Final = "unreadable"
-"""A condition that may be true or not, in place of one that is faulty."""
+"""A placeholder for a faulty condition; its value is unknown."""
 
 
 class _InvalidValue(Exception):
-    """Says what a value should have been."""
+    """A value of another form; the message names the expected form."""
 
 
 def _text(value: object) -> str:
@@ -168,7 +168,7 @@ def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
 
 
 class _FieldRule(msgspec.Struct, frozen=True):
-    """How one key is read, and what stands in for a wrong value so that the other faults are found as well."""
+    """How one key is read, and the placeholder of an invalid value with which the other faults can be found."""
 
     read: Callable[[object], Any]
     placeholder: Any = None
@@ -206,7 +206,7 @@ def _pascal(key: str) -> str:
 
 
 def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: list[str]) -> dict[str, Any]:
-    """Return the known keys of an object in snake_case; name the others and those that are given twice."""
+    """Return the known keys of an object in snake_case; report unknown and repeated keys."""
     spelling = {_pascal(key): key for key in known} | {key: key for key in known}
     found: dict[str, Any] = {}
     for key, value in data.items():
@@ -223,7 +223,7 @@ def _canonical(place: str, data: dict[str, Any], known: dict[str, Any], faults: 
 def _read_item(
     place: str, data: object, kind: type[msgspec.Struct], keys: dict[str, _FieldRule], faults: list[str]
 ) -> Any | None:
-    """Read one step, transition, action or branch; None where no stand-in could take the place of what is wrong."""
+    """Read one step, transition, action or branch; None when an invalid value has no placeholder."""
     if not isinstance(data, dict):
         faults.append(f"{place}: must be an object")
         return None
@@ -248,7 +248,7 @@ def _read_item(
 
 
 def _item_label(data: dict[str, Any]) -> str:
-    """Return the name of an item, or its ends, as an addition to its place."""
+    """Return the name of an item, or its ends, to be appended to its place."""
     name, source, target = (data.get(key, data.get(_pascal(key))) for key in ("name", "source", "target"))
     if isinstance(name, str):
         return f" ({name})"
@@ -256,10 +256,10 @@ def _item_label(data: dict[str, Any]) -> str:
 
 
 def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
-    """Read a recipe from decoded JSON and tell every fault of its form at once, each with its place.
+    """Read a recipe from decoded JSON; return it with every fault of its form, each with its place.
 
-    Keys may be snake_case or PascalCase. The recipe is given in spite of faults when the rest of it is good enough to
-    be searched for faults of meaning too; it is sound only when there are no faults.
+    Keys may be snake_case or PascalCase. The recipe is returned despite faults when the rest of it can be
+    checked for faults of meaning too; it is valid only when there are no faults.
     """
     if not isinstance(data, dict):
         return None, ("a recipe must be an object with steps, transitions, actions and branches",)

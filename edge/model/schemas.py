@@ -1,4 +1,4 @@
-"""The JSON Schemas of everything that travels: made from the models, so that they never say anything else."""
+"""Generate the JSON Schemas of all messages from the models."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -69,7 +69,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     "equipment.command": (CommandData, "the type_id of the action"),
     "equipment.task": (TaskData, "the type of the event that asked for work"),
 }
-"""By file name: the model of a payload, and the CloudEvents type that it comes with."""
+"""By file name: the model of a payload, and its CloudEvents type."""
 
 
 def schemas() -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from edge.model.isa95 import State
 
 
 class StateIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job stands; `has_result` says that its response stands on its result topic."""
+    """The state of a job; `has_result`: its response is retained on its result topic."""
 
     job_order_id: str
     state: tuple[State, ...]
@@ -16,7 +16,7 @@ class StateIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """All jobs of a scope; `seq` grows by one with each index that is published, whoever publishes it."""
+    """All jobs of a scope; `seq` grows by one with each published index, on all instances."""
 
     seq: int
     scope: str

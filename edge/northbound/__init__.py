@@ -1,1 +1,1 @@
-"""Between the MES and the station: calls come in, retained state and events go out."""
+"""The interface to the MES: calls come in, retained state and events go out."""

@@ -85,7 +85,7 @@ class CallHandler:
         clock: Clock,
         max_age_s: int = 0,
     ) -> None:
-        """`max_age_s` is the age at which a call is refused as expired; 0: at no age."""
+        """Refuse calls older than `max_age_s` as expired; 0 accepts any age."""
         self._source = source
         self._scopes = frozenset(scopes)
         self._store = store

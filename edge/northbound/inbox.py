@@ -21,7 +21,7 @@ class Inbox:
     def __init__(
         self, session: MqttSession, calls: CallHandler, topic_prefix: str, response_topics: Sequence[str] = ()
     ) -> None:
-        """`response_topics` are the topic filters to which answers may go outside `topic_prefix`."""
+        """Answer to topics below `topic_prefix` and to those that a filter of `response_topics` allows."""
         self._session = session
         self._calls = calls
         self._topic_prefix = topic_prefix

@@ -61,7 +61,7 @@ class ProgressPublisher:
         self._probe_at = 0.0
 
     def watch(self, progress: Progress) -> None:
-        """Queue the progress of a run; while nobody reads, or too many jobs wait, it is dropped."""
+        """Queue the progress of a run; it is dropped while the topic has no reader, or too many jobs wait."""
         job = progress.loaded.job
         if job.scope != self._topics.scope or not self._is_wanted():
             return

@@ -64,7 +64,7 @@ def publish_task_name(scope: str) -> str:
 
 
 class _Lock:
-    """A lock held from the reading of a job to its publication, so that nobody publishes an older state afterwards."""
+    """A lock held from the reading of a job to its publication, so that no task publishes an older state afterwards."""
 
     def __init__(self, heartbeat: Heartbeat, interval_s: float) -> None:
         self._heartbeat = heartbeat
@@ -196,7 +196,7 @@ class Publisher:
             # A broker that returned without what it had must get that before this change.
             await self._check()
             noted = await self._publish_job(change, *found) if found else self._skip(change)
-            # Before the cursor is saved: when the answer to that is lost, the change does not come here again.
+            # Before the cursor is saved: if the reply to that is lost, the change is not followed again.
             if self._states:
                 self._states.apply(change)
             self._due.wake(index=True)
@@ -267,7 +267,7 @@ class Publisher:
                     renew_at = loop.time() + self._lifetime_s / _RENEWALS_PER_LIFETIME
                 async with self.exclusive():
                     await self._check()
-                # The index comes after them all: it would hide what the broker lacks of them.
+                # The index is published last: before them, it would hide topics that the broker lacks.
                 while self._due.all_topics:
                     await self._renew()
                 # The states of all jobs may still be loading: the index is published once they are known.
@@ -280,7 +280,7 @@ class Publisher:
             await asyncio.sleep(pause)
 
     async def _renew(self) -> None:
-        # Not at the end: a broker may lose meanwhile what it has got of them, and they are due again.
+        # Reset first: a broker may lose some of them meanwhile, and they are due again.
         self._due.all_topics = False
         try:
             known = await changes.retained_jobs(self._store, self._scope)
@@ -288,7 +288,7 @@ class Publisher:
                 async with self.exclusive():
                     await self._retained.republish(job_id)
             async with self.exclusive():
-                # A change that is published meanwhile would go into the states that these replace.
+                # Under the lock: a change published meanwhile would go into the states that are replaced.
                 await self.load()
         except (Unavailable, asyncio.CancelledError):
             self._due.all_topics = True
@@ -299,7 +299,7 @@ class Publisher:
         self._due.index = False
         try:
             seq = await changes.next_index(self._store, self._scope)
-            # On another connection it would hide what a broker has lost that was not looked at.
+            # On an unchecked connection the index would hide what the broker has lost.
             self._session.require_connection(self._checked_connection)
             return await self._retained.publish_index(states.index(seq, self._clock()), self._events.position)
         except Unavailable:
@@ -341,7 +341,7 @@ class Publisher:
         self._due.wake()
 
     async def _retry_undelivered(self) -> None:
-        """Publish one result again that nobody has received; when somebody subscribed to it, all the others too."""
+        """Publish one undelivered result again; once it has a subscriber, all the others too."""
         while waiting := await self._deliveries.waiting(self._scope, 1):
             async with self.exclusive():
                 if not await self._retained.republish(waiting[0]):

@@ -36,7 +36,7 @@ def plan_republish(broker: IndexState, ours: IndexState, *, has_gap: bool) -> Re
     `has_gap` says that changes after the position of the broker are no longer in the change stream.
     """
     if broker.seq > ours.seq or has_gap:
-        # It has what we do not know of, or lost more than the change stream covers.
+        # Its index is unknown to us, or it lost more than the change stream covers.
         return RepublishPlan(broker.position, DueTopics.ALL, index=True)
     if broker == ours:
         return RepublishPlan(broker.position, DueTopics.NONE, index=False)

@@ -1,4 +1,4 @@
-"""Lets programs beside the gateway call it by MessagePack-RPC as the MES does, and tells them what the MES is told."""
+"""Serve sidecars over MessagePack-RPC: execute their calls as those of the MES, and send them the same events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -28,8 +28,8 @@ _RETRY_S = 1.0
 async def open_rpc(
     settings: RpcSettings, store: Store, runs: Runs, calls: CallHandler, source: str, scopes: Sequence[str]
 ) -> AsyncIterator[str]:
-    """Take calls, and tell what happens, until the end of the block; gives where. Raises as `open_server` does."""
-    # An event that names no scope can mean only one.
+    """Serve calls and events until the end of the block; yield the address. Raises as `open_server` does."""
+    # An event without scope is for the only one.
     only = scopes[0] if len(scopes) == 1 else ""
     methods: dict[str, Method] = {"publish": partial(_publish, calls, only), "heartbeat": _heartbeat}
     async with open_server(settings, methods) as server:
@@ -64,11 +64,11 @@ def _raw_bytes(event: Mapping[Any, Any]) -> bytes:
 
 
 async def _heartbeat(_: Sequence[Any]) -> None:
-    """Do nothing: that it is answered is what the caller wants to know, and that it came what the server does."""
+    """Return nothing: the response shows the caller that the gateway works, the call shows that the client does."""
 
 
 class _EventNotifier:
-    """Tells those who are connected; what happened before is in the store, where they may ask for it."""
+    """Sends events to the connected clients; earlier events are in the store, where clients may request them."""
 
     def __init__(self, server: RpcServer, store: Store, source: str) -> None:
         self._server = server
@@ -76,28 +76,28 @@ class _EventNotifier:
         self._source = source
 
     def watch(self, progress: Progress) -> None:
-        """Tell the progress of a run."""
+        """Send the progress of a run."""
         if self._server.clients:
             self._server.notify("cloudevent", to_map(progress_event(self._source, progress)), "data")
 
     async def follow(self, scopes: Iterable[str]) -> None:
-        """Tell every transition until cancelled; a store that is gone is waited for."""
+        """Send every transition until cancelled; retry while the store is unavailable."""
         positions: dict[str, str] = {}
-        waits = False
+        is_waiting = False
         while True:
             try:
                 positions = positions or await changes.latest(self._store, scopes)
                 async for change in changes.follow(self._store, positions):
-                    await self._tell(change)
+                    await self._notify(change)
                     positions[change.scope] = change.position
-                    waits = False
+                    is_waiting = False
             except Unavailable as error:
-                if not waits:
+                if not is_waiting:
                     logger.warning("rpc events wait for the store", reason=error.message)
-                waits = True
+                is_waiting = True
                 await asyncio.sleep(_RETRY_S)
 
-    async def _tell(self, change: changes.Change) -> None:
+    async def _notify(self, change: changes.Change) -> None:
         if not self._server.clients or (found := await load_changed_job(self._store, change)) is None:
             return
         if event := status_event(self._source, change, *found):

@@ -67,7 +67,7 @@ class StatusEventPublisher:
                     is_blocked = True
                     break
             position = change.position
-        # Not before: after an interruption the events that wait still wait, and no later one may precede them.
+        # Set last: after an interruption the waiting events must still wait, and no later one may precede them.
         self.is_blocked, self.position = is_blocked, position if is_blocked else last
         await self._store.commit(changes.save_event_cursor(self._store.keys, self._topics.scope, self.position))
 

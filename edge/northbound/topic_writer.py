@@ -20,7 +20,7 @@ class Outcome(Enum):
     READ = auto()
     """The broker has it and knows a subscriber."""
     UNREAD = auto()
-    """The broker has it; nobody subscribed to its topic."""
+    """The broker has it; its topic has no subscriber."""
     REFUSED = auto()
     """Access rules forbid it."""
     IMPOSSIBLE = auto()

@@ -95,7 +95,7 @@ def test_everything_an_order_names_must_be_allowed() -> None:
 
 
 def nested(levels: int) -> Parameter:
-    """Give a parameter that is so many levels deep."""
+    """Return a parameter that is so many levels deep."""
     parameter = Parameter(id="p", value=1)
     for _ in range(levels - 1):
         parameter = Parameter(id="p", subparameters=(parameter,))

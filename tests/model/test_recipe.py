@@ -174,7 +174,7 @@ def pascal(data: Any) -> Any:
 
 
 def objects(data: Any) -> Iterator[dict[str, Any]]:
-    """Give a recipe's objects with keys of the recipe."""
+    """Yield a recipe's objects with keys of the recipe."""
     if isinstance(data, dict):
         yield data
     for each in data.values() if isinstance(data, dict) else data:
@@ -183,7 +183,7 @@ def objects(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def changed() -> Iterator[dict[str, Any]]:
-    """Give the whole recipe with one thing changed: each value in turn, each key left out, twice or unknown."""
+    """Yield the whole recipe with one thing changed: each value in turn, each key left out, twice or unknown."""
     for number, here in enumerate(objects(WHOLE)):
         for key in here:
             for value in VALUES:

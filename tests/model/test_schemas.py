@@ -25,7 +25,7 @@ def test_a_schema_is_whole(name: str) -> None:
 
 
 def references(schema: Any) -> list[str]:
-    """Give every reference in a schema."""
+    """Return every reference in a schema."""
     if isinstance(schema, dict):
         found = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
         return found + [each for value in schema.values() for each in references(value)]

@@ -92,18 +92,18 @@ class Caller:
 
 
 def binary_attributes(event_type: str, **further: str) -> dict[str, str]:
-    """Give the attributes of a call that lacks nothing, under an id of its own."""
+    """Return the attributes of a call that lacks nothing, under an id of its own."""
     return {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type, **further}
 
 
 def status_of(answer: Message) -> int:
-    """Give the ReturnStatus of an answer."""
+    """Return the ReturnStatus of an answer."""
     status: int = msgspec.json.decode(answer.payload)["ReturnStatus"]
     return status
 
 
 def order(job_order_id: str, work_master: str = WORK_MASTER.id, **further: Any) -> dict[str, Any]:
-    """Give the payload of Store, StoreAndStart and Update."""
+    """Return the payload of Store, StoreAndStart and Update."""
     return {"JobOrder": {"JobOrderID": job_order_id, "WorkMasterID": [{"ID": work_master}], **further}}
 
 
@@ -132,7 +132,7 @@ class Station:
 
 
 async def opened_station(store: Store) -> Station:
-    """Give a station where WORK_MASTER may run."""
+    """Return a station where WORK_MASTER may run."""
     station = Station(store, StationSettings(store), Runs(store, now_ms, keep_ended_ms=60_000))
     await station.settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, msgspec.to_builtins(WORK_MASTER))
     return station

@@ -164,7 +164,7 @@ async def test_a_job_without_a_response_topic_is_taken_without_an_answer(mes: Ca
 
 
 def deep(levels: int) -> bytes:
-    """Give an order whose parameters are nested so deep."""
+    """Return an order whose parameters are nested so deep."""
     inner = b'{"ID": "p", "Subparameters": [' * levels + b'{"ID": "p"}' + b"]}" * levels
     return b'{"JobOrder": {"JobOrderID": "deep", "JobOrderParameters": [' + inner + b"]}}"
 

@@ -57,7 +57,7 @@ class Listener:
             self.events.append(to_event(message))
 
     def states(self, job_order_id: str = "J1") -> list[list[str]]:
-        """Give what the status events told of a job."""
+        """Return what the status events told of a job."""
         return [
             [state["StateText"]["Text"] for state in event.data["JobState"]]
             for event in self.events

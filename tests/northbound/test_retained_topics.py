@@ -53,7 +53,7 @@ class Mes:
         return {each.job_order_id: each.state[0].state_text.text for each in newest}
 
     def whole(self) -> bool:
-        """Tell whether every topic is there that the newest index promises, and no other."""
+        """Return whether every topic is there that the newest index promises, and no other."""
         promised = {f"order/{each.job_order_id}" for each in self.indexes[-1].jobs} if self.indexes else set()
         for each in self.indexes[-1].jobs if self.indexes else ():
             promised |= {f"result/{each.job_order_id}"} if each.has_result else set()
