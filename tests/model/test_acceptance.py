@@ -43,9 +43,9 @@ def test_an_id_that_can_be_printed_is_fine(text: str) -> None:
     ],
 )
 def test_an_id_that_is_none_is_told_with_the_reason(text: str, fault: str) -> None:
-    (told,) = validate_id("JobOrderID", text)
-    assert told.startswith("JobOrderID ")
-    assert fault in told
+    (reasons,) = validate_id("JobOrderID", text)
+    assert reasons.startswith("JobOrderID ")
+    assert fault in reasons
 
 
 @pytest.mark.parametrize("priority", [None, 0, -(2**15), 2**15 - 1])
@@ -83,8 +83,8 @@ def test_everything_an_order_names_must_be_allowed() -> None:
     }
     allowed = Allowed(work_masters=frozenset({"w", "w2"}), resources=resources)
     assert refusal_reasons(order, allowed) == []
-    told = refusal_reasons(order, Allowed(work_masters=frozenset({"w"})))
-    assert [line.split(" is")[0] for line in told] == [
+    reasons = refusal_reasons(order, Allowed(work_masters=frozenset({"w"})))
+    assert [line.split(" is")[0] for line in reasons] == [
         "Work Master 'w2'",
         "equipment 'e'",
         "materialclass 'c'",

@@ -57,7 +57,7 @@ def test_an_expiry_that_is_no_number_of_seconds_is_none(expiry: str) -> None:
     assert from_attributes(REQUIRED | {"expiryinterval": expiry}, JSON, b"").expiryinterval is None
 
 
-def test_the_content_type_of_the_message_goes_before_that_among_the_attributes() -> None:
+def test_content_type_of_the_message_precedes_the_attribute() -> None:
     event = from_attributes(REQUIRED | {"datacontenttype": JSON}, MSGPACK, msgspec.msgpack.encode([1]))
     assert (event.datacontenttype, event.data) == (MSGPACK, [1])
     assert from_attributes(REQUIRED | {"datacontenttype": MSGPACK}, "", b"\x01").data == 1
@@ -110,7 +110,7 @@ def test_what_is_written_as_attributes_is_read_back(
     assert from_attributes(binary_attributes(event), JSON, b"") == event
 
 
-def test_a_correlation_id_that_is_a_uuid_is_its_sixteen_bytes_else_its_text() -> None:
+def test_correlation_data_is_the_uuid_bytes_or_the_text() -> None:
     each = uuid.uuid4()
     assert correlation_bytes(str(each)) == each.bytes
     assert correlation_bytes("größe") == "größe".encode()
@@ -121,7 +121,7 @@ def test_new_ids_differ() -> None:
 
 
 @pytest.mark.parametrize("name", ["id", "type", "subject", "mdcserrormessage", "anything"])
-def test_an_attribute_that_no_user_property_could_hold_is_refused_and_not_repeated(name: str) -> None:
+def test_attribute_longer_than_a_user_property_is_refused(name: str) -> None:
     envelope = {"specversion": "1.0", "id": "1", "source": "/x", "type": "t", name: "x" * 65_536}
     with pytest.raises(Refused) as refused:
         from_structured(msgspec.json.encode(envelope))

@@ -203,11 +203,11 @@ def changed() -> Iterator[dict[str, Any]]:
                 yield data
 
 
-def test_the_schema_refuses_the_form_that_the_parser_refuses_in_either_spelling() -> None:
+def test_schema_and_parser_refuse_the_same_forms() -> None:
     schema = jsonschema.Draft202012Validator(recipe_schema())
     assert schema.is_valid(WHOLE)
     assert schema.is_valid(pascal(WHOLE))
     for data in changed():
-        told = schema.is_valid(data)
-        assert told is not bool(parse_recipe(data)[1]), data
+        is_valid = schema.is_valid(data)
+        assert is_valid is not bool(parse_recipe(data)[1]), data
         assert schema.is_valid(pascal(data)) is not bool(parse_recipe(pascal(data))[1]), data

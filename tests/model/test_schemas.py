@@ -34,11 +34,11 @@ def references(schema: Any) -> list[str]:
 
 def test_every_method_setting_and_event_has_one() -> None:
     kinds = [*(kind.value for kind in ResourceKind), "workmaster", "jobacceptance"]
-    told = [name for name in vars(event_types) if name.endswith("_TYPE")]
+    types = [name for name in vars(event_types) if name.endswith("_TYPE")]
     assert {f"{method}.call.schema.json" for method in METHODS} <= FOUND.keys()
     assert {f"config.{kind}.schema.json" for kind in kinds} <= FOUND.keys()
     # A refusal has no data.
-    for name in set(told) - {"METHOD_TYPE", "CONFIG_TYPE", "REFUSED_TYPE"}:
+    for name in set(types) - {"METHOD_TYPE", "CONFIG_TYPE", "REFUSED_TYPE"}:
         assert any(getattr(event_types, name) in text for text in FOUND.values()), name
 
 

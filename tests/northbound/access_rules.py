@@ -1,4 +1,4 @@
-"""Lines for a mosquitto whose access rules forbid what it is told to."""
+"""Configuration lines for a mosquitto whose access rules forbid topics."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ _PLUGIN = "mosquitto_dynamic_security.so"
 
 
 def allowing(directory: Path, *rules: str) -> str:
-    """Have it allow this and nothing else, `write p/+/events`; what may not be read it passes over without a word."""
+    """Return lines that allow these topics only, as `write p/+/events`; forbidden reads are granted and stay silent."""
     listed = directory / "acl"
     listed.write_text("".join(f"topic {rule}\n" for rule in rules))
     listed.chmod(0o600)
@@ -17,7 +17,7 @@ def allowing(directory: Path, *rules: str) -> str:
 
 
 def refusing_subscriptions(directory: Path, *topics: str) -> tuple[str, str]:
-    """Have it answer subscriptions to these topics with 0x87, as other brokers do; all else it allows."""
+    """Return lines that answer subscriptions to these topics with 0x87, as other brokers do; all else is allowed."""
     found = next(Path("/usr/lib").rglob(_PLUGIN), None)
     if found is None:
         pytest.skip(f"this mosquitto came without {_PLUGIN}")

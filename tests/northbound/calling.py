@@ -42,7 +42,7 @@ WORK_MASTER = WorkMaster(id="WM-1", data=WAITING, dataschema=RECIPE_DATASCHEMA)
 
 
 class Caller:
-    """Asks the inbox, and tells answers apart by the correlation data of their calls."""
+    """Calls the inbox, and matches answers to calls by their correlation data."""
 
     def __init__(self, session: MqttSession, prefix: str) -> None:
         self.session = session
@@ -68,7 +68,7 @@ class Caller:
         correlation_data: bytes = b"",
         deadline: float = 5.0,
     ) -> Message:
-        """Send one message and give its answer."""
+        """Send one message and return its answer."""
         correlation_data = correlation_data or uuid.uuid4().bytes
         self._open[correlation_data] = asyncio.get_running_loop().create_future()
         message = Message(
@@ -125,7 +125,7 @@ class Station:
     runs: Runs
 
     def at_work(self) -> AbstractAsyncContextManager[None]:
-        """Have jobs that are allowed to start start."""
+        """Start jobs that are allowed to start."""
         dispatch = Dispatch(self.runs, {})
         worker = Worker(self.store, (SCOPE,), self.runs, Starter(self.store, self.runs, dispatch))
         return background_task(worker.run(), "worker")
@@ -140,7 +140,7 @@ async def opened_station(store: Store) -> Station:
 
 @asynccontextmanager
 async def opened_inbox(store: Store, mqtt: MqttSettings, prefix: str) -> AsyncIterator[Station]:
-    """Have a station take calls."""
+    """Open a station that takes calls."""
     station = await opened_station(store)
     async with open_session(mqtt, f"{prefix}-edge", session_expiry=0) as session:
         jobs = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)

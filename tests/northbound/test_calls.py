@@ -125,9 +125,7 @@ def status(answer: CloudEvent) -> int:
 
 
 @pytest.mark.parametrize("sent_at", ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "2026-01-01T02:00:00+01:00"])
-async def test_an_event_that_has_expired_by_its_own_attributes_is_refused_as_such(
-    calls: CallHandler, store: Store, sent_at: str
-) -> None:
+async def test_event_expired_by_its_attributes_is_refused(calls: CallHandler, store: Store, sent_at: str) -> None:
     answer = await calls.answer(called("Store", "1", order("J1"), time=sent_at, expiryinterval=60))
     assert answer.mdcserrorkind == "expired"
     assert await jobs.load(store, "J1") is None
@@ -148,7 +146,7 @@ async def test_what_the_line_tells_of_expiry_counts_more_than_the_attributes(cal
     assert (await calls.answer(over)).mdcserrorkind == "expired"
 
 
-async def test_a_call_that_was_carried_out_and_comes_again_too_late_gets_the_same_answer(calls: CallHandler) -> None:
+async def test_late_repetition_of_a_call_gets_the_same_answer(calls: CallHandler) -> None:
     call = called("Store", "1", order("J1"))
     first = await calls.answer(dataclasses.replace(call, expires_at=now_ms() + 60_000))
     again = await calls.answer(dataclasses.replace(call, expires_at=now_ms() - 1))
@@ -168,9 +166,7 @@ async def test_settings_and_requests_expire_too(calls: CallHandler, event_type: 
     assert answer.mdcserrorkind == "expired"
 
 
-async def test_a_transaction_stores_and_starts_once_however_often_it_is_sent_anew(
-    calls: CallHandler, store: Store
-) -> None:
+async def test_repeated_transaction_stores_and_starts_once(calls: CallHandler, store: Store) -> None:
     first = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
     again = await calls.answer(called("StoreAndStart", "2", order("J1"), extensions={"transactionid": "t"}))
     assert (status(first), status(again)) == (1, 1)

@@ -1,4 +1,4 @@
-"""A transition is told under one id for all who tell it, with the state right after it."""
+"""The event of a transition has the same id each time, with the state right after it."""
 
 import asyncio
 

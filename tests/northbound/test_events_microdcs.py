@@ -140,7 +140,7 @@ async def test_every_message_of_a_job_decodes_in_a_microdcs_client(bench: Bench)
         await bench.call(Cause.START, IdCall(job_order_id="J1"))
         await bench.call(Cause.REVOKE_START, IdCall(job_order_id="J1"))
         await bench.call(Cause.ABORT, IdCall(job_order_id="J1"))
-        await bench.all_told()
+        await bench.all_events_published()
     messages = [each for each in bench.heard.messages if each.payload]
     assert {each.user_properties["type"] for each in messages} == set(CLASSES)
     events = decoded(messages, ClientStatusEvent)

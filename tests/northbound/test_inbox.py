@@ -89,7 +89,7 @@ async def test_all_eleven_methods_move_a_job_and_answer_success(mes: Caller, sto
         ("Store", order("x" * 256), ReturnStatus.INVALID_REQUEST, "longer than 255"),
     ],
 )
-async def test_a_declined_call_has_the_status_of_the_standard_and_a_reason_in_words(
+async def test_declined_call_has_status_and_reason(
     mes: Caller, method: str, data: dict[str, Any], status: ReturnStatus, reason: str
 ) -> None:
     await mes.call("Store", order("stored"))
@@ -238,9 +238,13 @@ async def test_bad_input_is_answered_and_stops_nothing(
 async def test_an_answer_to_what_could_not_be_read_still_names_its_call(mes: Caller) -> None:
     attributes = binary_attributes(STORE, subject=SCOPE, correlationid=str(uuid.uuid4()))
     answer = await mes.ask(b"{", attributes)
-    told = answer.user_properties
-    assert (told["type"], told["causationid"], told["subject"]) == (STORE, attributes["id"], SCOPE)
-    assert told["correlationid"] == attributes["correlationid"]
+    answered = answer.user_properties
+    assert (answered["type"], answered["causationid"], answered["subject"]) == (
+        STORE,
+        attributes["id"],
+        SCOPE,
+    )
+    assert answered["correlationid"] == attributes["correlationid"]
 
 
 @pytest.mark.parametrize("missing", ["id", "source", "type"])
@@ -256,9 +260,9 @@ async def test_a_message_that_is_no_cloudevent_is_told_which_attribute_it_lacks(
 async def test_a_refused_recipe_is_answered_with_all_its_faults(mes: Caller, store: Store) -> None:
     answer = await mes.ask(UNFIT, binary_attributes(CONFIG_TYPE.format("workmaster")))
     assert answer.user_properties["mdcserrorkind"] == "recipe"
-    said = answer.user_properties["mdcserrormessage"]
-    assert said.count("WM-2: ") >= 3
-    assert "edge check recipe" in said
+    message_text = answer.user_properties["mdcserrormessage"]
+    assert message_text.count("WM-2: ") >= 3
+    assert "edge check recipe" in message_text
     assert (await resources.load_allowed(store, SCOPE)).work_masters == {WORK_MASTER.id}
 
 
@@ -268,7 +272,7 @@ async def test_a_method_of_settings_that_is_neither_put_nor_delete_is_refused(me
     assert answer.user_properties["mdcserrorkind"] == "invalid_payload"
 
 
-async def test_a_response_topic_that_the_broker_never_allows_does_not_block_the_inbox(mes: Caller) -> None:
+async def test_forbidden_response_topic_does_not_block_the_inbox(mes: Caller) -> None:
     await mes.session.send(Message(mes.topics.commands, b"{}", response_topic="$SYS/not-ours"))
     await still_works(mes)
 

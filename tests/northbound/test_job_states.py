@@ -14,7 +14,7 @@ def change(position: str, job_id: str, cause: Cause, status: JobStatus) -> Chang
     return Change(position, SCOPE, job_id, cause, status, NOW)
 
 
-def told(states: JobStates) -> dict[str, tuple[list[int], bool]]:
+def states_of(states: JobStates) -> dict[str, tuple[list[int], bool]]:
     entries = states.index(1, NOW).jobs
     return {each.job_order_id: ([level.state_number for level in each.state], each.has_result) for each in entries}
 
@@ -32,15 +32,15 @@ def test_a_change_after_the_reading_is_taken_in_and_one_before_it_is_not() -> No
     states = JobStates(SCOPE, {"J1": ENDED}, "9-5")
     states.apply(change("9-5", "J1", Cause.RUN, RUNNING))
     states.apply(change("9-4", "J0", Cause.RUN, RUNNING))
-    assert told(states) == {"J1": ([5, 2], True)}
+    assert states_of(states) == {"J1": ([5, 2], True)}
     states.apply(change("10-0", "J3", Cause.RUN, RUNNING))
-    assert told(states) == {"J1": ([5, 2], True), "J3": ([3], False)}
+    assert states_of(states) == {"J1": ([5, 2], True), "J3": ([3], False)}
 
 
 def test_a_removed_job_is_not_in_the_index_until_it_is_stored_again() -> None:
     states = JobStates(SCOPE, {"J1": ENDED, "J2": RUNNING}, "0-0")
     states.apply(change("1-0", "J1", Cause.CLEAR, ENDED))
     states.apply(change("2-0", "J9", Cause.CANCEL, ENDED))
-    assert told(states) == {"J2": ([3], False)}
+    assert states_of(states) == {"J2": ([3], False)}
     states.apply(change("3-0", "J1", Cause.STORE, JobStatus(JobState.NOT_ALLOWED_TO_START, SubState.READY)))
-    assert told(states)["J1"] == ([1, 2], False)
+    assert states_of(states)["J1"] == ([1, 2], False)

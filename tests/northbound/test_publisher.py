@@ -57,7 +57,7 @@ class Listener:
             self.events.append(to_event(message))
 
     def states(self, job_order_id: str = "J1") -> list[list[str]]:
-        """Return what the status events told of a job."""
+        """Return the states in the status events of a job."""
         return [
             [state["StateText"]["Text"] for state in event.data["JobState"]]
             for event in self.events
@@ -86,7 +86,7 @@ class Bench:
             store, self.session, "urn:edge", self.topics, self.lifetime_s, now_ms, timing=timing, policy=self.policy
         )
 
-    async def all_told(self) -> None:
+    async def all_events_published(self) -> None:
         """Wait until every change is out, and the index that says so."""
         newest = (await changes.latest(self.station.store, [SCOPE]))[SCOPE]
         async with asyncio.timeout(5.0):
@@ -211,7 +211,7 @@ async def test_storing_and_removing_a_job_are_no_transitions(bench: Bench, wait_
 async def test_after_a_restart_it_goes_on_where_it_ended(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.store_and_abort("J1")
-        await bench.all_told()
+        await bench.all_events_published()
     await bench.store_and_abort("J2")
     async with bench.publishing():
         await wait_until(lambda: bench.heard.states("J2"))
@@ -224,7 +224,7 @@ async def test_an_event_that_is_told_again_after_a_crash_has_the_same_id(
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await wait_until(lambda: len(bench.heard.states()) == 1)
-    # As if it had died between telling and noting that it has told.
+    # As after a crash between publishing and saving the cursor.
     await store.execute("DEL", store.keys.publisher_cursors())
     async with bench.publishing():
         await wait_until(lambda: len(bench.heard.states()) == 2)
@@ -239,10 +239,10 @@ async def test_progress_of_a_recipe_is_told(bench: Bench, wait_until: WaitUntil)
         bench.station.runs.listeners.append(progress.watch)
         await bench.call(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: any(event.type == PROGRESS_TYPE for event in bench.heard.events))
-    told = next(event.data for event in bench.heard.events if event.type == PROGRESS_TYPE)
-    assert told["job_id"] == "J1"
-    assert told["steps"] == [{"step": "Wait", "active": True}]
-    assert told["commands"] == []
+    published = next(event.data for event in bench.heard.events if event.type == PROGRESS_TYPE)
+    assert published["job_id"] == "J1"
+    assert published["steps"] == [{"step": "Wait", "active": True}]
+    assert published["commands"] == []
 
 
 @pytest.fixture
@@ -270,21 +270,21 @@ async def test_what_happens_while_the_broker_is_gone_is_told_when_it_is_back(
     assert sum(entry["event"] == "publishing waits" for entry in logs) == 1
 
 
-async def test_one_that_publishes_again_after_another_did_tells_nothing_twice_and_an_index_of_all(
+async def test_returning_publisher_repeats_nothing_but_the_index(
     bench: Bench,
 ) -> None:
     first, second = bench.publisher(), bench.publisher()
     for number, publisher in enumerate((first, second, first)):
         async with background_task(publisher.run(), "publisher"):
             await bench.store_and_abort(f"J{number}")
-            await bench.all_told()
+            await bench.all_events_published()
     assert [bench.heard.states(f"J{number}") for number in range(3)] == [[["Aborted"]]] * 3
-    told = [bench.heard.retained[bench.topics.state_index].data]
-    assert "J0" in str(told)
-    assert "J1" in str(told)
+    published = [bench.heard.retained[bench.topics.state_index].data]
+    assert "J0" in str(published)
+    assert "J1" in str(published)
 
 
-async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_goes_on(
+async def test_hanging_publisher_of_one_scope_is_noticed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
 ) -> None:
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
@@ -299,9 +299,7 @@ async def test_a_publisher_that_hangs_is_noticed_though_that_of_another_scope_go
         await wait_until(lambda: publish_task_name("station-2") in beats.stalled())
 
 
-async def test_a_job_larger_than_the_broker_takes_does_not_keep_the_others_from_being_told(
-    store: Store, unique: str, wait_until: WaitUntil
-) -> None:
+async def test_job_too_large_for_the_broker_blocks_no_other(store: Store, unique: str, wait_until: WaitUntil) -> None:
     async with (
         open_broker("max_packet_size 4000") as broker,
         opened_bench(store, MqttSettings(url=broker.url), unique) as bench,
@@ -323,15 +321,15 @@ async def test_a_job_that_nobody_can_read_keeps_the_mes_from_hearing_of_no_other
     await bench.store_and_abort("J2")
     publisher = bench.publisher()
     async with background_task(publisher.run(), "publisher"):
-        await bench.all_told()
+        await bench.all_events_published()
     assert bench.topics.result("J2") in bench.heard.retained
     assert bench.heard.states("J2") == [["Aborted"]]
 
 
-async def test_a_change_whose_publishing_the_store_notes_without_an_answer_is_in_the_index(
+async def test_change_is_in_the_index_when_the_cursor_reply_is_lost(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
-    """It was told and is noted: nobody tells it again, and another change may be long in coming."""
+    """It is published and saved: no change follows that would publish a new index."""
     async with (
         relay_to(tmp_path, redis.url) as relay,
         open_store(msgspec.structs.replace(redis, url=relay.url), "edge") as store,
@@ -339,7 +337,7 @@ async def test_a_change_whose_publishing_the_store_notes_without_an_answer_is_in
         bench.publishing(PublisherTiming(retry=0.05)),
     ):
         await bench.store_and_abort("J1")
-        await bench.all_told()
+        await bench.all_events_published()
         lost: list[bytes] = []
 
         async def lose_once(request: bytes) -> bool:
@@ -350,19 +348,19 @@ async def test_a_change_whose_publishing_the_store_notes_without_an_answer_is_in
 
         relay.deliver = lose_once
         await bench.call(Cause.STORE, order("J2"))
-        await bench.all_told()
+        await bench.all_events_published()
         assert lost
     assert "J2" in str(bench.heard.retained[bench.topics.state_index].data)
 
 
-async def test_a_broker_that_forgets_all_while_its_topics_are_published_again_gets_the_first_of_them_once_more(
+async def test_broker_loss_during_renewal_restarts_the_renewal(
     own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     async with opened_bench(store, MqttSettings(url=own_broker.url), unique) as bench:
         topics = [bench.topics.order(f"J{number}") for number in range(60)]
         for number in range(60):
             await bench.call(Cause.STORE, order(f"J{number}"))
-        # The changes do not go back far enough to tell what a broker has lost that has nothing.
+        # The changes do not go back far enough for a broker that has nothing.
         await store.execute("XTRIM", store.keys.joborder_changes(SCOPE), "MAXLEN", 1)
         async with bench.publishing() as publisher:
             await wait_until(lambda: bench.heard.retained)
@@ -374,5 +372,5 @@ async def test_a_broker_that_forgets_all_while_its_topics_are_published_again_ge
                 await own_broker.start()
                 await wait_until(lambda: bench.session.connection_count == 2 and bench.session.connected)
                 await bench.call(Cause.STORE, order("new"))
-            await bench.all_told()
+            await bench.all_events_published()
             await wait_until(lambda: set(topics) <= bench.heard.retained.keys())

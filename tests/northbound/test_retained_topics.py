@@ -62,7 +62,7 @@ class Mes:
 
 @asynccontextmanager
 async def returned(mqtt: MqttSettings, unique: str) -> AsyncIterator[Mes]:
-    """Let a MES come back that knows nothing."""
+    """Open the session of a MES that has lost all it knew."""
     mes = Mes()
     async with open_session(mqtt, f"{unique}-returned-{time.monotonic_ns()}", session_expiry=0) as session:
         await session.subscribe(f"{unique}/{SCOPE}/#", mes.take)
@@ -90,13 +90,13 @@ async def test_the_index_tells_where_every_job_stands(
     assert {index.scope for index in mes.indexes} == {SCOPE}
 
 
-async def test_many_changes_at_a_time_make_few_indexes_and_no_reading_of_other_jobs(
+async def test_many_changes_make_few_indexes_without_reading_all_jobs(
     bench: Bench, mqtt: MqttSettings, unique: str, store: Store, wait_until: WaitUntil
 ) -> None:
     for number in range(300):
         await bench.call(Cause.STORE, order(f"old-{number}"))
     async with returned(mqtt, unique) as mes, bench.publishing():
-        await bench.all_told()
+        await bench.all_events_published()
         assert len(mes.jobs) == 300
         before, reads = len(mes.indexes), await calls_of(store, "hgetall", "hmget")
         began = time.monotonic()
@@ -150,7 +150,7 @@ async def test_topics_are_published_again_before_they_expire(bench: Bench, wait_
         await wait_until(lambda: sum(each.topic == topic for each in bench.heard.messages) >= 3, deadline=10.0)
 
 
-async def test_topics_are_published_again_before_they_expire_however_much_happens(bench: Bench) -> None:
+async def test_topics_are_renewed_before_they_expire_under_load(bench: Bench) -> None:
     bench.lifetime_s = 2
     topic = bench.topics.order("waits")
     async with bench.publishing():
@@ -188,7 +188,7 @@ async def test_after_an_outage_of_the_broker_the_retained_topics_tell_everything
             await wait_until(lambda: mes.jobs == expected and mes.whole(), deadline=15.0)
 
 
-async def test_events_that_a_killed_broker_had_taken_and_lost_are_told_again_in_their_order(
+async def test_events_lost_by_a_killed_broker_are_republished_in_order(
     own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     mqtt, heard = MqttSettings(url=own_broker.url), Listener()
@@ -209,11 +209,11 @@ async def test_events_that_a_killed_broker_had_taken_and_lost_are_told_again_in_
         async with open_session(mqtt, f"{unique}-away") as away:
             await away.subscribe(bench.topics.events, heard.take)
             await wait_until(lambda: heard.states("J4"), deadline=10.0)
-    told = dict.fromkeys(event.data["JobOrder"]["JobOrderID"] for event in heard.events)
-    assert list(told) == ["J1", "J2", "J3", "J4"]
+    published = dict.fromkeys(event.data["JobOrder"]["JobOrderID"] for event in heard.events)
+    assert list(published) == ["J1", "J2", "J3", "J4"]
 
 
-async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_with_the_broker(
+async def test_event_published_after_the_last_index_is_republished(
     own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     """The broker comes back with the newest index there is, and has forgotten what it took after that."""
@@ -221,7 +221,7 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
     async with opened_bench(store, mqtt, unique) as bench:
         async with bench.publishing():
             await bench.store_and_abort("J0")
-            await bench.all_told()
+            await bench.all_events_published()
         async with bench.publishing(PublisherTiming(index=3600.0)):
             await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
             await own_broker.save()
@@ -235,7 +235,7 @@ async def test_an_event_told_in_the_moment_before_the_next_index_is_not_lost_wit
         async with bench.publishing(), returned(mqtt, unique) as mes:
             await wait_until(lambda: bench.heard.states("J1"), deadline=10.0)
             await wait_until(lambda: mes.jobs == {"J0": "Aborted", "J1": "Aborted"} and mes.whole())
-        # To tell it of all jobs would flood the MES: its broker drops what it cannot take.
+        # To publish all jobs would flood the MES: its broker drops what it cannot take.
         assert bench.topics.order("J0") not in {each.topic for each in bench.heard.messages}
 
 
@@ -265,7 +265,7 @@ async def test_a_broker_that_holds_what_we_published_last_is_not_told_all_again(
 ) -> None:
     async with bench.publishing():
         await bench.store_and_abort("J1")
-        await bench.all_told()
+        await bench.all_events_published()
     count = len(bench.heard.messages)
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J2"))
@@ -307,7 +307,7 @@ async def test_something_that_is_no_index_is_written_over(bench: Bench, payload:
 
 
 @pytest.mark.parametrize("position", [f"0-{'9' * 23}", "1_0-0", "٣-0"])
-async def test_an_index_of_somebody_else_with_a_position_that_no_stream_knows_does_not_end_the_publisher(
+async def test_foreign_index_with_unknown_position_is_harmless(
     bench: Bench, position: str, wait_until: WaitUntil
 ) -> None:
     async with bench.publishing():
@@ -321,12 +321,10 @@ async def test_an_index_of_somebody_else_with_a_position_that_no_stream_knows_do
         await wait_until(lambda: index_of(bench) == {"J1", "J2"})
 
 
-async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_after_that(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_index_waits_until_all_jobs_are_read(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
-        await bench.all_told()
+        await bench.all_events_published()
     for topic in (bench.topics.order("J1"), bench.topics.state_index):
         await bench.session.publish(topic, retain=True)
     await wait_until(lambda: bench.heard.retained.keys() == set())
@@ -338,7 +336,7 @@ async def test_a_broker_that_comes_back_before_all_jobs_are_read_gets_its_index_
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
 
 
-async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_taken_for_one_that_hangs(
+async def test_publisher_waiting_for_a_long_republish_does_not_stall(
     bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
@@ -361,9 +359,7 @@ async def test_a_publisher_that_waits_for_very_much_to_be_told_again_is_not_take
         await had_its_turn.wait()
 
 
-async def test_a_job_that_nobody_can_read_keeps_the_topics_of_no_other_from_coming_back(
-    bench: Bench, store: Store, wait_until: WaitUntil
-) -> None:
+async def test_unreadable_job_blocks_no_topics_of_others(bench: Bench, store: Store, wait_until: WaitUntil) -> None:
     async with bench.publishing():
         for job_id in ("J1", "J2"):
             await bench.call(Cause.STORE, order(job_id))

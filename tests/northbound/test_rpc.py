@@ -1,4 +1,4 @@
-"""A program beside the gateway calls it as the MES does, and is told what the MES is told."""
+"""A sidecar calls the gateway as the MES does, and receives the same events."""
 
 import asyncio
 import base64
@@ -142,9 +142,9 @@ async def test_with_several_scopes_an_event_has_to_name_its_own(store: Store, tm
         assert (await client.publish(call("Store", order("J1"), subject=SCOPE))).data == {"ReturnStatus": 1}
 
 
-def noting(told: list[CloudEvent]) -> OnEvent:
+def noting(received: list[CloudEvent]) -> OnEvent:
     async def note(event: CloudEvent) -> None:
-        told.append(event)
+        received.append(event)
 
     return note
 
@@ -172,10 +172,10 @@ async def test_transitions_and_progress_are_told_to_every_client_in_order(bench:
     assert progress[0]["steps"] == [{"step": "Wait", "active": True}]
 
 
-def states(told: list[CloudEvent]) -> list[list[str]]:
+def states(received: list[CloudEvent]) -> list[list[str]]:
     return [
         [state["StateText"]["Text"] for state in event.data["JobState"]]
-        for event in told
+        for event in received
         if event.type == STATUS_EVENT_TYPE
     ]
 
@@ -183,7 +183,7 @@ def states(told: list[CloudEvent]) -> list[list[str]]:
 async def test_who_connects_later_is_told_from_then_on(bench: Bench, wait_until: WaitUntil) -> None:
     async with bench.station.at_work(), open_client(bench.url) as early:
         await early.publish(call("StoreAndStart", order("J1")))
-        told: list[CloudEvent] = []
+        received: list[CloudEvent] = []
 
         async def is_running() -> bool:
             job = await jobs.load(bench.store, "J1")
@@ -192,8 +192,8 @@ async def test_who_connects_later_is_told_from_then_on(bench: Bench, wait_until:
         async with asyncio.timeout(5):
             while not await is_running():
                 await early.call("heartbeat")
-        async with open_client(bench.url, on_event=noting(told)) as late:
+        async with open_client(bench.url, on_event=noting(received)) as late:
             await late.publish(call("Pause", {"JobOrderID": "J1"}))
-            # That it runs may be told after the late one came, too.
-            await wait_until(lambda: states(told) and states(told)[-1][0] == "Interrupted")
-    assert "AllowedToStart" not in {state[0] for state in states(told)}
+            # The event of its start may arrive after the late client, too.
+            await wait_until(lambda: states(received) and states(received)[-1][0] == "Interrupted")
+    assert "AllowedToStart" not in {state[0] for state in states(received)}

@@ -45,7 +45,7 @@ async def test_a_republished_event_carries_the_identical_payload(
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
         await bench.call(Cause.START, IdCall(job_order_id="J1"))
-        await bench.all_told()
+        await bench.all_events_published()
     # Changed by hand, so that no change is noted: a repetition would show it.
     job = await jobs.load(store, "J1")
     assert job
@@ -67,7 +67,7 @@ async def test_a_result_counts_as_delivered_to_a_subscriber(bench: Bench, store:
 
 async def test_a_result_stays_until_somebody_subscribes(bench: Bench, store: Store) -> None:
     bench.policy = RetentionPolicy(0, "delivery")
-    # Nobody subscribed below this prefix.
+    # Topics below this prefix have no subscriber.
     bench.topics = dataclasses.replace(bench.topics, prefix=f"{bench.topics.prefix}-unheard")
     async with bench.publishing():
         await bench.store_and_abort("J1")

@@ -1,4 +1,4 @@
-"""A topic that the broker's access rules refuse keeps no other from being told, and is told once they allow it."""
+"""A refused topic blocks no other, and is published once the access rules allow it."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from tests.store.servers import relay_to, until_served
 async def forbidding(
     store: Store, directory: Path, unique: str, *topics: str
 ) -> AsyncIterator[tuple[Bench, Callable[[], None]]]:
-    """Open a bench at a broker that refuses some topics, and give what ends that."""
+    """Open a bench at a broker that refuses some topics, and yield what ends that."""
     rules = directory / "acl"
     rules.write_text("".join(("topic readwrite #\n", *(f"topic deny {topic}\n" for topic in topics))))
     rules.chmod(0o600)
@@ -39,7 +39,7 @@ async def forbidding(
             yield bench, allow
 
 
-async def test_events_that_are_refused_hold_up_nothing_and_come_later_in_their_order(
+async def test_refused_events_block_nothing_and_come_later_in_order(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     async with forbidding(store, tmp_path, unique, f"{unique}/+/events") as (bench, allow):
@@ -54,8 +54,8 @@ async def test_events_that_are_refused_hold_up_nothing_and_come_later_in_their_o
                 await wait_until(lambda: not publisher.refused())
                 await bench.store_and_abort("J3")
                 await wait_until(lambda: bench.heard.states("J3"))
-    told = [event.data["JobOrder"]["JobOrderID"] for event in bench.heard.events]
-    assert told == ["J1", "J2", "J3"]
+    published = [event.data["JobOrder"]["JobOrderID"] for event in bench.heard.events]
+    assert published == ["J1", "J2", "J3"]
     assert [each["topic"] for each in logs if each["event"] == "refused topic"] == [bench.topics.events]
 
 
@@ -72,7 +72,7 @@ async def test_events_that_are_refused_are_not_forgotten_by_a_restart(
             await wait_until(lambda: bench.heard.states("J1"))
 
 
-async def test_events_that_were_refused_to_another_are_told_by_who_publishes_again_after_it(
+async def test_next_publisher_publishes_events_refused_to_another(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     """It had looked at this connection of the broker before, and so did not see what the other had left."""
@@ -88,10 +88,10 @@ async def test_events_that_were_refused_to_another_are_told_by_who_publishes_aga
             await wait_until(lambda: bench.heard.states("J1"))
 
 
-async def test_events_that_were_refused_are_not_lost_with_a_broker_that_falls_silent_while_they_are_told(
+async def test_refused_events_survive_a_silent_broker(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its connection stays, so nobody looks again for what it lacks: what waits must go on waiting."""
+    """Its connection stays, so its index is not checked again: waiting events must go on waiting."""
     monkeypatch.setattr(mqtt_connection, "ANSWER_SECONDS", 0.2)
     rules = allowing(tmp_path, "readwrite #", f"deny {unique}/+/events")
     async with (
@@ -112,10 +112,10 @@ async def test_events_that_were_refused_are_not_lost_with_a_broker_that_falls_si
         await bench.store_and_abort("J3")
         await wait_until(lambda: bench.heard.states("J3"))
         assert bench.session.connection_count == 1
-    assert list(dict.fromkeys(told_jobs(bench))) == ["J1", "J2", "J3"]
+    assert list(dict.fromkeys(published_jobs(bench))) == ["J1", "J2", "J3"]
 
 
-async def test_events_that_were_refused_are_not_lost_with_a_store_that_is_gone_while_they_are_told(
+async def test_refused_events_survive_a_store_outage(
     redis: RedisSettings, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     async with (
@@ -142,7 +142,7 @@ async def test_events_that_were_refused_are_not_lost_with_a_store_that_is_gone_w
         await until_served(store)
         await bench.store_and_abort("J3")
         await wait_until(lambda: bench.heard.states("J3"))
-    assert list(dict.fromkeys(told_jobs(bench))) == ["J1", "J2", "J3"]
+    assert list(dict.fromkeys(published_jobs(bench))) == ["J1", "J2", "J3"]
 
 
 @pytest.mark.parametrize("kind", ["order/#", "result/#", "state-index"])
@@ -166,12 +166,12 @@ _BUT_INDEX = ("events", "order/#", "result/#")
 QUICK = PublisherTiming(read=0.2, echo=0.3)
 
 
-def told_jobs(bench: Bench) -> list[str]:
+def published_jobs(bench: Bench) -> list[str]:
     return [event.data["JobOrder"]["JobOrderID"] for event in bench.heard.events]
 
 
 @pytest.mark.parametrize("way", ["passes it over", "refuses the subscription"])
-async def test_a_broker_that_does_not_let_its_index_be_read_is_not_taken_for_one_that_lost_everything(
+async def test_unreadable_index_does_not_count_as_total_loss(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, way: str
 ) -> None:
     index = f"{unique}/+/state-index"
@@ -187,7 +187,7 @@ async def test_a_broker_that_does_not_let_its_index_be_read_is_not_taken_for_one
             await bench.store_and_abort("J1")
             await wait_until(lambda: bench.heard.states("J1"))
             await bench.all_published()
-        told = len(bench.heard.messages)
+        published = len(bench.heard.messages)
         with capture_logs() as logs:
             for job_id in ("J2", "J3"):
                 async with bench.publishing(QUICK) as publisher:
@@ -195,14 +195,14 @@ async def test_a_broker_that_does_not_let_its_index_be_read_is_not_taken_for_one
                     await wait_until(lambda job_id=job_id: bench.heard.states(job_id))
                     await bench.all_published()
                     assert publisher.refused() == [f"{bench.topics.state_index} (read)"]
-    assert told_jobs(bench) == ["J1", "J2", "J3"]
-    assert bench.topics.order("J1") not in {each.topic for each in bench.heard.messages[told:]}
+    assert published_jobs(bench) == ["J1", "J2", "J3"]
+    assert bench.topics.order("J1") not in {each.topic for each in bench.heard.messages[published:]}
     refusals = [each for each in logs if each["event"] == "refused topic"]
     assert [each["topic"] for each in refusals] == [f"{bench.topics.state_index} (read)"] * 2
     assert "access rules" in refusals[0]["advice"]
 
 
-async def test_an_index_that_may_be_read_again_is_looked_at_without_a_new_connection(
+async def test_readable_index_is_checked_without_a_new_connection(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     rules = allowing(
@@ -219,10 +219,10 @@ async def test_an_index_that_may_be_read_again_is_looked_at_without_a_new_connec
             await wait_until(lambda: not publisher.refused())
             await bench.store_and_abort("J2")
             await wait_until(lambda: bench.heard.states("J2"))
-    assert told_jobs(bench) == ["J1", "J2"]
+    assert published_jobs(bench) == ["J1", "J2"]
 
 
-async def test_events_that_are_refused_are_not_forgotten_by_a_restart_though_no_index_may_be_read(
+async def test_refused_events_survive_a_restart_with_unreadable_index(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     most = [f"readwrite {unique}/+/{each}" for each in ("order/#", "result/#")]
@@ -240,4 +240,4 @@ async def test_events_that_are_refused_are_not_forgotten_by_a_restart_though_no_
         async with bench.publishing(QUICK) as publisher:
             await wait_until(lambda: bench.heard.states("J2"))
             assert publisher.refused() == [f"{bench.topics.state_index} (read)"]
-    assert told_jobs(bench) == ["J1", "J2"]
+    assert published_jobs(bench) == ["J1", "J2"]
