@@ -13,6 +13,7 @@ from edge.maintenance.board_check import STORE, examine_storage
 from edge.maintenance.broker_check import address, brokers, examine_broker
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.maintenance.host_check import examine_clock, examine_disks, examine_memory, examine_versions
+from edge.maintenance.installation import advise, install_advice
 from edge.maintenance.opcua_check import (
     examine_certificates,
     examine_port,
@@ -49,11 +50,15 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
 
 
 def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
-    yield "store", examine_store(settings.redis)
+    store_advice = install_advice(settings.redis.url, ("redis-server", "valkey-server"))
+    yield "store", advise(examine_store(settings.redis), store_advice)
     if Path(STORE).exists():
         yield "storage", examine_storage()
     for mqtt, listeners in brokers(settings):
-        yield f"broker {address(mqtt)}", examine_broker(mqtt, listeners)
+        yield (
+            f"broker {address(mqtt)}",
+            advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, ("mosquitto",))),
+        )
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
             yield f"equipment {name}", examine_server(name, section.url)

@@ -13,6 +13,7 @@ from cryptography import x509
 from edge.config import OpcuaSettings, Settings
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.gateway_files import tls_files
+from edge.maintenance.installation import gateway_advice
 from edge.opcua.x509 import certificate_files, read_certificate
 from edge.uaserver import certificates, trust
 from edge.uaserver.namespaces import application_uri
@@ -39,8 +40,7 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
     try:
         answer = await _send_hello(host, parts.port or _PORT, endpoint)
     except ConnectionRefusedError:
-        advice = "Start the gateway: systemctl start microdcs-edge"
-        yield warning("OPC UA port", f"connection refused at {endpoint}: the gateway does not run", advice)
+        yield warning("OPC UA port", f"connection refused at {endpoint}: the gateway does not run", gateway_advice())
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
         advice = (
             f"Check which program listens (`ss -ltnp sport = :{parts.port or _PORT}`). "

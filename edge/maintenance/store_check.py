@@ -7,6 +7,7 @@ from typing import Any
 from edge.config import RedisSettings
 from edge.errors import EdgeError
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
+from edge.maintenance.installation import gateway_advice
 from edge.model.equipment_health import EquipmentHealth
 from edge.store import health_reports
 from edge.store.advisories import find_advisories
@@ -53,7 +54,7 @@ async def examine_store(settings: RedisSettings) -> AsyncIterator[HealthFinding]
 def _gateways(there: Sequence[str]) -> HealthFinding:
     if there:
         return ok("gateway", f"at work: {', '.join(there)}")
-    return warning("gateway", "no gateway works on this store", "Start it: systemctl start microdcs-edge")
+    return warning("gateway", "no gateway works on this store", gateway_advice())
 
 
 def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:

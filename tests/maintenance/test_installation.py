@@ -1,0 +1,50 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.maintenance.finding import HealthFinding, ok
+from edge.maintenance.installation import advise, find_program, gateway_advice, install_advice
+
+STORES = ("redis-server", "valkey-server")
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://127.0.0.1:6379", "redis://localhost", "unix:///run/redis.sock", "redis://[::1]"]
+)
+def test_a_local_server_that_is_not_installed_is_to_be_installed(url: str) -> None:
+    assert install_advice(url, STORES, lambda _: None).startswith("Install it: apt install redis-server.")
+
+
+def test_an_installed_server_is_not_to_be_installed() -> None:
+    assert install_advice("redis://localhost", STORES, {"valkey-server": "/usr/bin/valkey-server"}.get) == ""
+
+
+def test_a_server_of_another_machine_is_not_to_be_installed() -> None:
+    assert install_advice("mqtt://broker.plant", ("mosquitto",), lambda _: None) == ""
+
+
+def test_programs_of_servers_are_found() -> None:
+    assert find_program("sh")
+    assert find_program("no-such-server") is None
+
+
+def test_the_gateway_is_started_where_its_unit_is_and_installed_elsewhere(tmp_path: Path) -> None:
+    assert "apt install microdcs-edge" in gateway_advice([tmp_path])
+    (tmp_path / "microdcs-edge.service").touch()
+    assert gateway_advice([tmp_path]) == "Start the gateway: systemctl start microdcs-edge"
+
+
+async def _findings(failure: Unavailable) -> AsyncIterator[HealthFinding]:
+    yield ok("store", "found")
+    raise failure
+
+
+@pytest.mark.parametrize(("advice", "expected"), [("Install it.", "Install it."), ("", "Start it.")])
+async def test_advice_to_install_replaces_the_advice_to_start(advice: str, expected: str) -> None:
+    findings = advise(_findings(Unavailable("not there", "Start it.")), advice)
+    assert await anext(findings) == ok("store", "found")
+    with pytest.raises(Unavailable, match="not there") as raised:
+        await anext(findings)
+    assert raised.value.advice == expected
