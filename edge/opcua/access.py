@@ -1,4 +1,4 @@
-"""Who uses the OPC UA server, and the port by which the protocol layer asks what they may do."""
+"""The users of the OPC UA server, and the port by which the protocol layer asks for their permissions."""
 
 import ipaddress
 from contextvars import ContextVar

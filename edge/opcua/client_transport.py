@@ -1,4 +1,4 @@
-"""What is taken of the bytes of an OPC UA peer: asyncua would wait for gigabytes, and make them of a few bytes."""
+"""The bounded transport of OPC UA clients: asyncua would buffer gigabytes, and decode a few bytes to gigabytes."""
 
 import asyncio
 import logging
@@ -19,13 +19,13 @@ from asyncua.ua import ua_binary
 MESSAGE_BYTES = 4 << 20
 """What one message of a server may be: what we make of it takes many times as much."""
 WAITING_BYTES = 64 << 20
-"""What may come after the oldest of the news that wait to be taken."""
+"""Bytes that may be received after the oldest waiting notification."""
 _HEADER = struct.Struct("<3sci")
 _MORE = b"C"
 
-_LONGEST_TOLD = 500
-_TOLD_AGAIN_SECONDS = 600.0
-_MOST_TOLD = 100
+_MAX_MESSAGE_LENGTH = 500
+_REPEAT_SECONDS = 600.0
+_MAX_MESSAGES = 100
 _COMPARED = 200
 _NUMBER = re.compile(r"-?[0-9]+")
 
@@ -34,7 +34,7 @@ _asyncua_read = Buffer.read
 
 
 def patch_decoder_limits() -> None:
-    """Have asyncua refuse what it would make gigabytes of, or read for ever, whoever sends it.
+    """Patch the decoders of asyncua to refuse input that would take gigabytes or never end.
 
     An array of nulls takes no bytes, however long it says it is. A text of negative length goes back, to be read again.
     This is the only place where we reach into its modules; its readers have no other way in.
@@ -79,7 +79,7 @@ class NotificationQueue(asyncio.Queue[Any]):
 
 
 class _BoundedProtocol(UASocketProtocol):
-    """Lets whole chunks through, as long as their message is not too large."""
+    """A protocol that passes on whole chunks of messages that are not too large."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,13 +89,13 @@ class _BoundedProtocol(UASocketProtocol):
         self.received_bytes = 0
         """How many bytes have come so far."""
         self.waiting_bytes: Callable[[], int] = int
-        """Tells how many of them wait to be taken."""
+        """Returns how many of them wait in the queue."""
 
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
         self.received_bytes += len(data)
         if self.waiting_bytes() > WAITING_BYTES:
-            self._end(f"an OPC UA server tells more than is taken: {WAITING_BYTES} bytes wait")
+            self._end(f"an OPC UA server sends faster than its notifications are taken: {WAITING_BYTES} bytes wait")
             return
         self._received += data
         while self.transport and not self.transport.is_closing() and len(self._received) >= _HEADER.size:
@@ -112,12 +112,12 @@ class _BoundedProtocol(UASocketProtocol):
 
     def _end(self, why: str) -> None:
         self._fault = ConnectionError(why)
-        # Of what was not asked for, nobody else hears the reason.
+        # No request fails with this reason, so it is logged.
         self.logger.warning("%s", why)
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell who waits for an answer why there is none."""
+        """Raise the reason in every pending request."""
         super().connection_lost(self._fault or exc)
 
 
@@ -135,6 +135,7 @@ class BoundedClient(Client):
 
     def __init__(self, url: str, timeout: float, watchdog_intervall: float) -> None:
         patch_decoder_limits()
+        shorten_library_logs()
         super().__init__(url, timeout=timeout, watchdog_intervall=watchdog_intervall)
         self.uaclient = _UaClient(timeout)
         self.uaclient.pre_request_hook = self._wait_until_ready
@@ -142,7 +143,7 @@ class BoundedClient(Client):
         self.max_messagesize = MESSAGE_BYTES
 
     def bound(self, subscription: Subscription) -> None:
-        """End the connection when the news of a subscription that wait to be taken become too many bytes."""
+        """Close the connection when the waiting notifications of a subscription become too many bytes."""
         protocol = self.uaclient.protocol
         # It takes no queue from outside; nothing is monitored yet, so nothing is lost.
         most = subscription._queue_maxsize  # noqa: SLF001
@@ -151,38 +152,38 @@ class BoundedClient(Client):
 
 
 class RepeatedLogFilter(logging.Filter):
-    """Lets through what asyncua says the first time, in one short line: a device may have it said again and again.
+    """A log filter that passes each message once in a while, in one short line: a device may repeat it without end.
 
-    Of a lost connection, who works with it tells.
+    Lost connections are logged by the equipment that uses them.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is news, and shorten it."""
+        """Return whether a record is new, and shorten it."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ConnectionError) or record.getMessage().endswith("but connection is closed"):
             return False
-        text = record.getMessage()[:_LONGEST_TOLD]
+        text = record.getMessage()[:_MAX_MESSAGE_LENGTH]
         if error is not None:
-            text = f"{text}: {type(error).__name__}: {error}"[:_LONGEST_TOLD]
+            text = f"{text}: {type(error).__name__}: {error}"[:_MAX_MESSAGE_LENGTH]
         record.msg, record.args, record.exc_info = text, (), None
-        # Numbers make no news: those of strangers never end.
+        # Messages that differ in numbers only count as the same.
         return record.levelno < logging.WARNING or self._is_new(_NUMBER.sub("#", text)[:_COMPARED])
 
     def _is_new(self, text: str) -> bool:
         now = time.monotonic()
-        if now - self._told.get(text, -_TOLD_AGAIN_SECONDS) < _TOLD_AGAIN_SECONDS:
+        if now - self._logged.get(text, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             return False
-        if len(self._told) >= _MOST_TOLD:
-            self._told.clear()
-        self._told[text] = now
+        if len(self._logged) >= _MAX_MESSAGES:
+            self._logged.clear()
+        self._logged[text] = now
         return True
 
 
-for _talker in (
+_LOGGERS = (
     "client.client",
     "client.ua_client.UaClient",
     "client.ua_client.UASocketProtocol",
@@ -191,5 +192,12 @@ for _talker in (
     "common.subscription",
     "ua.ua_binary",
     "uaprotocol",
-):
-    logging.getLogger(f"asyncua.{_talker}").addFilter(RepeatedLogFilter())
+)
+
+
+def shorten_library_logs() -> None:
+    """Filter the log messages of asyncua's client; calling it again changes nothing."""
+    for name in _LOGGERS:
+        logger = logging.getLogger(f"asyncua.{name}")
+        if not any(isinstance(each, RepeatedLogFilter) for each in logger.filters):
+            logger.addFilter(RepeatedLogFilter())

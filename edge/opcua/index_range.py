@@ -1,4 +1,4 @@
-"""Gives the part of an array that an IndexRange names (OPC 10000-4, 7.27); asyncua gives the whole."""
+"""Select the part of an array that an IndexRange names (OPC 10000-4, 7.27); asyncua returns the whole."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What clients may cost us: connections, sessions, bytes, operations, news that wait."""
+"""The limits of clients: connections, sessions, bytes, operations, queued notifications."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -66,7 +66,7 @@ MONITORED_ITEMS_OF_SESSION = 2000
 MIN_PUBLISHING_INTERVAL_MS = 50.0
 MAX_PUBLISHING_INTERVAL_MS = 3_600_000.0
 MAX_LIFETIME_MS = 3_600_000.0
-"""After this a subscription ends that nobody has asked for its news."""
+"""Maximum lifetime of a subscription without Publish requests."""
 
 QUEUED_EVENTS = 1000
 QUEUED_VALUES = 10
@@ -74,7 +74,7 @@ QUEUED_VALUES = 10
 SELECT_CLAUSES = 100
 FILTER_ELEMENTS = 64
 UNACKNOWLEDGED = 100
-"""News of one subscription that were sent, and are kept until the client says it has them."""
+"""Sent messages of one subscription that are kept until the client acknowledges them."""
 
 OPERATIONS: Mapping[str, int] = MappingProxyType(
     {

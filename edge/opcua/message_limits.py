@@ -1,10 +1,9 @@
-"""Cuts what a subscription has to tell to what its client wants at once, and can take.
+"""Limit the message of a subscription to what its client wants and accepts at once.
 
-What is more than that goes with the next message (OPC 10000-4, 5.14.5: MoreNotifications). What fits into none is told
-without what makes it too large, so that its client hears of the change and can read by IndexRange what it is: the value
-has the status Bad_ResponseTooLarge; so has a field of an event, where a StatusCode may stand for what is not available
-(OPC 10000-4, 7.22.3). asyncua sends whatever there is (github.com/FreeOpcUa/opcua-asyncio/issues/1931), and the client
-ends the connection.
+The rest goes with the next message (OPC 10000-4, 5.14.5: MoreNotifications). A value that fits into no message is sent
+with the status Bad_ResponseTooLarge instead of its content, so that its client can read it by IndexRange; a field of an
+event holds that status in its place (OPC 10000-4, 7.22.3). asyncua sends messages of any size
+(github.com/FreeOpcUa/opcua-asyncio/issues/1931), and the client closes the connection.
 """
 
 from collections import deque
@@ -18,13 +17,13 @@ from asyncua.ua.ua_binary import struct_to_binary, variant_to_binary
 from edge.opcua.answer_encoding import notification_size
 
 _TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
-_AROUND = 256  # bytes of a response and of two lists, beside what stands in them
+_AROUND = 256  # bytes of a response and of two lists, in addition to their content
 
 Notification: TypeAlias = ua.MonitoredItemNotification | ua.EventFieldList
 
 
 def limit_message(result: ua.PublishResult, subscription: InternalSubscription, largest: int) -> None:
-    """Leave in a message what its client wants at once and fits into so many bytes, at the least one notification.
+    """Reduce a message to what its client wants at once and fits into so many bytes, at least one notification.
 
     The others are put back.
     """
@@ -34,16 +33,16 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
     waiting = deque(_each(message.NotificationData))
     message.NotificationData = status
     room = left = largest - _AROUND - len(struct_to_binary(result))
-    told: list[Notification] = []
+    sent: list[Notification] = []
     while waiting:
         if (size := notification_size(waiting[0])) > room:
             waiting[0] = _reduced(waiting[0], room)
             size = notification_size(waiting[0])
         left -= size
-        if told and (left < 0 or len(told) == max_notifications):
+        if sent and (left < 0 or len(sent) == max_notifications):
             break
-        told.append(waiting.popleft())
-    message.NotificationData = [*_lists(told), *status]
+        sent.append(waiting.popleft())
+    message.NotificationData = [*_lists(sent), *status]
     result.MoreNotifications = bool(waiting)
     _requeue(subscription, waiting)
 
@@ -67,21 +66,21 @@ def _each(data: Iterable[object]) -> Iterable[Notification]:
                 pass  # its status, which is not one of a queue
 
 
-def _lists(told: Iterable[Notification]) -> Iterable[object]:
-    values = [each for each in told if isinstance(each, ua.MonitoredItemNotification)]
-    events = [each for each in told if isinstance(each, ua.EventFieldList)]
+def _lists(sent: Iterable[Notification]) -> Iterable[object]:
+    values = [each for each in sent if isinstance(each, ua.MonitoredItemNotification)]
+    events = [each for each in sent if isinstance(each, ua.EventFieldList)]
     if values:
         yield ua.DataChangeNotification(MonitoredItems=values)
     if events:
         yield ua.EventNotificationList(Events=events)
 
 
-def _reduced(told: Notification, room: int) -> Notification:
-    """Tell the same without the value, or without the largest fields."""
-    if isinstance(told, ua.MonitoredItemNotification):
-        times = {"SourceTimestamp": told.Value.SourceTimestamp, "ServerTimestamp": told.Value.ServerTimestamp}
-        return ua.MonitoredItemNotification(told.ClientHandle, ua.DataValue(StatusCode=_TOO_LARGE, **times))
-    fields = list(told.EventFields)
+def _reduced(sent: Notification, room: int) -> Notification:
+    """Return the same notification without the value, or without the largest fields."""
+    if isinstance(sent, ua.MonitoredItemNotification):
+        times = {"SourceTimestamp": sent.Value.SourceTimestamp, "ServerTimestamp": sent.Value.ServerTimestamp}
+        return ua.MonitoredItemNotification(sent.ClientHandle, ua.DataValue(StatusCode=_TOO_LARGE, **times))
+    fields = list(sent.EventFields)
     sizes = {at: len(variant_to_binary(each)) for at, each in enumerate(fields)}
     excess = sum(sizes.values()) + _AROUND - room
     for at in sorted(sizes, key=lambda each: -sizes[each]):
@@ -89,15 +88,15 @@ def _reduced(told: Notification, room: int) -> Notification:
             break
         fields[at] = ua.Variant(_TOO_LARGE, ua.VariantType.StatusCode)
         excess -= sizes[at] - len(variant_to_binary(fields[at]))
-    return ua.EventFieldList(told.ClientHandle, fields)
+    return ua.EventFieldList(sent.ClientHandle, fields)
 
 
 def _requeue(subscription: InternalSubscription, waiting: Iterable[Notification]) -> None:
-    # asyncua has no way to take less out of its queues, and what is told says only what the client calls the item.
+    # asyncua has no way to take less out of its queues, and what is sent says only what the client calls the item.
     items = subscription.monitored_item_srv._monitored_items.items()  # noqa: SLF001
     item_of = {item.client_handle: item_id for item_id, item in items}
-    for told in waiting:
-        is_value = isinstance(told, ua.MonitoredItemNotification)
+    for sent in waiting:
+        is_value = isinstance(sent, ua.MonitoredItemNotification)
         queues = subscription._triggered_datachanges if is_value else subscription._triggered_events  # noqa: SLF001
-        if told.ClientHandle in item_of:  # else it was deleted meanwhile
-            queues.setdefault(item_of[told.ClientHandle], []).append(told)
+        if sent.ClientHandle in item_of:  # else it was deleted meanwhile
+            queues.setdefault(item_of[sent.ClientHandle], []).append(sent)

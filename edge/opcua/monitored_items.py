@@ -1,6 +1,6 @@
-"""Monitors values and events, and refuses each item nobody could be told of (OPC 10000-4, 5.13.2).
+"""Monitored items of values and events; items that could never report are refused (OPC 10000-4, 5.13.2).
 
-asyncua takes any filter: it fails on one when there is something to tell, or answers with a fault for all items of a
+asyncua takes any filter: it fails on one at the first notification, or answers with a fault for all items of a
 request when one of them is odd.
 """
 
@@ -42,7 +42,7 @@ def _bad(code: int) -> ua.StatusCode:
 
 
 class MonitoredItems(MonitoredItemService):
-    """The monitored items of one subscription, and how much of them its client wants to be told at once (0: all)."""
+    """The monitored items of one subscription, and the most notifications its client wants at once (0: all)."""
 
     def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int) -> None:
         super().__init__(subscription, aspace)
@@ -79,7 +79,7 @@ class MonitoredItems(MonitoredItemService):
         return super()._modify_monitored_item(params)
 
     async def datachange_callback(self, handle: int, value: ua.DataValue, error: ua.StatusCode | None = None) -> None:
-        """Have a value told, unless the part of it that is monitored is as it was."""
+        """Queue a value, unless the monitored part of it is unchanged."""
         item_id = self._monitored_datachange.get(handle)
         item = self._monitored_items.get(item_id)
         if item is None or item.mode is ua.MonitoringMode.Disabled:
@@ -172,7 +172,7 @@ def _fault(element: ua.ContentFilterElement) -> int:
 
 
 def _filter_result(asked: Any) -> Any:
-    """Say of each part of an event filter what is wrong with it (OPC 10000-4, 7.22.3)."""
+    """Return the fault of each part of an event filter (OPC 10000-4, 7.22.3)."""
     if not isinstance(asked, ua.EventFilter):
         return ua.ExtensionObject()
     elements = [ua.ContentFilterElementResult(StatusCode=_bad(_fault(element))) for element in _elements(asked)]

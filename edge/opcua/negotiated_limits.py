@@ -13,7 +13,7 @@ from edge.opcua.limits import CHUNK_BYTES, CHUNKS, MESSAGE_BYTES
 class NegotiatedLimits(TransportLimits):
     """The limits of one connection: ours at first, after the Hello also those of the client.
 
-    asyncua takes what a client can receive for what it will send, tells it the sizes of buffers the wrong way round,
+    asyncua takes what a client can receive for what it will send, sends it the sizes of buffers the wrong way round,
     and sends it answers of any size.
     """
 
@@ -25,7 +25,7 @@ class NegotiatedLimits(TransportLimits):
     answer_bytes: int = MESSAGE_BYTES
 
     def create_acknowledge_and_set_limits(self, msg: ua.Hello) -> ua.Acknowledge:
-        """Agree with a client.
+        """Set the limits both sides accept.
 
         Our own limits hold for answers too: asyncua and node-opcua receive no more than the server says it does.
         """

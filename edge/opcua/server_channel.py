@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from asyncua import ua
@@ -126,6 +127,8 @@ class ServerChannel(SecureConnection):
             yield chunk.to_binary()
 
     def _check_sym_header(self, security_hdr: ua.SymmetricAlgorithmHeader) -> None:
+        # asyncua compares the previous token with the wall clock, whose steps must not end the channel.
+        self.prev_security_token.CreatedAt = datetime.now(UTC)
         super()._check_sym_header(security_hdr)
         # Monotonic: a step of the wall clock ends no channel.
         if self._clock() - self._opened_at > self.security_token.RevisedLifetime / 1000 * _GRACE:

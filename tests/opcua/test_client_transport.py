@@ -56,7 +56,7 @@ async def server(unused_tcp_port: int) -> AsyncIterator[Server]:
 async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(client_transport, "_TOLD_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(client_transport, "_REPEAT_SECONDS", 0.0)
     monkeypatch.setattr(client_transport, "MESSAGE_BYTES", 300_000)
     # A server that does not keep to what it was told.
     monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
@@ -83,11 +83,11 @@ async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> 
 async def test_news_that_nobody_takes_fill_no_memory(
     server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(client_transport, "_TOLD_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(client_transport, "_REPEAT_SECONDS", 0.0)
     monkeypatch.setattr(client_transport, "WAITING_BYTES", 100_000)
     fields = [EventField(TypeName("http://opcfoundation.org/UA/", 2041), "Message")]
     events = await server.get_event_generator()
-    too_much = "an OPC UA server tells more than is taken: 100000 bytes wait"
+    too_much = "an OPC UA server sends faster than its notifications are taken: 100000 bytes wait"
 
     async def take_all(news: AsyncIterator[Mapping[str, Any] | Refused]) -> None:
         async for each in news:
