@@ -24,7 +24,25 @@ def notifier() -> Notify:
             advice="Install microdcs-edge[systemd].",
         )
         return discard_status
-    return notify  # type: ignore[no-any-return]  # the package has no types
+    return _Notifier(notify)
+
+
+class _Notifier:
+    """Sends messages to systemd; a socket that cannot be written is logged once and does not stop the gateway."""
+
+    def __init__(self, send: Notify) -> None:
+        self._send = send
+        self._has_failed = False
+
+    def __call__(self, message: str) -> None:
+        try:
+            self._send(message)
+        except OSError as error:
+            if not self._has_failed:
+                advice = "Unset NOTIFY_SOCKET outside a systemd unit, or permit this user to write to it."
+                reason = f"{os.environ.get('NOTIFY_SOCKET')}: {error.strerror}"
+                logger.warning("systemd notification failed", reason=reason, advice=advice)
+            self._has_failed = True
 
 
 def discard_status(_: str) -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.app.systemd import feed_watchdog, notifier
 from edge.config import MqttSettings, RedisSettings
@@ -41,6 +42,16 @@ async def listening(directory: Path) -> AsyncIterator[Systemd]:
         opened.setblocking(False)
         opened.bind(str(directory / "notify"))
         yield Systemd(opened)
+
+
+def test_notify_socket_that_cannot_be_written_is_logged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nowhere"))
+    with capture_logs() as logs:
+        notify = notifier()
+        notify("READY=1")
+        notify("WATCHDOG=1")
+    assert [entry["event"] for entry in logs] == ["systemd notification failed"]
+    assert str(tmp_path / "nowhere") in logs[0]["reason"]
 
 
 async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(

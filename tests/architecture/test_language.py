@@ -1,6 +1,7 @@
 """Code and pages are written in plain technical English; the checker finds what is not."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.architecture import language
 from tests.architecture.language import CLEAN, clean_files, clean_paths, violations
-from tests.architecture.sources import ROOT, modules, syntax
+from tests.architecture.sources import ROOT, modules, project_files, syntax, text
 
 
 def test_clean_paths_have_no_violations() -> None:
@@ -80,6 +81,33 @@ def test_checker_as_a_program_reports_the_exit_status(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == ""
 
 
-def test_list_of_clean_paths_is_sorted() -> None:
-    assert clean_paths() == sorted(clean_paths())
+def test_list_of_clean_paths_names_each_path_once() -> None:
     assert CLEAN.is_file()
+    assert len(set(clean_paths())) == len(clean_paths())
+
+
+def _glossary() -> list[list[str]]:
+    rows = re.findall(r"^\| (?!write |---)(.+) \|$", text(Path("docs/reference/glossary.md")), re.MULTILINE)
+    return [row.split(" | ") for row in rows]
+
+
+def test_pages_use_the_words_of_the_glossary() -> None:
+    pages = {
+        str(path): text(path).lower()
+        for path in project_files()
+        if path.suffix == ".md" and path.name not in {"glossary.md", "CHANGELOG.md"}
+    }
+    used = {word for word, *_ in _glossary() for page in pages.values() if word.lower() in page}
+    assert [word for word, *_ in _glossary() if word not in used] == []
+    assert [(name, row[3]) for name, page in pages.items() for row in _glossary() if row[3] in page] == []
+
+
+def test_glossary_names_the_standard_of_each_word() -> None:
+    assert len(_glossary()) > 20
+    assert [row for row in _glossary() if len(row) != 4 or not all(row)] == []
+
+
+def test_architecture_page_names_files_that_exist() -> None:
+    named = re.findall(r"`(edge/[\w/.*]+)`", text(Path("docs/explanation/architecture.md")))
+    assert len(named) > 8
+    assert [name for name in named if not list(ROOT.glob(name))] == []
