@@ -16,17 +16,17 @@ from typing import Any, Final, TypeAlias
 from edge.expression.syntax import Kind
 
 
-class Unknown(Enum):
+class UnknownValue(Enum):
     """The third truth value, and the value of a name that has none yet."""
 
     UNKNOWN = "unknown"
 
 
-UNKNOWN: Final = Unknown.UNKNOWN
+UNKNOWN: Final = UnknownValue.UNKNOWN
 MAX_SHOWN_LENGTH: Final = 80
 MAX_INTEGER: Final = 2**63 - 1
-Truth: TypeAlias = "bool | Unknown"
-Number: TypeAlias = "float | Unknown"
+Truth: TypeAlias = "bool | UnknownValue"
+Number: TypeAlias = "float | UnknownValue"
 Evaluate: TypeAlias = Callable[[Any], Any]
 """A part of an expression as a closure over the context that its names are read from."""
 

@@ -1,4 +1,4 @@
-"""What happens to the associations of a step: at activation, in time, when answered, at deactivation, at the end.
+"""Changes the associations of a step: at activation, in time, when answered, at deactivation, at the end.
 
 Everything here reads the table of `edge.sfc.qualifier`; the states are those of IEC 61131-3's action control, one per
 association, with storage per action name.
@@ -24,7 +24,7 @@ UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
 
 
 def on_activated(draft: Draft, action: NetAction) -> None:
-    """The step of an association becomes active."""
+    """Handle the activation of the step of an association."""
     rule = action.rule
     if rule.resets:
         reset_storage(draft, action.name)
@@ -41,9 +41,9 @@ def on_activated(draft: Draft, action: NetAction) -> None:
 
 
 def _keep_open_command(draft: Draft, key: AssociationKey) -> int:
-    """Make room for a new activation: a command of the last one that is still open is kept beside it.
+    """Keep a command of the last activation that is still open, next to the new activation.
 
-    Gives the attempt of the last activation.
+    Returns the attempt of the last activation.
     """
     old = draft.associations.get(key)
     if old is None:
@@ -56,9 +56,9 @@ def _keep_open_command(draft: Draft, key: AssociationKey) -> int:
 
 
 def _is_set(draft: Draft, action: NetAction) -> bool:
-    """Tell whether the action is set already; then this association shares the start that set it.
+    """Return whether the action is set already; then this association shares the start that set it.
 
-    A start that failed or timed out did not set anything one could rely on: it is sent again. The delay of an SD keeps
+    A start that failed or timed out set nothing reliable: it is sent again. The delay of an SD keeps
     only its own association from starting.
     """
     key = draft.stored.get(action.name)
@@ -103,7 +103,7 @@ def start_action(draft: Draft, action: NetAction) -> None:
 
 
 def on_deactivated(draft: Draft, action: NetAction) -> None:
-    """The step of an association ceases to be active."""
+    """Handle the deactivation of the step of an association."""
     rule = action.rule
     if rule.sends is Moment.DEACTIVATION:
         start_action(draft, action)
@@ -122,10 +122,10 @@ def on_deactivated(draft: Draft, action: NetAction) -> None:
             if rule.stored:
                 return
             if each.state is ActionState.WAITING:
-                # A wait that nobody needs any more would take the event of the next part.
+                # A wait that is no longer needed would take the event of the next part.
                 _end_association(draft, action.key, each, ActionState.STOPPED)
             else:
-                # The step that waited is left: nobody supervises the pulse any more.
+                # The step that waited is left: the pulse is no longer supervised.
                 draft.put(action.key, replace(each, deadline=None))
 
 
@@ -143,7 +143,7 @@ def ended_association(each: Association, state: ActionState, now: int, error: st
 
 
 def reset_storage(draft: Draft, name: str) -> None:
-    """R: what S, SD, DS or SL set is cleared, and their delays and limits with it."""
+    """Clear what S, SD, DS or SL set, with their delays and limits (qualifier R)."""
     draft.clear_stored(name)
     for action in draft.net.starting.get(name, ()):
         each = draft.associations.get(action.key)
@@ -156,7 +156,7 @@ def reset_storage(draft: Draft, name: str) -> None:
 
 
 def on_duration_elapsed(draft: Draft, key: AssociationKey) -> None:
-    """The T of an association has passed: a delayed command goes out, a limited one is over."""
+    """Handle the end of the duration T: a delayed command is sent, a limited one ends."""
     action, each = draft.action_of(key), draft.associations[key]
     if each.state is ActionState.PENDING:
         if action.rule.stored:
@@ -174,7 +174,7 @@ def on_duration_elapsed(draft: Draft, key: AssociationKey) -> None:
 
 
 def on_timeout(draft: Draft, key: AssociationKey) -> None:
-    """The answer or event of an association did not come in time."""
+    """Handle a timeout: the answer or event of an association did not arrive in time."""
     action, each = draft.action_of(key), draft.associations[key]
     draft.stop(action, each)
     _end_association(draft, key, each, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
@@ -183,7 +183,7 @@ def on_timeout(draft: Draft, key: AssociationKey) -> None:
 
 
 def on_completed(draft: Draft, key: AssociationKey, result: Any, event_id: str = "") -> None:
-    """The answer or event of an association is here and good."""
+    """Handle a successful answer, or the event, of an association."""
     key = origin_of(draft, key)
     action, each = draft.action_of(key), draft.associations[key]
     draft.merge_variables(result)
@@ -209,7 +209,7 @@ def on_completed(draft: Draft, key: AssociationKey, result: Any, event_id: str =
 
 
 def on_failed(draft: Draft, key: AssociationKey, error: str) -> None:
-    """The answer to a command is here and says that it failed."""
+    """Handle an answer that reports a failure."""
     key = origin_of(draft, key)
     _end_association(draft, key, draft.associations[key], ActionState.FAILED, error)
     _update_sharing(draft, key)
@@ -217,7 +217,7 @@ def on_failed(draft: Draft, key: AssociationKey, error: str) -> None:
 
 
 def on_unknown(draft: Draft, key: AssociationKey, reason: str) -> None:
-    """The outcome of a command cannot be found: nothing supervises the action until it is found or resolved."""
+    """Handle an unknown outcome: nothing supervises the action until the outcome is found or resolved."""
     key = origin_of(draft, key)
     each = draft.associations[key]
     draft.put(key, replace(each, state=ActionState.UNKNOWN, deadline=None, error=f"outcome unknown: {reason}"))
@@ -237,7 +237,7 @@ def repeat(draft: Draft, key: AssociationKey) -> None:
 
 
 def origin_of(draft: Draft, key: AssociationKey) -> AssociationKey:
-    """Give the association that set an action in place of one that shares its start."""
+    """Return the association that set an action in place of one that shares its start."""
     each = draft.associations[key]
     origin = draft.stored.get(each.action)
     return (
@@ -246,7 +246,7 @@ def origin_of(draft: Draft, key: AssociationKey) -> AssociationKey:
 
 
 def _update_sharing(draft: Draft, key: AssociationKey) -> None:
-    """Tell the associations that share a stored start how it went."""
+    """Update the associations that share a stored start with its outcome."""
     each = draft.associations[key]
     action = draft.action_of(key)
     if not action.rule.stored:
@@ -264,7 +264,7 @@ def _update_sharing(draft: Draft, key: AssociationKey) -> None:
 
 
 def _record_failure(draft: Draft, key: AssociationKey) -> None:
-    """Note a failure to be judged, of every association that shares it."""
+    """Record a failure, to be judged, for every association that shares it."""
     each = draft.associations[key]
     draft.faults.append(key)
     for action in draft.net.starting[each.action] if not each.reset else ():

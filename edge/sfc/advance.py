@@ -1,4 +1,4 @@
-"""From a net, a run and a signal to the next run and its requests."""
+"""Decides what a signal changes: from a net, a run and a signal to the next run and its requests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MAX_EARLY_EVENTS: Final = 100
 def advance(net: Net, run: Run, signal: Signal, now: int) -> Advanced | Ignored:
     """Decide what a signal changes; `now` is in milliseconds since the Unix epoch.
 
-    Pure and total: the same arguments give the same answer, and no signal in no state raises an exception.
+    Pure and total: the same arguments return the same answer, and no signal in no state raises an exception.
     """
     if isinstance(signal, Late):
         return _keep_late(net, run, signal, now)
@@ -116,7 +116,7 @@ def _start(draft: Draft) -> Ignored | None:
 
 
 def _settle_if_running(draft: Draft) -> None:
-    """Let the run move on, unless it is held or over."""
+    """Advance the run, unless it is paused or has ended."""
     if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
         settle(draft)
 
@@ -211,7 +211,7 @@ def _answer_after_end(net: Net, run: Run, answer: Answer, now: int) -> Advanced 
 
 
 def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
-    """Keep a late result beside the attempts; an attempt that has a result is answered already."""
+    """Keep a late result with the attempts; an attempt that has a result is answered already."""
     draft = Draft(net, run, now)
     key = parse_command_id(late.command_id)
     if key is None or (key.job_id, key.run_id) != (run.job_id, run.run_id):
@@ -236,18 +236,18 @@ def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
 
 
 def _ignore_answer(draft: Draft, key: CommandKey) -> Ignored:
-    """Say why an answer that no open command wants is not wanted."""
-    told = f"answer to attempt {key.attempt} of action {key.action!r}"
+    """Return the reason why an answer that matches no open command is ignored."""
+    label = f"answer to attempt {key.attempt} of action {key.action!r}"
     if not 0 < key.attempt <= draft.attempts(key.action, reset=key.reset):
-        return Ignored(IgnoredKind.FOREIGN, f"{told}: no such command was sent")
+        return Ignored(IgnoredKind.FOREIGN, f"{label}: no such command was sent")
     for action in (draft.net.resetting if key.reset else draft.net.starting)[key.action]:
         each = draft.associations.get(action.key)
         if each is not None and each.attempt == key.attempt and each.state in _ANSWERED:
-            return Ignored(IgnoredKind.DUPLICATE, f"{told}: it is answered already")
+            return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
     for past in draft.past.values():
         if (past.action, past.attempt, past.reset) == (key.action, key.attempt, key.reset) and past.state in _ANSWERED:
-            return Ignored(IgnoredKind.DUPLICATE, f"{told}: it is answered already")
-    return Ignored(IgnoredKind.LATE, f"{told}: nobody waits for it any more")
+            return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
+    return Ignored(IgnoredKind.LATE, f"{label}: no command waits for it any more")
 
 
 _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
@@ -255,10 +255,10 @@ _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
 
 def _event(draft: Draft, event: Event) -> Ignored | None:
     pulling = draft.net.pulling.get(event.type_id, ())
-    told = f"event {event.id!r} of type {event.type_id!r}"
+    label = f"event {event.id!r} of type {event.type_id!r}"
     taken = [draft.associations[action.key].event_id for action in pulling if action.key in draft.associations]
     if event.id and (event.id in taken or any(kept.id == event.id for kept in draft.early.values())):
-        return Ignored(IgnoredKind.DUPLICATE, f"{told} was seen before")
+        return Ignored(IgnoredKind.DUPLICATE, f"{label} was seen before")
     waiting = [
         (each.armed_at or 0, action.index, action.key)
         for action in pulling
@@ -270,11 +270,11 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
         _settle_if_running(draft)
         return None
     if not event.named:
-        return Ignored(IgnoredKind.NOT_WAITING, f"{told}: the job does not wait for it")
+        return Ignored(IgnoredKind.NOT_WAITING, f"{label}: the job does not wait for it")
     if not pulling:
-        return Ignored(IgnoredKind.FOREIGN, f"{told}: no action of the recipe waits for this type")
+        return Ignored(IgnoredKind.FOREIGN, f"{label}: no action of the recipe waits for this type")
     if len(draft.early) >= MAX_EARLY_EVENTS:
-        return Ignored(IgnoredKind.TOO_MANY, f"{told}: {MAX_EARLY_EVENTS} early events are kept already")
+        return Ignored(IgnoredKind.TOO_MANY, f"{label}: {MAX_EARLY_EVENTS} early events are kept already")
     number = max(draft.early, default=0) + 1
     draft.early[number] = KeptEvent(event.type_id, event.id, event.data)
     draft.touched.add(f"early:{number}")
@@ -304,7 +304,7 @@ def _timers(draft: Draft) -> Iterator[int]:
 
 
 def _process_timers(draft: Draft, instant: int) -> None:
-    """Let pass what is due; a duration that ends together with a deadline comes first: reaching T is no failure."""
+    """Process what is due; a duration that ends together with a deadline comes first: reaching T is no failure."""
     for key in draft.in_recipe_order(draft.open):
         due = draft.associations[key].due
         if due is not None and due <= instant:
@@ -323,7 +323,7 @@ def _pause(draft: Draft) -> Ignored | None:
 
 
 def _resume(draft: Draft) -> Ignored | None:
-    """Set all clocks on by the length of the pause and carry on."""
+    """Shift all clocks by the length of the pause and continue."""
     if draft.paused_at is None:
         return Ignored(IgnoredKind.NOT_PAUSED, "the run is not paused")
     pause = max(0, draft.now - draft.paused_at)

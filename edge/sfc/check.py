@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def shape_faults(recipe: Recipe) -> list[str]:
-    """Give the faults of names, nesting and the ends of transitions: with one of these nobody knows what is meant."""
+    """Return the faults of names, nesting and the ends of transitions: with one of these the meaning is open."""
     return [*_name_faults(recipe), *_path_faults(recipe), *_end_faults(recipe)]
 
 
 def part_faults(recipe: Recipe) -> list[str]:
-    """Give the faults of single steps and actions, beside which all others can be searched for."""
+    """Return the faults of single steps and actions, which do not prevent the search for others."""
     return [*_initial_faults(recipe), *_action_faults(recipe)]
 
 
@@ -64,18 +64,18 @@ def _path_faults(recipe: Recipe) -> Iterator[str]:
 
 
 def _nesting_faults(recipe: Recipe) -> Iterator[str]:
-    """Tell cycles and excessive depth; walks outwards from each branch, so that no nesting is too deep to look at."""
+    """Yield cycles and excessive depth; walks outwards from each branch, so that no nesting is too deep to look at."""
     parent = {name: branch.name for branch in recipe.branches for path in branch.branches for name in path}
-    told: set[str] = set()
+    reported: set[str] = set()
     for branch in recipe.branches:
         seen = [branch.name]
         while (outer := parent.get(seen[-1])) is not None and outer not in seen and len(seen) <= MAX_NESTING:
             seen.append(outer)
-        if outer == branch.name and not told.intersection(seen):
-            told.update(seen)
+        if outer == branch.name and not reported.intersection(seen):
+            reported.update(seen)
             yield f"branch {branch.name!r} contains itself: {' in '.join([*seen, branch.name])}"
-        elif len(seen) > MAX_NESTING and not told:
-            told.update(seen)
+        elif len(seen) > MAX_NESTING and not reported:
+            reported.update(seen)
             yield f"branch {branch.name!r} is nested deeper than {MAX_NESTING}"
 
 
@@ -119,7 +119,7 @@ def _action_faults(recipe: Recipe) -> Iterator[str]:
 
 
 def safety_faults(structure: Structure) -> Iterator[str]:
-    """Tell transitions that would lose or multiply activity, and an initial step inside a simultaneous path."""
+    """Yield transitions that would lose or multiply activity, and an initial step inside a simultaneous path."""
     recipe = structure.recipe
     for step in recipe.steps:
         if step.initial and (chain := structure.chain(step.name)):
@@ -142,7 +142,7 @@ def _where(chain: Sequence[tuple[str, int]]) -> str:
 
 
 def evolution_faults(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
-    """Give the faults in how the chart can move: unreachable steps, paths without end, loops without time."""
+    """Return the faults in how the chart can move: unreachable steps, paths without end, loops without time."""
     recipe = structure.recipe
     initial = [step.name for step in recipe.steps if step.initial]
     reached = _reachable(set(initial), transitions)
@@ -159,7 +159,7 @@ def evolution_faults(structure: Structure, transitions: Sequence[NetTransition])
 
 
 def _reachable(start: AbstractSet[str], transitions: Sequence[NetTransition]) -> set[str]:
-    """Give the steps reachable when a transition adds its targets once all its sources are reachable."""
+    """Return the steps reachable when a transition adds its targets once all its sources are reachable."""
     missing = [len(set(transition.sources)) for transition in transitions]
     needing: dict[str, list[int]] = {}
     for index, transition in enumerate(transitions):
@@ -177,7 +177,7 @@ def _reachable(start: AbstractSet[str], transitions: Sequence[NetTransition]) ->
 
 
 def _path_end_faults(structure: Structure, transitions: Sequence[NetTransition]) -> Iterator[str]:
-    """Tell steps of a simultaneous path from which its end cannot be reached: the branch would never converge.
+    """Yield steps of a simultaneous path from which its end cannot be reached: the branch would never converge.
 
     What is never true, or hidden behind an `always`, leads nowhere.
     """
@@ -206,7 +206,7 @@ def _backwards(start: set[str], before: Mapping[str, AbstractSet[str]], inside: 
 
 
 def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> Iterator[str]:
-    """Tell loops that would turn for ever in no time.
+    """Yield loops that would turn for ever in no time.
 
     Only transitions that clear at once whenever they are enabled can make one.
     """
@@ -217,7 +217,7 @@ def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> It
 
 
 def _feeding_itself(transitions: Sequence[NetTransition]) -> list[NetTransition]:
-    """Take out the transitions with a source that none of the others feeds, until nothing changes."""
+    """Remove the transitions with a source that none of the others feeds, until nothing changes."""
     feeds = Counter(target for transition in transitions for target in transition.targets)
     leaving: dict[str, list[int]] = {}
     for index, transition in enumerate(transitions):
@@ -235,25 +235,25 @@ def _feeding_itself(transitions: Sequence[NetTransition]) -> list[NetTransition]
 
 
 def _loops(transitions: Sequence[NetTransition]) -> Iterator[list[str]]:
-    """Give one loop for each group of steps that feed each other."""
+    """Yield one loop for each group of steps that feed each other."""
     following: dict[str, str] = {}
     for transition in transitions:
         for source in transition.sources:
             following.setdefault(source, transition.targets[0])
-    told: set[str] = set()
+    reported: set[str] = set()
     for step in following:
         walk, walked = [step], {step}
-        while walk[-1] not in told and (after := following.get(walk[-1])) is not None:
+        while walk[-1] not in reported and (after := following.get(walk[-1])) is not None:
             if after in walked:
                 yield [*walk[walk.index(after) :], after]
                 break
             walk.append(after)
             walked.add(after)
-        told.update(walk)
+        reported.update(walk)
 
 
 def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransition, NetTransition]]:
-    """Give pairs of transitions of which the first is always true and always tried before the second."""
+    """Yield pairs of transitions of which the first is always true and always tried before the second."""
     constant: dict[str, list[NetTransition]] = {}
     for transition in transitions:
         sources, needs = set(transition.sources), set(transition.needs_done)
@@ -267,7 +267,7 @@ def shadows(transitions: Iterable[NetTransition]) -> Iterator[tuple[NetTransitio
 
 
 def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> list[str]:
-    """Give what is allowed and yet probably not meant."""
+    """Return what is allowed and probably not intended."""
     recipe = structure.recipe
     found = [
         f"{_place_of(recipe, number)} never counts: what leads to this path names its first element, not the branch"

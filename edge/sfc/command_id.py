@@ -1,4 +1,4 @@
-"""The id of a command, from which alone its answer finds the way back."""
+"""The id of a command, which is enough to route its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class CommandKey:
-    """What a command id says: the attempt counts the starts of an action in a run; a reset counts for itself."""
+    """The parts of a command id: the attempt counts the starts of an action in a run; a reset counts for itself."""
 
     job_id: str
     run_id: str
@@ -64,7 +64,7 @@ def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bo
 
 
 def parse_command_id(text: str) -> CommandKey | None:
-    """Read a command id; None when it is none of ours."""
+    """Parse a command id; None for a foreign id."""
     match text.split("/"):
         case [job_id, run_id, action, attempt, *rest] if rest in ([], ["reset"]) and _COUNT.fullmatch(attempt):
             return CommandKey(unquote(job_id), unquote(run_id), unquote(action), int(attempt), reset=bool(rest))

@@ -30,7 +30,7 @@ class Rejected:
 
 
 def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejected:
-    """Compile decoded JSON to a net, or tell every fault of it."""
+    """Compile decoded JSON to a net, or return all its faults."""
     recipe, form = parse_recipe(data)
     if recipe is None:
         return Rejected(form)
@@ -92,7 +92,7 @@ def _keys_by_name(actions: Iterable[NetAction]) -> dict[str, tuple[AssociationKe
 
 
 def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[int, str]:
-    """Give the fault of each transition whose condition is refused."""
+    """Return the fault of each transition whose condition is refused."""
     names = Names(frozenset(step.name for step in recipe.steps), _keys_by_name(actions), {})
     found = {}
     for number, transition in enumerate(recipe.transitions):
@@ -107,7 +107,7 @@ def _condition_faults(recipe: Recipe, actions: tuple[NetAction, ...]) -> dict[in
 
 
 def _with_placeholders(recipe: Recipe, faulty: Container[int]) -> Recipe:
-    """Put a name of which nobody knows the value in place of faulty conditions, to search for further faults."""
+    """Replace faulty conditions by a name without value, to search for further faults."""
     transitions = tuple(
         replace(transition, condition=UNREADABLE) if number in faulty else transition
         for number, transition in enumerate(recipe.transitions)

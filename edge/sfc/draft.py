@@ -1,4 +1,4 @@
-"""The working copy of a run while one decision is taken; `finish` makes the next run of it."""
+"""The working copy of a run during one decision; `finish` returns the next run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Draft(RunView):
         self.tested_at = run.tested_at
         self.faults = list(run.faults)
         self.fresh: set[str] = set()
-        """The steps whose transitions have to be looked at."""
+        """The steps whose transitions must be tested."""
         self.requests: list[CommandRequest] = []
         self.changes: list[StepChange] = []
         self.touched: set[str] = set()
@@ -125,13 +125,13 @@ class Draft(RunView):
         self.touched.add(f"step:{name}")
 
     def set_stored(self, name: str, key: AssociationKey) -> None:
-        """Note which association set an action."""
+        """Record which association set an action."""
         if self.stored.get(name) != key:
             self.stored[name] = key
             self.touched.add(f"stored:{name}")
 
     def clear_stored(self, name: str) -> AssociationKey | None:
-        """Clear a stored action; gives the association that had set it."""
+        """Clear a stored action; returns the association that had set it."""
         key = self.stored.pop(name, None)
         if key is not None:
             self.touched.add(f"stored:{name}")
@@ -144,11 +144,11 @@ class Draft(RunView):
             self.touched.update(f"var:{name}" for name in result)
 
     def send(self, action: NetAction, phase: Phase, each: Association) -> None:
-        """Ask for a command."""
+        """Request a command."""
         self.requests.append(request(self.run, action, phase, each.command_id, each.attempt))
 
     def stop(self, action: NetAction, each: Association) -> None:
-        """Ask for the stop of what a command began: one without answer, or one that its SL still limits.
+        """Request the stop of a command without answer, or of one that its SL still limits.
 
         A wait has nothing to stop, and a reset is never stopped.
         """
@@ -157,7 +157,7 @@ class Draft(RunView):
             self.send(action, Phase.STOP, each)
 
     def clear_failures(self) -> None:
-        """Forget the failures that are judged, and the commands left behind that ended with one."""
+        """Remove the failures that are judged, and the commands left behind that ended with one."""
         for key in self.faults:
             if key.is_left_behind:
                 self.remember(self.associations[key])
@@ -165,7 +165,7 @@ class Draft(RunView):
         self.faults.clear()
 
     def action_of(self, key: AssociationKey) -> NetAction:
-        """Give the association of a key, also of one that was left behind (`key/attempt`)."""
+        """Return the association of a key, also of one that was left behind."""
         return self.net.actions[key.latest]
 
     def in_recipe_order(self, keys: set[AssociationKey]) -> list[AssociationKey]:
@@ -173,13 +173,13 @@ class Draft(RunView):
         return sorted(keys, key=lambda key: (self.action_of(key).index, key))
 
     def set_outcome(self, outcome: Outcome, error: str | None) -> None:
-        """Note how the run ended."""
+        """Record how the run ended."""
         self.outcome = outcome
         self.error = error
         self.ended_at = self.now
 
     def finish(self) -> Run:
-        """Make the next run."""
+        """Return the next run."""
         run = self.run
         head = (self.outcome, self.error, self.started_at, self.ended_at, self.paused_at, tuple(self.faults))
         if head != (run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, run.faults):

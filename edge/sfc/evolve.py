@@ -1,4 +1,4 @@
-"""Clears transitions until nothing clears, and ends the run when nothing is left to do or something went wrong."""
+"""Clears transitions until nothing clears, and ends the run when it is completed or has failed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_SWEEPS: Final = 10_000
 
 
 def settle(draft: Draft) -> None:
-    """Bring the run to rest: clear what can be cleared, judge what failed, see whether it is completed.
+    """Advance the run until it rests: clear transitions, judge failures, check whether it is completed.
 
     Raises LivelockError when the run does not come to rest.
     """
@@ -102,7 +102,7 @@ def _is_true(draft: Draft, transition: NetTransition) -> bool:
 
 
 def activate(draft: Draft, name: str) -> None:
-    """Make a step active and let its actions rise."""
+    """Activate a step and its actions."""
     before = draft.steps.get(name)
     draft.put_step(name, StepState(active=True, activated_at=draft.now, count=before.count + 1 if before else 1))
     draft.active.add(name)
@@ -113,7 +113,7 @@ def activate(draft: Draft, name: str) -> None:
 
 
 def deactivate(draft: Draft, name: str) -> None:
-    """End the activity of a step and let its actions fall."""
+    """Deactivate a step and its actions."""
     state = draft.steps[name]
     draft.put_step(
         name,
@@ -126,7 +126,7 @@ def deactivate(draft: Draft, name: str) -> None:
 
 
 def _unsupervised_failure(draft: Draft) -> str | None:
-    """Give the error of a failure that no active step can deal with, told before anything moves.
+    """Return the error of a failure that no active step can handle, before anything moves.
 
     A falling pulse and a stored action fail the run then; a pulse or reset whose step did not wait for it does not.
     """
@@ -139,7 +139,7 @@ def _unsupervised_failure(draft: Draft) -> str | None:
 
 
 def _unhandled_failure(draft: Draft) -> str | None:
-    """Give the error of a failure whose step no transition has left: a live transition had its chance."""
+    """Return the error of a failure whose step no transition has left: a live transition had its chance."""
     for key in draft.faults:
         each = draft.associations.get(key)
         left_behind = key.is_left_behind
@@ -154,7 +154,7 @@ def _failure_text(draft: Draft, key: AssociationKey) -> str:
 
 
 def _is_completed(draft: Draft) -> bool:
-    """Tell whether only steps without outgoing transition are active, all done, and no falling pulse is unanswered."""
+    """Return whether only terminal steps are active, all done, and no falling pulse is unanswered."""
     return (
         draft.active <= draft.net.terminal
         and all(draft.done(step) for step in draft.active)
@@ -199,7 +199,7 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
 
 
 def _is_in_effect(draft: Draft, key: AssociationKey) -> bool:
-    """Tell whether a stored action was started and is not over: a delay or a limit that passed has nothing to reset."""
+    """Return whether a stored action was started and is not over; a passed delay or limit has nothing to reset."""
     each, action = draft.associations[key], draft.net.actions[key]
     if each.state is ActionState.PENDING or each.state is ActionState.STOPPED:
         return False

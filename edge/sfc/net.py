@@ -1,4 +1,4 @@
-"""A recipe ready to run: its steps, transitions and action associations, found by what each signal may concern."""
+"""A recipe ready to run: its steps, transitions and action associations, indexed by what each signal may concern."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NetAction:
-    """An action association, ready to run; `key` tells it from all others. Times are milliseconds."""
+    """An action association, ready to run; `key` identifies it. Times are milliseconds."""
 
     key: AssociationKey
     index: int
@@ -48,17 +48,17 @@ class NetTransition:
 
     @property
     def always(self) -> bool:
-        """Whether its condition is true whatever happens."""
+        """Return whether its condition is always true."""
         return not self.conditions
 
     @property
     def never(self) -> bool:
-        """Whether its condition is false whatever happens."""
+        """Return whether its condition is never true."""
         return any(condition.constant is False for condition in self.conditions)
 
     @property
     def text(self) -> str:
-        """The condition as the author wrote it."""
+        """Return the condition as the author wrote it."""
         return " and ".join(
             condition.text if len(self.conditions) == 1 else f"({condition.text})" for condition in self.conditions
         )
@@ -88,7 +88,7 @@ class Net:
     actions: Mapping[AssociationKey, NetAction]
     """Associations by key."""
     starting: Mapping[str, tuple[NetAction, ...]]
-    """Associations by action name, but R."""
+    """Associations by action name, without R."""
     resetting: Mapping[str, tuple[NetAction, ...]]
     """The R associations by action name."""
     pulling: Mapping[str, tuple[NetAction, ...]]
@@ -103,7 +103,7 @@ class Net:
 
 
 def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:
-    """Give again the request a decision of this run made; it is derived from the net, not kept."""
+    """Return the request that a decision of this run made; it is derived from the net, not stored."""
     key = parse_command_id(command)
     if key is None:
         raise ValueError(f"{command!r} is no command of this station")
@@ -115,6 +115,6 @@ def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> Com
 
 
 def request(run: Run, action: NetAction, phase: Phase, command: str, attempt: int) -> CommandRequest:
-    """Make a request; the parameters of the run replace those of the action."""
+    """Return a request; the parameters of the run replace those of the action."""
     parameters = action.parameters | run.parameters if run.parameters else action.parameters
     return CommandRequest(phase, command, action.name, action.step, attempt, action.type_id, parameters)

@@ -1,4 +1,4 @@
-"""What each action qualifier means at activation, in time and at deactivation, as a table."""
+"""The meaning of each action qualifier at activation, in time and at deactivation, as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edge.model.recipe import Qualifier
 
 
 class Moment(Enum):
-    """When, in the life of one activation of a step, something happens."""
+    """A moment in the life of one activation of a step."""
 
     NEVER = auto()
     ACTIVATION = auto()
@@ -20,7 +20,7 @@ class Moment(Enum):
 
 
 class Leave(Enum):
-    """What becomes of an open action when its step is left."""
+    """The effect on an open action when its step is left."""
 
     STOP = auto()
     """A command without an answer is stopped; a delay or a wait is dropped."""
@@ -47,12 +47,12 @@ class QualifierRule:
 
     @property
     def timed(self) -> bool:
-        """Whether the qualifier needs a duration."""
+        """Return whether the qualifier needs a duration."""
         return self.ends or self.sends is Moment.DURATION
 
     @property
     def stored(self) -> bool:
-        """Whether the qualifier sets the action until R."""
+        """Return whether the qualifier sets the action until R."""
         return self.stores is not Moment.NEVER
 
 

@@ -17,7 +17,7 @@ from edge.sfc.command_id import command_id
 
 
 class Outcome(StrEnum):
-    """How a run ended, or that it has not."""
+    """The outcome of a run; `running` until it ends."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
 
 
 class ActionState(StrEnum):
-    """Where one activation of an association stands."""
+    """The state of one activation of an association."""
 
     PENDING = "pending"
     DISPATCHED = "dispatched"
@@ -50,7 +50,7 @@ class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
     held_ms: int = 0
 
     def t(self, now: int) -> int:
-        """Give T in milliseconds (IEC 61131-3, 6.7.2): the elapsed time, or the last one once the step is left."""
+        """Return T in milliseconds (IEC 61131-3, 6.7.2): the elapsed time, or the last one once the step is left."""
         return max(0, now - self.activated_at - self.held_ms) if self.active else self.elapsed_ms
 
 
@@ -81,12 +81,12 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether an answer, an event or a duration may still change it."""
+        """Return whether an answer, an event or a duration may still change it."""
         return self.awaits_outcome or self.state is ActionState.WAITING or self.due is not None
 
     @property
     def awaits_outcome(self) -> bool:
-        """Whether an answer to its command may still change it; an unknown outcome can still be found or resolved."""
+        """Return whether an answer to its command may still change it; an unknown outcome can still be resolved."""
         return self.state is ActionState.DISPATCHED or (self.state is ActionState.UNKNOWN and self.ended_at is None)
 
 
@@ -146,12 +146,12 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def paused(self) -> bool:
-        """Whether the run is held."""
+        """Return whether the run is held."""
         return self.paused_at is not None
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over."""
+        """Return whether the run is over."""
         return self.outcome is not Outcome.RUNNING
 
 
@@ -176,7 +176,7 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any]) -> Run:
-    """Make the run of a job that has not started; the parameters are those of its job order."""
+    """Return the run of a job that has not started; the parameters are those of its job order."""
     return Run(job_id=job_id, scope=scope, run_id=run_id, parameters=dict(parameters))
 
 
@@ -200,7 +200,7 @@ def find_command(run: Run, command: str) -> Association | None:
 
 
 def waits(run: Run) -> dict[str, int]:
-    """Give, for each event type the run waits for, since when it has waited longest."""
+    """Return, for each event type the run waits for, since when it has waited longest."""
     found: dict[str, int] = {}
     if run.ended:
         return found
@@ -216,7 +216,7 @@ _prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:")
 
 
 def _field(run: Run, name: str) -> str | None:
-    """Give the JSON text of one field; None when the run has it no more."""
+    """Return the JSON text of one field; None when the run no longer has it."""
     kind, _, key = name.partition(":")
     value: Any
     match kind:
@@ -259,12 +259,12 @@ def _names(run: Run) -> list[str]:
 
 
 def encode(run: Run) -> dict[str, str]:
-    """Give every field of a run with its JSON text."""
+    """Return every field of a run with its JSON text."""
     return {name: text for name in _names(run) if (text := _field(run, name)) is not None}
 
 
 def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Give the fields to write and the names of those to remove to make the stored `old` the stored `new`."""
+    """Return the fields to write and the names of those to remove to make the stored `old` the stored `new`."""
     # One decision knows what it touched; over several we have to look.
     names = new.touched if new.revision == old.revision + 1 else {*_names(old), *_names(new)}
     written: dict[str, str] = {}
@@ -281,7 +281,7 @@ def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]
 
 
 def decode(fields: Mapping[str, str]) -> Run:
-    """Read a run from its fields; fields that are not a run's are left alone."""
+    """Read a run from its fields; fields of other names are ignored."""
     head = msgspec.json.decode(fields["run"], type=_Head)
     state = msgspec.json.decode(fields["state"], type=_State)
     found: dict[str, dict[str, str]] = {prefix: {} for prefix in _prefixes}
@@ -323,7 +323,7 @@ def decode(fields: Mapping[str, str]) -> Run:
 
 
 def _association(head: _Head, key: AssociationKey, text: str) -> Association:
-    """Read an association; what its key and the head say is not in its text."""
+    """Decode an association; the members that its key and the head hold are not in its text."""
     each = msgspec.json.decode(text, type=Association)
     return msgspec.structs.replace(
         each,

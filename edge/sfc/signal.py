@@ -1,4 +1,4 @@
-"""What can happen to a run, and what a decision about it asks for: plain values."""
+"""The signals to a run and the result of a decision about it: plain values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Equipment sent an event; `named` tells whether it named this job. `id` tells it from every other event."""
+    """Equipment sent an event; `named` is true when it named this job. `id` identifies it."""
 
     type_id: str
     data: Any
@@ -82,17 +82,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed, or something a Python condition looks at has changed."""
+    """Time has passed, or a value that a Python condition reads has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The operator holds the job."""
+    """The operator pauses the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The operator lets a held job go on."""
+    """The operator resumes a paused job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ Signal: TypeAlias = Start | Answer | Unknown | Begun | Resolve | Late | Event | 
 
 
 class Phase(StrEnum):
-    """What a command asks of equipment."""
+    """The phase of a command: start, stop or reset."""
 
     START = "start"
     STOP = "stop"
@@ -122,7 +122,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command to send, at least once, under its id; a stop bears the id of the command it stops."""
+    """A command to send, at least once, under its id; a stop has the id of the command it stops."""
 
     phase: Phase
     command_id: str
@@ -135,7 +135,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepChange:
-    """A step became active or ceased to be."""
+    """A step became active or inactive."""
 
     step: str
     active: bool
@@ -144,7 +144,7 @@ class StepChange:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What a signal made of a run: the next run, what to send, which steps changed, in order.
+    """The result of a signal: the next run, the commands to send, the changed steps, in order.
 
     `taken` is the key of the association whose wait an event has ended.
     """

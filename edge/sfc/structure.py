@@ -49,7 +49,7 @@ class Arc:
 
 
 class Structure:
-    """The nesting of a recipe's branches; made only of recipes whose names and nesting are sound."""
+    """The nesting of a recipe's branches; it requires sound names and nesting."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -72,11 +72,11 @@ class Structure:
                 self._entry_numbers.add(number)
 
     def is_entry(self, number: int) -> bool:
-        """Tell whether a written transition chooses or guards a path of its own source."""
+        """Return whether a written transition chooses or guards a path of its own source."""
         return number in self._entry_numbers
 
     def chain(self, name: str) -> tuple[tuple[str, int], ...]:
-        """Give the simultaneous paths around a step or branch, outermost first."""
+        """Return the simultaneous paths around a step or branch, outermost first."""
         found = []
         while name in self._parent:
             branch, number = self._parent[name]
@@ -86,14 +86,14 @@ class Structure:
         return tuple(reversed(found))
 
     def heads(self, name: str) -> frozenset[str]:
-        """Give the names by which a block is entered: itself, and the first blocks of a leading selection."""
+        """Return the names by which a block is entered: itself, and the first blocks of a leading selection."""
         branch = self.branches.get(name)
         if branch is None or branch.type is BranchType.SIMULTANEOUS:
             return frozenset({name})
         return frozenset({name}).union(*(self.heads(path[0]) for path in branch.branches))
 
     def steps_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Give all steps in these blocks."""
+        """Return all steps in these blocks."""
         found: set[str] = set()
         for name in names:
             branch = self.branches.get(name)
@@ -101,7 +101,7 @@ class Structure:
         return frozenset(found)
 
     def ways_in(self, name: str) -> list[Way]:
-        """Give every way into a step or branch."""
+        """Return every way into a step or branch."""
         branch = self.branches.get(name)
         if branch is None:
             return [Way((name,))]
@@ -132,7 +132,7 @@ class Structure:
         return ways
 
     def ways_out(self, name: str) -> list[tuple[str, ...]]:
-        """Give every set of last steps whose common activity ends a step or branch."""
+        """Return every set of last steps whose common activity ends a step or branch."""
         branch = self.branches.get(name)
         if branch is None:
             return [(name,)]
@@ -147,7 +147,7 @@ class Structure:
 
     @cached_property
     def arcs(self) -> tuple[Arc, ...]:
-        """Every arc of the recipe, best rank first."""
+        """Return every arc of the recipe, best rank first."""
         arcs: list[Arc] = []
         for arc in chain(self._written(), self._implied()):
             if len(arcs) == MAX_ARCS:
@@ -158,7 +158,7 @@ class Structure:
 
     @property
     def unused_entries(self) -> Sequence[int]:
-        """The written transitions that choose a path of their source, which no arc ever enters as a whole."""
+        """Return the written transitions that choose a path of their source, which no arc ever enters as a whole."""
         return sorted(self._entry_numbers - self._used_entries) if self.arcs else ()
 
     def _written(self) -> Iterator[Arc]:

@@ -1,4 +1,4 @@
-"""A run seen with its net: what conditions read at an instant, when time will change it, what it has found."""
+"""A view of a run with its net: what conditions read at an instant, its next deadline, its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
 
 
 class RunView:
-    """A run seen at an instant; a registered Python condition is given one of these and must not change it."""
+    """A run seen at an instant; a registered Python condition gets it as argument and must not change it."""
 
     __slots__ = ("associations", "at", "net", "run", "steps", "variables")
 
@@ -33,7 +33,7 @@ class RunView:
         self.variables: Mapping[str, Any] = run.variables
 
     def step(self, name: str, prop: str) -> Any:
-        """Give X, T (seconds), count or done of a step."""
+        """Return X, T (seconds), count or done of a step."""
         state = self.steps.get(name)
         match prop:
             case "X":
@@ -46,12 +46,12 @@ class RunView:
                 return state is not None and self.done(name)
 
     def done(self, step: str) -> bool:
-        """Tell whether everything a step waits for is over."""
+        """Return whether everything a step waits for is over."""
         associations = self.associations
         return all(associations[key].state in _OVER for key in self.net.steps[step].holding)
 
     def action(self, keys: tuple[AssociationKey, ...], prop: str) -> Any:
-        """Give a property of the newest of these associations."""
+        """Return a property of the newest of these associations."""
         if prop == "attempts":
             action = self.net.actions[keys[0]]
             return self.attempts(action.name, reset=action.rule.resets)
@@ -86,7 +86,7 @@ class RunView:
         return highest
 
     def job(self, prop: str) -> Any:
-        """Give id, scope or parameters of the job."""
+        """Return id, scope or parameters of the job."""
         match prop:
             case "id":
                 return self.run.job_id
@@ -96,13 +96,13 @@ class RunView:
                 return self.run.parameters
 
     def variable(self, name: str) -> Any:
-        """Give the newest value of a job variable: of a result, else of the job order's parameters."""
+        """Return the newest value of a job variable: of a result, else of the job order's parameters."""
         if name in self.variables:
             return self.variables[name]
         return self.run.parameters.get(name, UNKNOWN)
 
     def wake(self, step: str, seconds: float) -> int | None:
-        """Give the instant at which the T of an active step reaches that many seconds."""
+        """Return the instant at which the T of an active step reaches that many seconds."""
         state = self.steps.get(step)
         if state is None or not state.active:
             return None
@@ -111,7 +111,7 @@ class RunView:
 
 
 def next_deadline(net: Net, run: Run) -> int | None:
-    """Give the earliest instant at which a Tick can change the run; None when time alone changes nothing."""
+    """Return the earliest instant at which a Tick can change the run; None when time alone changes nothing."""
     if run.ended or run.paused_at is not None or run.started_at is None:
         return None
     instants = _wakes(net, run)
@@ -125,7 +125,7 @@ def next_deadline(net: Net, run: Run) -> int | None:
 
 
 def _wakes(net: Net, run: Run) -> list[int]:
-    """Give the instants, after the last test, at which the passing of time may make a transition clear."""
+    """Return the instants, after the last test, at which the passing of time may make a transition clear."""
     watched = run.active & net.timed
     if not watched:
         return []
@@ -141,7 +141,7 @@ def _wakes(net: Net, run: Run) -> list[int]:
 
 
 def results(net: Net, run: Run) -> dict[str, Any]:
-    """Give the latest result of each action that has one, in the order in which they ended, then of the recipe."""
+    """Return the latest result of each action that has one, in the order in which they ended, then of the recipe."""
 
     def when(key: AssociationKey) -> tuple[int, int]:
         known = net.actions.get(key.latest)

@@ -1,4 +1,4 @@
-"""Why a run is waiting: each enabled transition with what it lacks, each open command with its age."""
+"""Explains why a run waits: each enabled transition with its unmet parts, each open command with its age."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransitionWaits:
-    """A transition whose sources are active, and everything that keeps it from clearing."""
+    """A transition whose sources are active, and the parts that keep it from clearing."""
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
@@ -61,7 +61,7 @@ class ActionWaits:
 
 @dataclass(frozen=True, slots=True)
 class RunHalted:
-    """Nothing moves because the run is paused, has not started or has ended."""
+    """The run does not evolve: it is paused, has not started or has ended."""
 
     reason: str
 
@@ -73,7 +73,7 @@ Waiting: TypeAlias = TransitionWaits | ActionWaits | RunHalted
 
 
 def explain_waiting(net: Net, run: Run, now: int) -> tuple[Waiting, ...]:
-    """Tell what a run waits for: transitions by rank, then actions in the order of the recipe."""
+    """Return what a run waits for: transitions by rank, then actions in the order of the recipe."""
     if run.ended:
         return (RunHalted(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
     if run.started_at is None:

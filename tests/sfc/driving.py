@@ -28,7 +28,7 @@ class Driven:
         self.signal(Answer(f"J1/R1/{action}/{attempt}", ok=error is None, data=data, error=error), now)
 
     def ignored(self, signal: Signal, now: int) -> IgnoredKind:
-        """Give a signal that must change nothing, and why it does not."""
+        """Return a signal that must change nothing, and why it does not."""
         ignored = advance(self.net, self.run, signal, now)
         assert isinstance(ignored, Ignored), ignored
         assert ignored.reason

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def unmet(trace: dict[str, Any], expect: dict[str, Any]) -> Iterator[str]:
-    """Tell what a trace does not show of what is expected."""
+    """Yield what a trace does not show of what is expected."""
     yield from _commands(trace["commands"], expect.get("commands"), expect.get("commands_order"))
     activations = [step for step in trace["steps"] if step["active"]]
     counts = Counter(step["step"] for step in activations)

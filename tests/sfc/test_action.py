@@ -128,7 +128,7 @@ def test_a_stored_wait_outlives_its_step_and_r_ends_it() -> None:
     assert driven.sent == ["reset J1/R1/s/1/reset"]
 
 
-def test_the_longest_waiting_of_two_waits_gets_the_event_then_the_order_of_the_recipe() -> None:
+def test_event_goes_to_the_longest_wait_then_by_recipe_order() -> None:
     data = recipe(
         "I A B End",
         [transition("I", "par"), transition("par", "End")],

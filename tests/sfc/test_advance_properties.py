@@ -85,7 +85,7 @@ class Plant:
 
 
 def play(net: Net, run: Run, day: Day, *, restarts: bool = False) -> Iterator[tuple[Run, Signal, int, Advanced]]:
-    """Play a day; gives each change with the run before it."""
+    """Play a day; yields each change with the run before it."""
     plant = Plant()
     now = 1_000_000
     for word, which, pause in [("start", 0, 0), *day]:
@@ -101,7 +101,7 @@ def play(net: Net, run: Run, day: Day, *, restarts: bool = False) -> Iterator[tu
 
 
 def drive(net: Net, run: Run, now: int, *, good: bool = True) -> Run:
-    """Let equipment answer everything and time pass until nothing more happens."""
+    """Answer every command and pass time until nothing more happens."""
     sent: list[str] = []
     for _ in range(3000):
         if run.ended:
@@ -265,7 +265,7 @@ def test_ending_early_stops_every_command_and_resets_every_stored_action(
 def test_at_the_end_every_command_is_answered_stopped_or_timed_out(
     recipe: dict[str, Any], day: Day, *, good: bool
 ) -> None:
-    """Only what a normal end leaves on purpose stays open: stored starts, and pulses and resets nobody waited for."""
+    """Only what a normal end leaves stays open: stored starts, and pulses and resets that no step waited for."""
     net = net_of(recipe)
     run, now = fresh(), 1_000_000
     for _, _, now, advanced in play(net, run, day):  # noqa: B007 - the last one counts

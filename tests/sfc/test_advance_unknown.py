@@ -54,8 +54,8 @@ def test_unknown_outcome_keeps_the_job_waiting_without_a_deadline() -> None:
 
 def test_unknown_outcome_is_explained() -> None:
     driven = unknown()
-    told = "; ".join(str(each) for each in explain_waiting(WORK, driven.run, 200))
-    assert "bolt of A is unknown, outcome unknown: the controller lost its results" in told
+    reported = "; ".join(str(each) for each in explain_waiting(WORK, driven.run, 200))
+    assert "bolt of A is unknown, outcome unknown: the controller lost its results" in reported
 
 
 def test_recipe_path_for_an_unknown_outcome_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""Every fault of a recipe is found and told with its place."""
+"""Every fault of a recipe is found and reported with its place."""
 
 import pytest
 

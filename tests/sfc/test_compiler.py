@@ -119,7 +119,7 @@ def test_faults_of_every_kind_are_told_in_one_answer() -> None:
         branch("sim", "simultaneous", "X", "Y"),
     )
     faulty["steps"].append({"name": "Z", "colour": 1})
-    told = "\n".join(faults_of(faulty))
+    reported = "\n".join(faults_of(faulty))
     for part in (
         "unknown key 'colour'",
         "actions[0] (a, L in B): qualifier L needs",
@@ -130,8 +130,8 @@ def test_faults_of_every_kind_are_told_in_one_answer() -> None:
         "step 'Z' cannot be reached",
         "livelock: E → F → E",
     ):
-        assert part in told
-    assert len(told.splitlines()) == 8
+        assert part in reported
+    assert len(reported.splitlines()) == 8
 
 
 def test_faults_of_conditions_and_of_the_initial_step_make_no_others() -> None:

@@ -50,7 +50,7 @@ def test_nothing_is_sent_by_a_decision_that_never_comes_to_rest() -> None:
     assert (started.run.started_at, started.run.ended_at) == (0, 0)
 
 
-def test_a_condition_that_cannot_be_evaluated_fails_the_run_and_names_itself() -> None:
+def test_condition_that_cannot_be_evaluated_fails_the_run() -> None:
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "torque > 80")], [action("a", "A")])))
     driven.answer("a", 5, {"torque": "85"})
     assert driven.run.outcome is Outcome.FAILED

@@ -1,4 +1,4 @@
-"""A net gives again each request that a decision of a run has made."""
+"""A net derives each request that a decision of a run has made."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of qualifiers agrees with the names IEC 61131-3 gives them."""
+"""The table of qualifiers agrees with the names of IEC 61131-3."""
 
 import pytest
 

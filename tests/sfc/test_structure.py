@@ -62,7 +62,7 @@ def test_a_selection_gives_an_arc_per_path_by_priority_then_list_order() -> None
     ]
 
 
-def test_the_priority_of_the_transition_into_a_selection_counts_before_that_of_its_paths() -> None:
+def test_priority_into_a_selection_counts_before_that_of_its_paths() -> None:
     data = recipe(
         "I X Y Other",
         [transition("I", "sel", "go", 5), transition("I", "Other", "other", 3), transition("sel", "X", "x", -9)],
@@ -174,7 +174,7 @@ def test_of_paths_without_a_transition_the_first_is_taken() -> None:
     assert Driven(net_of(data)).run.active == {"X"}
 
 
-def test_what_joins_a_path_by_itself_goes_before_a_transition_of_higher_number() -> None:
+def test_implied_transition_goes_before_one_of_higher_number() -> None:
     data = recipe(
         "A X Y Z",
         [transition("A", "s"), transition("X", "Z", "always", 1), transition("s", "Z")],

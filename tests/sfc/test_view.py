@@ -119,7 +119,7 @@ def test_results_are_the_latest_of_each_action() -> None:
     assert results(driven.net, driven.run) == {"a": {"n": 2}}
 
 
-def test_results_that_came_at_one_instant_are_told_in_the_order_of_the_recipe() -> None:
+def test_results_of_one_instant_are_in_recipe_order() -> None:
     actions = [action("s", "B", "R"), action("b", "B"), action("s", "A", "S")]
     driven = Driven(net_of(chain("A B", *actions)))
     driven.answer("s", 1)

@@ -1,4 +1,4 @@
-"""Why is it waiting: a person is told the terms that lack and the commands that are out."""
+"""Waiting reasons: the unmet parts of conditions and the open commands."""
 
 from edge.expression.compiler import Unmet
 from edge.sfc.run import ActionState
@@ -20,8 +20,8 @@ def test_an_unanswered_command_is_told_with_its_age_and_deadline() -> None:
 def test_each_unmet_term_is_told_with_its_present_value() -> None:
     data = recipe("A B C", [transition("A", "B", "torque >= 80 and torque_ok"), transition("A", "C", "steps.A.T > 9s")])
     driven = Driven(net_of(data), {"torque": 61})
-    told = [str(each) for each in explain_waiting(driven.net, driven.run, 1500)]
-    assert told == [
+    reported = [str(each) for each in explain_waiting(driven.net, driven.run, 1500)]
+    assert reported == [
         "A → B [torque >= 80 and torque_ok] waits for torque >= 80: torque is 61; torque_ok: torque_ok: no value yet",
         "A → C [steps.A.T > 9s] waits for steps.A.T > 9s: steps.A.T is 1.5",
     ]
@@ -35,8 +35,8 @@ def test_a_convergence_is_told_only_when_all_its_sources_are_active() -> None:
         branch("par", "simultaneous", "A A2", "B"),
     )
     driven = Driven(net_of(data))
-    told = [str(each) for each in explain_waiting(driven.net, driven.run, 1000)]
-    assert told == [
+    reported = [str(each) for each in explain_waiting(driven.net, driven.run, 1000)]
+    assert reported == [
         "A → A2 [always] waits for steps.A.done: a is dispatched",
         "action a of A is dispatched, for 1 s, times out in 9 s",
         "action d of B is pending, duration ends in 4 s",
@@ -61,6 +61,6 @@ def test_a_run_that_does_not_run_says_why() -> None:
 
 def test_a_condition_that_cannot_be_evaluated_yet_waits_for_its_step() -> None:
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "torque > 80")], [action("a", "A")])), {"torque": "85"})
-    told = explain_waiting(driven.net, driven.run, 0)[0]
-    assert isinstance(told, TransitionWaits)
-    assert told.unmet[1].because == "'torque > 80' compares a string with a number ('85', 80)"
+    reported = explain_waiting(driven.net, driven.run, 0)[0]
+    assert isinstance(reported, TransitionWaits)
+    assert reported.unmet[1].because == "'torque > 80' compares a string with a number ('85', 80)"
