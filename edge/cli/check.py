@@ -51,7 +51,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
     """
     from edge.errors import Refused
     from edge.model.json_text import read_json_text
-    from edge.sfc.compiler import Rejected, compile_recipe
+    from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
     try:
         data = read_json_text(read_bytes(file))
@@ -60,7 +60,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
     except Refused as refused:
         _print_result(file, [refused.message], (), as_json=as_json)
     match compile_recipe(data):
-        case Rejected(faults=faults):
+        case RejectedRecipe(faults=faults):
             _print_result(file, faults, (), as_json=as_json)
         case net:
             _print_result(file, (), net.warnings, as_json=as_json)

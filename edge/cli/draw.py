@@ -48,10 +48,10 @@ def draw(
 
 
 def _compile(data: object) -> "Net":
-    from edge.sfc.compiler import Rejected, compile_recipe
+    from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
     net = compile_recipe(data)
-    if isinstance(net, Rejected):
+    if isinstance(net, RejectedRecipe):
         usage_failure(*net.faults)
     return net
 

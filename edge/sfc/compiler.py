@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRecipe:
     """A recipe that is not sound, and all its faults."""
 
     faults: tuple[str, ...]
 
 
-def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejected:
+def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | RejectedRecipe:
     """Compile decoded JSON to a net, or return all its faults."""
     recipe, form = parse_recipe(data)
     if recipe is None:
-        return Rejected(form)
+        return RejectedRecipe(form)
     shape = shape_faults(recipe)
     actions = _actions(recipe)
     conditions = _condition_faults(recipe, actions)
     faults = [*form, *shape, *part_faults(recipe), *conditions.values()]
     if shape:
-        return Rejected(tuple(faults))
+        return RejectedRecipe(tuple(faults))
     structure = Structure(_with_placeholders(recipe, conditions))
     faults += safety_faults(structure)
     try:
         transitions = _transitions(structure, actions, registry)
     except TooManyWaysError as error:
         faults.append(f"{error}: its selections multiply to more ways than can be followed")
-        return Rejected(tuple(faults))
+        return RejectedRecipe(tuple(faults))
     faults += evolution_faults(structure, transitions)
     if faults:
-        return Rejected(tuple(faults))
+        return RejectedRecipe(tuple(faults))
     return _net(structure, actions, transitions)
 
 

@@ -22,7 +22,7 @@ from edge.links.background_task import background_task
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sfc.compiler import Rejected, compile_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import REGISTERED, RunAccess
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
@@ -61,7 +61,7 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
     cannot carry out, Unavailable or SettingsError when the store cannot be used.
     """
     net = compile_recipe(recipe)
-    if isinstance(net, Rejected):
+    if isinstance(net, RejectedRecipe):
         return rejected_at_load(script, net)
     began, epoch = time.monotonic(), now_ms()
 
@@ -141,7 +141,7 @@ class LiveSimulation:
         ):
             yield _Engine(runs, answers, JobService(store, runs, _MOST_JOBS, _DEDUPE_MS))
 
-    def _compiled(self, recipe: str) -> Net | Rejected:
+    def _compiled(self, recipe: str) -> Net | RejectedRecipe:
         return compile_recipe(msgspec.json.decode(recipe), self.identifiers)
 
     def _command_types(self) -> set[str]:
@@ -234,7 +234,7 @@ class LiveSimulation:
         elif entry.operator is not None:
             for job_id in [entry.job] if entry.job is not None else list(self.runs):
                 await self._operate(engine, _CAUSES[entry.operator], job_id)
-        elif isinstance(net := compile_recipe(entry.recipe), Rejected):
+        elif isinstance(net := compile_recipe(entry.recipe), RejectedRecipe):
             self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
             await self._teach(entry.recipe)

@@ -11,7 +11,7 @@ from edge.sfc.signal import Phase
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from edge.sfc.compiler import Rejected
+    from edge.sfc.compiler import RejectedRecipe
     from edge.sfc.run import Run
     from edge.sfc.signal import StepChange
     from edge.sim.script import Script
@@ -86,7 +86,7 @@ class TraceRecorder:
         )
 
 
-def rejected_at_load(script: Script, rejected: Rejected) -> Trace:
+def rejected_at_load(script: Script, rejected: RejectedRecipe) -> Trace:
     """Give what a simulation shows of a recipe that is not sound."""
     finals = {job.id: "rejected_at_load" for job in script.jobs}
     return Trace([], [], "rejected_at_load", finals, "; ".join(rejected.faults), [], None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.compiler import Rejected, compile_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import REGISTERED
 from edge.sfc.net import Net
 from edge.sfc.run import Run, decode, encode, new_run, waits
@@ -46,7 +46,7 @@ def simulate(recipe: object, script: Script) -> Trace:
     """Run a recipe (decoded JSON) against a script until all jobs have ended or the horizon is reached."""
     simulation = VirtualSimulation(script)
     net = compile_recipe(recipe, simulation.identifiers)
-    if isinstance(net, Rejected):
+    if isinstance(net, RejectedRecipe):
         return rejected_at_load(script, net)
     simulation.play(net)
     return simulation.recorder.trace({name: job.run for name, job in simulation.jobs.items()})
@@ -140,7 +140,7 @@ class VirtualSimulation:
 
     def _replace(self, recipe: object) -> None:
         net = compile_recipe(recipe, self.identifiers)
-        if isinstance(net, Rejected):
+        if isinstance(net, RejectedRecipe):
             self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
         else:
             self.master = net

@@ -9,7 +9,7 @@ import msgspec
 from edge.model.exact_value import plain_value
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.recipe import RECIPE_DATASCHEMA, is_recipe_schema
-from edge.sfc.compiler import Rejected
+from edge.sfc.compiler import RejectedRecipe
 from edge.sfc.net import Net
 from edge.store import resources
 from edge.store.client import Store
@@ -36,7 +36,7 @@ class RecipeLookup:
     def __init__(
         self,
         store: Store,
-        compiler: Callable[[str], Net | Rejected],
+        compiler: Callable[[str], Net | RejectedRecipe],
         unrouted: Callable[[Net], Sequence[str]] = lambda _: (),
     ) -> None:
         """`unrouted` returns the command types of a recipe that no equipment takes."""
@@ -58,7 +58,7 @@ class RecipeLookup:
         if not is_recipe_schema(master.dataschema):
             return NoRecipe(f"Work Master {named.id!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
         net = self._compiler(msgspec.json.encode(master.data).decode())
-        if isinstance(net, Rejected):
+        if isinstance(net, RejectedRecipe):
             return NoRecipe(f"the recipe of Work Master {named.id!r} is refused: {'; '.join(net.faults)}")
         if unrouted := self._unrouted(net):
             return NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")

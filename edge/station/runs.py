@@ -11,7 +11,7 @@ import structlog
 from edge.errors import Defect, Unavailable
 from edge.instant import Clock
 from edge.listeners import notify
-from edge.sfc.compiler import Rejected, compile_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
 from edge.station.decision import Decision, InstanceContext, LoadedJob, MethodRequest, NotAllowed, decide
@@ -23,7 +23,7 @@ from edge.store.runs import NO_CONSUMER
 
 logger = structlog.get_logger(__name__)
 
-Compiler = Callable[[str], Net | Rejected]
+Compiler = Callable[[str], Net | RejectedRecipe]
 """A function that compiles the JSON text of a recipe."""
 
 _MAX_CACHED = 10_000
@@ -54,7 +54,7 @@ def _nothing(_: Decision) -> Commit:
 
 
 @functools.lru_cache(maxsize=64)
-def compiled(recipe: str) -> Net | Rejected:
+def compiled(recipe: str) -> Net | RejectedRecipe:
     """Compile the JSON text of a recipe; the cache serves the jobs that run the same recipe."""
     return compile_recipe(msgspec.json.decode(recipe))
 

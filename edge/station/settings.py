@@ -13,7 +13,7 @@ from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, va
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
 from edge.model.job_state import has_ended
 from edge.model.recipe import is_recipe_schema
-from edge.sfc.compiler import Rejected, compile_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
@@ -185,7 +185,7 @@ def _faults_of(master: WorkMaster) -> Sequence[str]:
     faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
     if is_recipe_schema(master.dataschema):
         compiled = compile_recipe(master.data)
-        if isinstance(compiled, Rejected):
+        if isinstance(compiled, RejectedRecipe):
             return (*faults, *(f"{master.id}: {fault}" for fault in compiled.faults))
         for warning in compiled.warnings:
             logger.warning("recipe", work_master=master.id, warning=warning)

@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from edge.sfc.compiler import Rejected, compile_recipe
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import REGISTERED, Registry
 from edge.sfc.net import Net
 
@@ -58,5 +58,5 @@ def net_of(data: Json, registry: Registry = REGISTERED) -> Net:
 
 def faults_of(data: Json) -> tuple[str, ...]:
     rejected = compile_recipe(data)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedRecipe)
     return rejected.faults

@@ -150,7 +150,7 @@ def _with_recipe(what: Sequence[str], master_id: str) -> object:
 def _check_recipes(masters: object) -> None:
     """Report every fault and warning of every recipe; exit with status 1 on a fault, which the station would refuse."""
     from edge.model.recipe import RECIPE_DATASCHEMA
-    from edge.sfc.compiler import Rejected, compile_recipe
+    from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
     faults: list[str] = []
     for each in masters if isinstance(masters, list) else ():
@@ -163,7 +163,7 @@ def _check_recipes(masters: object) -> None:
             print_text(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)
             continue
         compiled = compile_recipe(each.get("data"))
-        if isinstance(compiled, Rejected):
+        if isinstance(compiled, RejectedRecipe):
             faults += (f"edge: {name}: {fault}" for fault in compiled.faults)
         else:
             for warning in compiled.warnings:
