@@ -19,7 +19,7 @@ from edge.model.isa95 import JobOrderAndState, JobResponse
 from edge.model.job_state import has_ended, state_entries
 from edge.model.state_index import StateIndex
 from edge.northbound.republish import IndexState
-from edge.northbound.topic_writer import Outcome, TopicWriter
+from edge.northbound.topic_writer import TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
 from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
@@ -66,10 +66,10 @@ class RetainedTopics:
         result_topic, is_result_read = self._topics.result(job_order_id), False
         for message in self._messages(job_order_id, job, response):
             outcome = await self._writer.send(message)
-            if outcome is Outcome.REFUSED:
+            if outcome is WriteOutcome.REFUSED:
                 self.refused = job_order_id
             if message.topic == result_topic and message.payload:
-                is_result_read = outcome is Outcome.READ
+                is_result_read = outcome is WriteOutcome.READ
         noted = changes.remove_retained_job if job is None else changes.add_retained_job
         return PublishedTopics(noted(self._store.keys, self._topics.scope, job_order_id), is_result_read)
 

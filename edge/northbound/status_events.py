@@ -8,7 +8,7 @@ from edge.links.mqtt import MqttSession, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import JobResponse
 from edge.northbound.events import load_changed_job, status_event
-from edge.northbound.topic_writer import Outcome, TopicWriter
+from edge.northbound.topic_writer import TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
 from edge.store import changes, published_events
 from edge.store.changes import BEGINNING, Change
@@ -47,12 +47,12 @@ class StatusEventPublisher:
         if self.is_blocked:
             return PublishedEvent(Commit())
         outcome = await self._send(change, job, response)
-        if outcome is Outcome.REFUSED:
+        if outcome is WriteOutcome.REFUSED:
             self.is_blocked = True
             return PublishedEvent(Commit())
         self.position = change.position
         noted = changes.save_event_cursor(self._store.keys, change.scope, change.position)
-        return PublishedEvent(noted, outcome is Outcome.READ)
+        return PublishedEvent(noted, outcome is WriteOutcome.READ)
 
     async def republish(self, after: str, last: str, connection: int) -> None:
         """Publish the events of the changes after a position, up to another one, again and under the same ids.
@@ -63,7 +63,7 @@ class StatusEventPublisher:
         async for change in changes.read_between(self._store, self._topics.scope, after, last):
             if found := await load_changed_job(self._store, change):
                 self._session.require_connection(connection)
-                if await self._send(change, *found) is Outcome.REFUSED:
+                if await self._send(change, *found) is WriteOutcome.REFUSED:
                     is_blocked = True
                     break
             position = change.position
@@ -71,10 +71,10 @@ class StatusEventPublisher:
         self.is_blocked, self.position = is_blocked, position if is_blocked else last
         await self._store.commit(changes.save_event_cursor(self._store.keys, self._topics.scope, self.position))
 
-    async def _send(self, change: Change, job: Job | None, response: JobResponse | None) -> Outcome:
+    async def _send(self, change: Change, job: Job | None, response: JobResponse | None) -> WriteOutcome:
         event = status_event(self._source, change, job, response)
         if event is None:
-            return Outcome.UNREAD
+            return WriteOutcome.UNREAD
         return await self._writer.send(to_message(await self._first_form(change, event), self._topics.events))
 
     async def _first_form(self, change: Change, event: CloudEvent) -> CloudEvent:

@@ -14,7 +14,7 @@ from edge.northbound.topics import Topics
 logger = structlog.get_logger(__name__)
 
 
-class Outcome(Enum):
+class WriteOutcome(Enum):
     """The result of publishing a message."""
 
     READ = auto()
@@ -49,20 +49,20 @@ class TopicWriter:
         """
         return self._refused
 
-    async def send(self, message: Message) -> Outcome:
+    async def send(self, message: Message) -> WriteOutcome:
         """Publish a message. Raises Unavailable when the broker is gone."""
         kind = self._topics.kind(message.topic)
         try:
             is_read = await self._session.send(message)
         except PublishRefused as refused:
             self._refuse(kind, refused)
-            return Outcome.REFUSED
+            return WriteOutcome.REFUSED
         except Refused as refused:
             # To retry it for ever would block all others.
             logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400
-            return Outcome.IMPOSSIBLE
+            return WriteOutcome.IMPOSSIBLE
         self._allow(kind)
-        return Outcome.READ if is_read else Outcome.UNREAD
+        return WriteOutcome.READ if is_read else WriteOutcome.UNREAD
 
     async def read_retained(self, topic: str) -> Message | None:
         """Return what the broker retains on a topic; None when that is nothing.
