@@ -46,7 +46,7 @@ def write_until_the_disk_is_full(path: Path) -> None:
         raise OSError("disk full")
 
 
-def test_what_cannot_be_completed_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_failed_write_leaves_the_old_file_and_no_partial_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     with pytest.raises(OSError, match="disk full"):

@@ -93,7 +93,7 @@ def handler() -> str:
     return type(only).__name__
 
 
-def test_the_journal_is_chosen_where_stderr_is_the_journal_and_not_where_a_terminal_inherited_its_name(
+def test_journal_is_selected_only_when_stderr_is_the_journal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("systemd")
@@ -149,7 +149,7 @@ def test_a_level_of_a_library_s_own_is_no_trouble() -> None:
     assert fields["PRIORITY"] == "6"
 
 
-def test_what_is_quoted_in_a_record_cannot_drive_the_terminal_and_locals_are_not_told(
+def test_records_escape_controls_and_hide_local_variables(
     ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_up(LoggingSettings(format="console"))

@@ -34,7 +34,7 @@ async def test_it_says_what_it_serves_and_leaves_nothing_open(
             await asyncio.wait(left)
 
 
-async def test_opcua_clients_can_call_nothing_any_more_when_commands_are_no_longer_sent(
+async def test_opcua_server_closes_before_the_sender_stops(
     redis: RedisSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[bool] = []
@@ -87,7 +87,7 @@ async def test_equipment_may_have_a_broker_of_its_own(redis: RedisSettings, mqtt
     assert f"{unique}/station-1/commands" not in log
 
 
-async def test_equipment_with_a_broker_of_its_own_logs_in_there_as_its_settings_say(
+async def test_equipment_with_its_own_broker_uses_its_own_login(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     passwords = tmp_path / "passwords"

@@ -38,7 +38,7 @@ def test_a_check_tells_every_point_and_ends_with_the_worst(tmp_path: Path) -> No
     assert json.loads(failing.output)["level"] == "failing"
 
 
-def test_the_clock_of_this_machine_says_nothing_of_a_system_that_is_mounted(tmp_path: Path) -> None:
+def test_clock_of_this_machine_is_no_finding_about_a_mounted_system(tmp_path: Path) -> None:
     def subjects(*root: str) -> set[str]:
         answer = CliRunner().invoke(main, ["hw", "check", "--board", "sim", "--json", *root])
         return {each["subject"] for each in json.loads(answer.output)["findings"]}

@@ -35,7 +35,7 @@ def test_folder_list_of_cli_shows_the_commands() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_of_the_table_begins_its_help_with_the_words_of_the_table(name: str) -> None:
+def test_help_of_each_command_opens_with_the_words_of_the_table(name: str) -> None:
     answer = CliRunner().invoke(main, [name, "--help"])
     assert answer.exit_code == 0
     assert COMMANDS[name] in " ".join(answer.output.split())

@@ -65,9 +65,7 @@ async def test_equipment_that_is_not_there_is_told(settings: Path, tmp_path: Pat
     assert not (tmp_path / "drill.jsonl").exists()
 
 
-async def test_it_shows_what_a_gateway_tells_of_equipment_from_its_first_connection_on(
-    redis: RedisSettings, tmp_path: Path
-) -> None:
+async def test_trace_of_a_gateway_is_shown_from_the_first_connection(redis: RedisSettings, tmp_path: Path) -> None:
     light = StackLightSettings(kind="stacklight", type_ids=("light.v1",), chip="fake", lamps={"green": 22})
     plant = Settings(redis=redis, mqtt=MqttSettings(url=""), southbound={"light": light}, opcua=NO_OPCUA)
     settings, file = written(plant, tmp_path), tmp_path / "light.jsonl"
@@ -107,7 +105,7 @@ def test_what_passes_is_one_line(what: TraceKind, data: object, words: str) -> N
 @pytest.mark.parametrize(
     "data", ["done\n    9.000 s  answer    J1/r/work/1  done", "\x1b[2J\x1b]0;title\x07", "x" * 1_000_000]
 )
-def test_what_equipment_says_forges_no_line_drives_no_terminal_and_fills_no_screen(data: str) -> None:
+def test_text_of_equipment_is_escaped_and_cut_to_one_line(data: str) -> None:
     line = format_record(ExchangeRecord(after=1.5, gateway="edge", what=TraceKind.LOST, data=data))
     assert line.isprintable()
     assert len(line) < 300

@@ -39,9 +39,7 @@ async def test_the_newest_comes_first_with_reason_and_beginning(edge: Edge) -> N
     assert len((await edge("refused", "--last", "1")).output.splitlines()) == 5
 
 
-async def test_a_counter_that_somebody_else_has_written_is_told_after_the_messages(
-    edge: Edge, plant_that_refused: Plant
-) -> None:
+async def test_damaged_counter_is_reported_after_the_messages(edge: Edge, plant_that_refused: Plant) -> None:
     key = plant_that_refused.store.keys.counter("refused")
     await plant_that_refused.store.execute("SET", key, "many")
     answer = await edge("refused")

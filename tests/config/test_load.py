@@ -248,9 +248,7 @@ def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[st
         ("cert_file = '{file}'", ["rpc.listen: certificates are given, but only tls: uses them"]),
     ],
 )
-def test_calls_from_elsewhere_are_taken_only_from_clients_with_a_certificate(
-    tmp_path: Path, keys: str, told: list[str]
-) -> None:
+def test_remote_calls_require_client_certificates(tmp_path: Path, keys: str, told: list[str]) -> None:
     certificate = write(tmp_path, "", "certificate.pem")
     found = problems(write(tmp_path, f"[rpc]\n{keys.format(file=certificate)}"), {})
     assert len(found) == len(told)

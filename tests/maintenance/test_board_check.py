@@ -71,7 +71,7 @@ def test_a_missing_clock_of_the_board_is_told_with_the_boards_advice(tmp_path: P
 
 
 @pytest.mark.parametrize(("setting", "level"), [("14", Level.OK), ("0", Level.WARNING), ("off", Level.WARNING)])
-def test_a_kernel_that_does_not_tell_who_feeds_the_watchdog_leaves_it_to_systemds_settings(
+def test_watchdog_without_kernel_state_is_judged_by_systemd_settings(
     tmp_path: Path, setting: str, level: Level
 ) -> None:
     files = {

@@ -56,7 +56,7 @@ async def test_examinations_take_place_side_by_side(
     assert not [each for each in found if each.level is Level.FAILING], found
 
 
-async def test_settings_with_faults_are_told_one_by_one_and_the_machine_is_examined_all_the_same(
+async def test_invalid_settings_are_reported_and_the_machine_is_examined(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "edge.toml"

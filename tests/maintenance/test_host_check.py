@@ -34,7 +34,7 @@ async def test_a_disk_is_full_by_what_is_left(
     assert bool(finding.advice) is (level is not Level.OK)
 
 
-async def test_a_directory_that_is_not_there_yet_counts_for_the_one_above_and_each_disk_once(tmp_path: Path) -> None:
+async def test_missing_directory_counts_for_its_parent_and_each_disk_once(tmp_path: Path) -> None:
     found = [each async for each in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
     assert [each.subject for each in found] == [f"disk {tmp_path}"]
 

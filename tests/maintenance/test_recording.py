@@ -109,7 +109,7 @@ async def test_where_the_broker_is_away_no_file_is_left_behind(
     assert not (tmp_path / "wrench.jsonl").exists()
 
 
-async def test_data_nested_without_end_is_hidden_and_those_behind_it_are_recorded(
+async def test_data_nested_too_deep_is_hidden_and_later_data_is_recorded(
     mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     file, told = tmp_path / "wrench.jsonl", list[Line]()
@@ -141,7 +141,7 @@ def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("watchful")
-async def test_what_a_gateway_tells_of_equipment_is_recorded_without_what_others_must_not_know(
+async def test_trace_of_a_gateway_is_recorded_without_secrets(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     file, told, gateway = tmp_path / "drill.jsonl", list[Line](), EquipmentTracer(store, ("drill",))
@@ -199,9 +199,7 @@ async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
 
 
 @pytest.mark.usefixtures("watchful")
-async def test_who_records_starts_no_embedded_store_which_would_keep_the_gateway_from_starting(
-    drill: Settings, tmp_path: Path
-) -> None:
+async def test_recording_starts_no_embedded_store(drill: Settings, tmp_path: Path) -> None:
     settings = msgspec.structs.replace(drill, redis=RedisSettings(url=f"embedded:{tmp_path}/store"))
     with pytest.raises(Unavailable, match="no gateway runs the store") as refused:
         async with recording("drill", settings, set(), tmp_path / "drill.jsonl", print):

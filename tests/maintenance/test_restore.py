@@ -112,9 +112,7 @@ async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_pa
     assert load_settings(settings, {}, EQUIPMENT_SETTINGS).opcua.manufacturer == "Example"
 
 
-async def test_the_servers_that_equipment_is_trusted_by_come_back_to_a_new_gateway(
-    settings: Path, tmp_path: Path
-) -> None:
+async def test_trust_lists_of_equipment_are_restored(settings: Path, tmp_path: Path) -> None:
     trusted, pki = settings.parent / "wrench" / "trusted", settings.parent / "pki"
     trusted.mkdir(parents=True)
     (trusted / "controller.der").write_bytes(b"one certificate")

@@ -38,7 +38,7 @@ def rows_of(drawn: Drawing, rows: int) -> list[str]:
 
 
 @pytest.mark.parametrize("active", [0, 1, 15, STEPS - 2])
-def test_a_chart_that_is_too_high_shows_its_active_step_and_what_it_waits_for(active: int) -> None:
+def test_high_chart_shows_its_active_step_and_what_it_waits_for(active: int) -> None:
     rows = rows_of(drawing(active), 24)
     assert len(rows) == 24
     assert any(f"step{active:02}" in row for row in rows[:18])

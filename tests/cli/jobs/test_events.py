@@ -25,7 +25,7 @@ def formatted(before: Run | None, after: Run) -> list[str]:
     return [format_event(each).split(maxsplit=2)[2] for each in run_events(before, after)]
 
 
-def test_of_one_instant_an_action_ends_before_its_step_is_left_and_the_next_is_entered_and_sends() -> None:
+def test_events_of_one_instant_are_ordered_by_cause() -> None:
     before = run({"a": StepState(active=True, activated_at=1, count=1)}, {"x@a": Association(action="x", step="a")})
     after = run(
         {

@@ -57,7 +57,7 @@ def test_names_in_a_script_do_not_reach_the_terminal_raw(recipe: Path, tmp_path:
     assert "\x1b" not in said("simulate", recipe, "--script", script)
 
 
-def test_the_name_of_an_application_that_was_turned_away_does_not_reach_the_terminal_raw(tmp_path: Path) -> None:
+def test_name_of_a_rejected_application_is_escaped(tmp_path: Path) -> None:
     settings = tmp_path / "edge.toml"
     places = {"pki": tmp_path, "trusted": tmp_path / "trusted", "users_file": tmp_path / "users"}
     settings.write_text("\n".join(["[opcua]", *(f'{key} = "{place}"' for key, place in places.items())]))
