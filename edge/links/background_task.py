@@ -1,4 +1,4 @@
-"""Work that runs beside a block of code, exactly as long as the block."""
+"""Runs work in the background for exactly as long as a block of code."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine

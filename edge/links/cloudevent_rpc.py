@@ -24,7 +24,7 @@ class DataForm(Enum):
 
 
 def form_of(event: Mapping[Any, Any]) -> DataForm:
-    """Tell the form of an event's data; a structure where there is none."""
+    """Return the form of an event's data; a structure where it has none."""
     match event.get("data"):
         case bytes():
             return DataForm.BYTES
@@ -58,7 +58,7 @@ def from_map(event: Mapping[Any, Any]) -> CloudEvent:
 
 
 def to_map(event: CloudEvent, form: DataForm = DataForm.STRUCTURE) -> dict[str, Any]:
-    """Give the map of an event, without what it does not say."""
+    """Return the map of an event, without what it does not say."""
     parts: dict[str, Any] = binary_attributes(event) | {"datacontenttype": event.datacontenttype}
     if event.expiryinterval is not None:
         parts["expiryinterval"] = event.expiryinterval

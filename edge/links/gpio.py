@@ -1,4 +1,4 @@
-"""Lines of a GPIO chip: lamps that are switched, buttons that are pressed; a fake chip where there is none."""
+"""Drives the lines of a GPIO chip, lamps and buttons; without a chip, a fake one."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 _DEBOUNCE = timedelta(milliseconds=30)
 _CONSUMER = "microdcs-edge"
-# A line that flutters while nobody can be told of it must not fill the memory.
+# A line that flutters while the store is unavailable must not fill the memory.
 _PRESSES_WAITING = 100
 FAKE = "fake"
-"""The label of a chip that is not there: its lamps are told in the log, and nobody presses its buttons."""
+"""The label of a chip that is not there: its lamps are logged, its buttons are never pressed."""
 
 _log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ class Lines(Protocol):
         """Switch the lamps of these names on or off; raises Unavailable, Refused when a lamp cannot be switched."""
 
     async def pressed(self) -> str:
-        """Wait until a button is pressed; give its name. Raises Unavailable when the lines are gone."""
+        """Wait until a button is pressed; return its name. Raises Unavailable when the lines are gone."""
 
 
 class GpioLines:
@@ -58,7 +58,7 @@ class GpioLines:
             raise Unavailable(f"GPIO lines cannot be set: {error.strerror}") from error
 
     async def pressed(self) -> str:
-        """Wait until a button is pressed; give its name. Raises Unavailable when the lines are gone."""
+        """Wait until a button is pressed; return its name. Raises Unavailable when the lines are gone."""
         pressed = await self._pressed.get()
         if isinstance(pressed, Unavailable):
             raise pressed
@@ -79,13 +79,13 @@ class GpioLines:
 
 
 class FakeLines:
-    """Lines of a chip that is not there; `lit` tells which lamps would be on."""
+    """Lines of a simulated chip; `lit` holds which lamps would be on."""
 
     def __init__(self, lamps: Iterable[str]) -> None:
         self.lit = dict.fromkeys(lamps, False)
 
     async def switch(self, lamps: Mapping[str, bool]) -> None:
-        """Say in the log what the lamps would show."""
+        """Log what the lamps would show."""
         self.lit |= lamps
         _log.info("fake lamps", **self.lit)
 

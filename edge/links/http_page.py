@@ -1,4 +1,4 @@
-"""Gives one page to who asks for it by HTTP: a request, an answer, and the connection ends."""
+"""Serves one page by HTTP: a request, an answer, and the connection ends."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,23 +22,23 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is answered, and in which media type."""
+    """The body of a response and its media type."""
 
     media_type: str
     body: bytes
 
 
 Render = Callable[[], Awaitable[Page]]
-"""Makes the page anew for each request."""
+"""Renders the page for each request."""
 
 _Visit = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
 async def serve_page(listen: str, path: str, render: Render) -> AsyncIterator[str]:
-    """Answer GET and HEAD of `path` at `listen`, `host:port`, until the end of the block; gives the URL.
+    """Answer GET and HEAD of `path` at `listen`, `host:port`, until the end of the block; yields the URL.
 
-    Eight visitors at a time are served; each has ten seconds. Raises Unavailable when nobody can listen there now.
+    Eight clients at a time are served; each has ten seconds. Raises Unavailable when the address is taken.
     """
     address = urlsplit(f"//{listen}")
     visits: asyncio.Queue[_Visit] = asyncio.Queue()
@@ -114,7 +114,7 @@ def _text_page(text: str) -> Page:
 
 
 def _response(status: HTTPStatus, page: Page, headers: str = "", *, body: bool = True) -> bytes:
-    """Write an answer (RFC 9112); the end of the connection is said, so that nobody waits for more."""
+    """Encode a response (RFC 9112) that announces the end of the connection."""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         f"Content-Type: {page.media_type}\r\nContent-Length: {len(page.body)}\r\n"

@@ -264,7 +264,7 @@ class Connection:
         for waiting in (self._connack, *self._confirmations.values()):
             if not waiting.done():
                 waiting.set_exception(error)
-                # Nobody may be waiting any more.
+                # Its caller may have been cancelled.
                 waiting.exception()
 
     def _unavailable(self, what: str, advice: str = "") -> Unavailable:

@@ -69,11 +69,11 @@ class MqttStream(asyncio.Protocol):
         self._on_lost(str(error) if error else "the broker has closed the connection")
 
     def pause_writing(self) -> None:
-        """Stop those who publish: the broker does not read."""
+        """Pause publishing: the broker does not read."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let those who publish continue."""
+        """Resume publishing."""
         self._writable.set()
 
     async def drain(self) -> None:
@@ -126,7 +126,7 @@ class PahoSocket:
         self._fed: deque[bytes] = deque()
 
     def feed(self, packet: bytes) -> None:
-        """Let paho read a packet."""
+        """Queue a packet for paho to read."""
         self._fed.append(packet)
 
     def recv(self, most: int) -> bytes:

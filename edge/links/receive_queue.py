@@ -67,7 +67,7 @@ class ReceiveQueue:
         return received
 
     def wake(self) -> None:
-        """Let `wait` return."""
+        """Wake the reader in `wait`."""
         self._arrived.set()
 
     async def wait(self) -> None:

@@ -1,4 +1,4 @@
-"""A client of MessagePack-RPC for programs beside the gateway, which connects again by itself."""
+"""A MessagePack-RPC client for programs on the same host or network, which reconnects by itself."""
 
 import asyncio
 import time
@@ -38,9 +38,9 @@ async def open_client(
     on_event: OnEvent | None = None,
     heartbeat: float = HEARTBEAT_SECONDS,
 ) -> AsyncIterator["Client"]:
-    """Be connected to a gateway at `url`, as far as it is there, until the end of the block.
+    """Connect to a gateway at `url` and stay connected until the end of the block.
 
-    `on_event` is given what the gateway tells, one by one; what happens during an interruption is missed. With
+    `on_event` is called with each event of the gateway; events during an interruption are missed. With
     `tls:` a certificate is needed. `heartbeat` is in seconds. An order that is stored and started:
 
         async with open_client("unix:///run/microdcs-edge/rpc.sock", on_event=show) as client:
@@ -81,7 +81,7 @@ class Client:
         return self._connected.done()
 
     async def publish(self, event: CloudEvent, transportmetadata: Mapping[str, str] | None = None) -> CloudEvent:
-        """Have the gateway act on an event and give its answer; raises as `call` does."""
+        """Publish an event to the gateway and return its answer; raises as `call` does."""
         answers = await self.call("publish", to_map(event), dict(transportmetadata or {}))
         match answers:
             case [dict(answer)]:
@@ -90,7 +90,7 @@ class Client:
                 raise Refused("unreadable", f"the gateway answered {answers!r}", "Is it a gateway of this version?")
 
     async def call(self, method: str, *params: object, within: float = ANSWER_SECONDS) -> Any:
-        """Call a method and give its result; waits for a gateway that is not there.
+        """Call a method and return its result; waits while disconnected.
 
         Raises Refused with the gateway's reason, Unavailable when it cannot do it now or no answer comes `within`
         so many seconds.
@@ -129,7 +129,7 @@ class Client:
                 reader, writer = await self._dial()
             except Unavailable as error:
                 if not failing:
-                    _log.warning("rpc not connected, trying on", reason=error.message)
+                    _log.warning("rpc not connected, retrying", reason=error.message)
                 failing = True
             else:
                 failing = False
@@ -193,7 +193,7 @@ class Client:
                     _log.exception("rpc event could not be handled", type=event.get("type"), id=event.get("id"))
 
     async def _beat(self, writer: asyncio.StreamWriter) -> None:
-        """Ask for a sign of life now and then; without one the connection is dead, whatever the system says."""
+        """Send a heartbeat at intervals; abort the connection when it is not answered."""
         while True:
             await asyncio.sleep(self._heartbeat)
             try:

@@ -58,7 +58,7 @@ class InvalidRequest:
 
 
 def encode(message: Request | Response | Notification) -> bytes:
-    """Give the bytes of a message; msgspec Structs in it travel under the names of their fields on the wire."""
+    """Return the bytes of a message; msgspec Structs in it travel under the names of their fields on the wire."""
     match message:
         case Request(id, method, params):
             parts: tuple[object, ...] = (0, id, method, params)

@@ -1,4 +1,4 @@
-"""Serves MessagePack-RPC: takes the calls of many clients side by side, and tells all of them what happens."""
+"""Serves MessagePack-RPC: handles calls of many clients concurrently and notifies all of them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from edge.links.rpc_frame import MESSAGE_BYTES, Frames, InvalidRequest, Notifica
 from edge.links.rpc_socket import READ_BYTES, listen
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
-"""Takes the parameters of a call and gives its result; raises Refused, or Unavailable when it may be called again."""
+"""Takes the parameters of a call and returns its result; raises Refused, or Unavailable when a retry can help."""
 
 _GOODBYE_SECONDS = 1.0
 
@@ -34,7 +34,7 @@ class RpcLimits:
     """Calls of all clients together, as they came, that are read and acted on at a time."""
     clients: int = 32
     unsent_bytes: int = 4 * 1024 * 1024
-    """What may wait for a client to read it when there is something new to tell."""
+    """Bytes that may wait for a client to read them before a notification."""
     unread: float = 30.0
     """How long an answer may wait for the client to read."""
     silent: float = 300.0
@@ -54,7 +54,7 @@ async def open_server(
 
 
 class RpcServer:
-    """Knows who is connected."""
+    """The connected clients."""
 
     def __init__(self, methods: Mapping[str, Method], limits: RpcLimits) -> None:
         self.url = ""
@@ -71,11 +71,11 @@ class RpcServer:
         return len(self._clients)
 
     def notify(self, method: str, *params: object) -> None:
-        """Tell every client, at once and in order; a client that has too much unread is disconnected instead."""
+        """Notify every client, in order; a client with too many unread bytes is disconnected instead."""
         if self._clients:
             frame = encode(Notification(method, params))
             for client in tuple(self._clients):
-                client.tell(frame)
+                client.notify(frame)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a client that has connected; one too many is sent away."""
@@ -107,7 +107,7 @@ class RpcServer:
 
 
 class _Client:
-    """One connection: its calls, its answers, and what it is told."""
+    """One connection: its calls, answers and notifications."""
 
     def __init__(
         self,
@@ -132,17 +132,17 @@ class _Client:
         try:
             async with asyncio.TaskGroup() as calls:
                 fault = await self._take_calls(calls)
-            await self._say_goodbye(fault)
+            await self._send_closing(fault)
         finally:
             self.abort()
         _log.info("rpc client gone", client=self.name)
 
-    def tell(self, frame: bytes) -> None:
-        """Send what happens, unless the client does not read."""
+    def notify(self, frame: bytes) -> None:
+        """Send a notification, unless the client does not read."""
         if self._writer.is_closing():
             return
         if self._writer.transport.get_write_buffer_size() + len(frame) > self._limits.unsent_bytes:
-            self._disconnect("it does not read what it is told")
+            self._disconnect("it does not read its notifications")
         else:
             self._writer.write(frame)
 
@@ -151,7 +151,7 @@ class _Client:
         self._writer.transport.abort()
 
     async def _take_calls(self, calls: asyncio.TaskGroup) -> str | None:
-        """Read calls until the client goes; tells why when it is we who do not go on."""
+        """Read calls until the client disconnects; return the reason when the server ends the connection."""
         frames = Frames(self._limits.message_bytes)
         try:
             while data := await self._receive():
@@ -186,7 +186,7 @@ class _Client:
             try:
                 answer = await self._do(message)
             finally:
-                # Who does not read the answer takes nobody's room, nor what was read here any memory.
+                # A client that does not read its answer must hold neither budget nor memory.
                 del message
                 self._room.give_back(size)
             if answer is not None:
@@ -195,7 +195,7 @@ class _Client:
             self._free.release()
 
     async def _do(self, message: Request | Notification | InvalidRequest) -> bytes | None:
-        """Do what is asked, and give the answer if one is wanted."""
+        """Handle a message; return the answer if the client wants one."""
         match message:
             case Request(id, method, params):
                 return await self._answer(id, method, params)
@@ -212,7 +212,7 @@ class _Client:
             error = f"{refusal.kind}: {refusal.message} {refusal.advice}".strip()
         except Unavailable as unavailable:
             error = f"unavailable: {unavailable.message}"
-        except Exception as defect:  # noqa: BLE001 - a call we cannot digest must not end those beside it
+        except Exception as defect:  # noqa: BLE001 - a call with a defect must not end the others
             _log.exception("rpc call could not be done", client=self.name, method=method)
             error = f"internal: the call met a defect of this software: {type(defect).__name__}"
         _log.warning("rpc call failed", client=self.name, method=method, reason=error)
@@ -241,7 +241,7 @@ class _Client:
         _log.warning("rpc client disconnected", client=self.name, reason=reason)
         self.abort()
 
-    async def _say_goodbye(self, fault: str | None) -> None:
+    async def _send_closing(self, fault: str | None) -> None:
         if self._writer.is_closing():
             return
         if fault is not None:
@@ -256,7 +256,7 @@ class _Client:
 def _call_in(frame: bytes) -> Request | Notification | InvalidRequest:
     message = read(frame)
     if isinstance(message, Response):
-        raise Refused("malformed", "a response came, but nobody asked")
+        raise Refused("malformed", "a response without a request")
     return message
 
 
@@ -286,7 +286,7 @@ def _goodbye(reason: str) -> bytes:
 
 
 def _name(writer: asyncio.StreamWriter, number: int) -> str:
-    """Name a client for people: by its certificate, its address, or its number."""
+    """Return a client for people: by its certificate, its address, or its number."""
     certificate = writer.get_extra_info("peercert") or {}
     named = dict(pair for part in certificate.get("subject", ()) for pair in part).get("commonName", "")
     match writer.get_extra_info("peername"):

@@ -24,9 +24,9 @@ _OWNER_AND_GROUP = 0o117
 
 @asynccontextmanager
 async def listen(settings: RpcSettings, accept: Accept) -> AsyncIterator[str]:
-    """Have `accept` take each client that connects; gives the URL at which it does so.
+    """Call `accept` for each client that connects; yield the URL.
 
-    Raises Unavailable when nobody can listen there now, SettingsError when a certificate cannot be loaded.
+    Raises Unavailable when the address is taken, SettingsError when a certificate cannot be loaded.
     """
     parts = urlsplit(settings.listen)
     try:
@@ -95,7 +95,7 @@ def _server_context(settings: RpcSettings) -> ssl.SSLContext:
 
 
 def _bind_unix(path: Path) -> socket.socket:
-    """Bind a socket that only its owner and group may open, in the place of one that nobody serves any more."""
+    """Bind a socket that only its owner and group may open, in the place of a stale one."""
     if path.is_socket():
         if _is_served(path):
             raise Unavailable(f"another program serves {path} already", "Stop it, or choose another socket.")
@@ -114,7 +114,7 @@ def _bind_unix(path: Path) -> socket.socket:
 
 def _is_served(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        # Nobody takes the call while we wait here, but the system answers for who listens.
+        # The system accepts the connection for any process that listens.
         caller.settimeout(1.0)
         try:
             caller.connect(str(path))

@@ -1,4 +1,4 @@
-"""Asks a broker what it retains on a topic, and whether it lets us read there."""
+"""Reads the retained message of a topic and checks whether the broker delivers it to us."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,29 +10,29 @@ from edge.links.mqtt_connection import Connection, PublishRefused
 
 
 class TopicProbe:
-    """What a session has asked; it hands every message that comes to `take` first.
+    """The topics that a session probes; the session passes every message to `take` first.
 
-    Nobody may subscribe to a topic while it is asked for. Each question raises Unavailable when the broker is gone,
-    ReadRefused when it refuses the subscription.
+    No other subscription may include a topic while it is probed. Each method raises Unavailable when the broker is
+    gone, ReadRefused when it refuses the subscription.
     """
 
     def __init__(self) -> None:
         self._asked: dict[str, asyncio.Future[Message]] = {}
 
     def take(self, message: Message) -> bool:
-        """Tell whether a message answers what was asked."""
+        """Return whether a message answers what was asked."""
         asked = self._asked.get(message.topic)
         if asked and not asked.done():
             asked.set_result(message)
         return asked is not None
 
     async def read_retained(self, connection: Connection, topic: str, seconds: float) -> Message | None:
-        """Ask what the broker retains on a topic; None when that does not come in time."""
+        """Return the retained message of a topic; None when none comes in time."""
         async with self._asking(connection, topic) as asked:
             return await _first(asked, seconds)
 
     async def check_readable(self, connection: Connection, topic: str, seconds: float) -> None:
-        """Make sure that what is published to a topic comes to us, by an empty message that is not retained.
+        """Check that we receive what is published to a topic, by an empty message that is not retained.
 
         A broker may grant the subscription and pass us over all the same, as mosquitto does: ReadRefused too.
         """
@@ -50,7 +50,7 @@ class TopicProbe:
             await connection.ask(topic)
             yield asked
         except BaseException:
-            # Cancelled, too: as long as it keeps the session, the broker would go on sending what nobody asks for.
+            # Cancelled, too: as long as it keeps the session, the broker would keep delivering the topic.
             with suppress(Unavailable):
                 await connection.unsubscribe(topic)
             raise

@@ -1,4 +1,4 @@
-"""The change streams: what happened to which job, in order, for everyone who shows jobs."""
+"""The change streams: every change of a job, in order, for all views of jobs."""
 
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -96,13 +96,13 @@ def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, .
 
 
 async def cursors(store: Store, scopes: Iterable[str]) -> dict[str, str]:
-    """Give how far the changes of each scope have been published."""
+    """Return how far the changes of each scope have been published."""
     known = await store.execute("HGETALL", store.keys.publisher_cursors())
     return {scope: _valid_cursor(scope, known.get(scope, BEGINNING)) for scope in scopes}
 
 
 def _valid_cursor(scope: str, cursor: str) -> str:
-    """Give a cursor, or the beginning for what is none: all is told again then, under the same ids."""
+    """Return a cursor, or the beginning for an invalid one: all events are published again then, under the same ids."""
     try:
         position_key(cursor)
     except ValueError:
@@ -118,13 +118,13 @@ async def save_cursor(store: Store, change: Change, noted: Commit) -> None:
 
 
 async def event_cursor(store: Store, scope: str) -> str:
-    """Give up to which change the events of a scope were told: behind its cursor, where a broker refuses events."""
+    """Return the last change whose event was published: behind the cursor while a broker refuses events."""
     position: str | None = await store.execute("HGET", store.keys.publisher_cursors(), _event_cursor_field(scope))
     return (await cursors(store, [scope]))[scope] if position is None else _valid_cursor(scope, position)
 
 
 def save_event_cursor(keys: Keys, scope: str, position: str) -> Commit:
-    """Note up to which change the events of a scope were told."""
+    """Write the last change whose event was published."""
     return operation("HSET", keys.publisher_cursors(), _event_cursor_field(scope), position)
 
 
@@ -134,7 +134,7 @@ def _event_cursor_field(scope: str) -> str:
 
 
 async def scopes_with_gaps(store: Store, positions: Mapping[str, str]) -> list[str]:
-    """Name the scopes of which changes after the given position are no longer in the stream, or may not be."""
+    """Return the scopes of which changes after the given position are no longer in the stream, or may not be."""
     replies = await store.read(
         [("XRANGE", store.keys.joborder_changes(scope), "-", "+", "COUNT", 1) for scope in positions]
     )
@@ -149,7 +149,7 @@ async def _is_trimmed(store: Store, scope: str) -> bool:
 
 
 def position_key(position: str) -> tuple[int, int]:
-    """Give what orders positions of one stream. Raises ValueError for what Redis takes for none."""
+    """Return what orders positions of one stream. Raises ValueError for what Redis takes for none."""
     # More than Redis takes, `int` would read: blanks, signs, digits of other scripts, numbers of any size.
     found = _POSITION.fullmatch(position)
     order = (int(found[1]), int(found[2])) if found else None
@@ -159,42 +159,42 @@ def position_key(position: str) -> tuple[int, int]:
 
 
 def add_retained_job(keys: Keys, scope: str, job_id: str) -> Commit:
-    """Note that the topics of a job are retained."""
+    """Add a job to those with retained topics."""
     return operation("SADD", keys.publisher_topics(scope), job_id)
 
 
 def remove_retained_job(keys: Keys, scope: str, job_id: str) -> Commit:
-    """Note that the topics of a job are empty."""
+    """Remove a job from those with retained topics."""
     return operation("SREM", keys.publisher_topics(scope), job_id)
 
 
 async def retained_jobs(store: Store, scope: str) -> set[str]:
-    """Give the jobs whose topics are retained, be they stored or not."""
+    """Return the jobs whose topics are retained, be they stored or not."""
     members: set[str] = await store.execute("SMEMBERS", store.keys.publisher_topics(scope))
     return members
 
 
 async def next_index(store: Store, scope: str) -> int:
-    """Give the number of the state index that is published next."""
+    """Return the number of the state index that is published next."""
     return int(await store.execute("INCR", store.keys.pubseq(scope)))
 
 
 async def last_index(store: Store, scope: str) -> int:
-    """Give the number of the state index that was published last; 0: none was.
+    """Return the number of the state index that was published last; 0: none was.
 
-    What is no number is removed: nobody could count on from it.
+    An invalid number is deleted.
     """
     key = store.keys.pubseq(scope)
     event_cursor = await store.execute("GET", key) or "0"
     if _NUMBER.fullmatch(event_cursor):
         return int(event_cursor)
-    logger.error("number of the state index cannot be read: it begins anew", scope=scope, number=event_cursor)
+    logger.error("state index number cannot be read, starting again", scope=scope, number=event_cursor)
     await store.execute("DEL", key)
     return 0
 
 
 async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
-    """Give the position of the newest change of each scope, `0-0` where there is none."""
+    """Return the position of the newest change of each scope, `0-0` where there is none."""
     scopes = tuple(scopes)
     replies = await store.read(
         [("XREVRANGE", store.keys.joborder_changes(scope), "+", "-", "COUNT", 1) for scope in scopes]
@@ -203,7 +203,7 @@ async def latest(store: Store, scopes: Iterable[str]) -> dict[str, str]:
 
 
 async def read_between(store: Store, scope: str, after: str, last: str) -> AsyncIterator[Change]:
-    """Give the changes of a scope after a position, up to another one, as far as the stream still has them."""
+    """Yield the changes of a scope after a position, up to another one, as far as the stream still has them."""
     stream = store.keys.joborder_changes(scope)
     while position_key(after) < position_key(last):
         raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", _BATCH)
@@ -216,12 +216,12 @@ async def read_between(store: Store, scope: str, after: str, last: str) -> Async
 
 
 async def changed_jobs(store: Store, scope: str, after: str, last: str) -> list[str]:
-    """Give the jobs of a scope that changed after a position, up to another one, each once."""
+    """Return the jobs of a scope that changed after a position, up to another one, each once."""
     return list(dict.fromkeys([each.job_order_id async for each in read_between(store, scope, after, last)]))
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:
-    """Give every change after the given position of each scope, for ever, as it happens.
+    """Yield every change after the given position of each scope, for ever, as it happens.
 
     Raises Unavailable when the store is gone: follow again from the last position seen.
     """
@@ -239,7 +239,7 @@ async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Ch
 
 
 def _parse_change(scope: str, entry: Entry) -> Change | None:
-    """Read a change; None when nobody can: it is logged and passed over, those behind it are not."""
+    """Return a change; None for one that cannot be read, which is logged and skipped."""
     if _FOLLOWED_BY in entry.fields:
         return None
     try:

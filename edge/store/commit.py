@@ -79,7 +79,7 @@ CommitResult = Committed | Stale
 
 
 def join(parts: Iterable[Commit]) -> Commit:
-    """Make one commit of several, in their order."""
+    """Return one commit of several, in their order."""
     guards: list[Guard] = []
     operations: list[RedisCommand] = []
     for part in parts:
@@ -89,19 +89,19 @@ def join(parts: Iterable[Commit]) -> Commit:
 
 
 def operation(command: str, *arguments: Argument) -> Commit:
-    """Make a commit of a single Redis command."""
+    """Return a commit of a single Redis command."""
     return Commit(operations=(RedisCommand(command, arguments),))
 
 
 def spread(command: str, fixed: Sequence[Argument], many: Iterable[Argument]) -> Commit:
-    """Make a commit of a command that takes any number of arguments after `fixed` ones; of several if they are many."""
+    """Return a commit of a command with `fixed` and any number of further arguments, split where they are many."""
     listed = tuple(many)
     chunks = (listed[start : start + _MANY] for start in range(0, len(listed), _MANY))
     return Commit(operations=tuple(RedisCommand(command, (*fixed, *chunk)) for chunk in chunks))
 
 
 def fields(mapping: Mapping[str, str]) -> Iterator[str]:
-    """Give the fields of a hash or entry as Redis takes them: each name followed by its value."""
+    """Yield the fields of a hash or entry as Redis takes them: each name followed by its value."""
     for pair in mapping.items():
         yield from pair
 

@@ -28,7 +28,7 @@ class Endpoint:
 
 
 Locate = Callable[[], Awaitable[Endpoint]]
-"""Finds the server, each time anew: Sentinel may name another one."""
+"""Locates the server before each connection: Sentinel may name another one."""
 
 
 class CommandConnection:
@@ -114,7 +114,7 @@ class CommandConnection:
                 await loop.create_connection(lambda: pipeline, endpoint.host, endpoint.port, ssl=endpoint.tls)
             await _greet(pipeline, endpoint)
         except BaseException:
-            # Cancelled, too: a socket that was not greeted serves nobody.
+            # Cancelled, too: a socket without greeting must not be used.
             pipeline.fail("the connection was not opened")
             raise
         return pipeline

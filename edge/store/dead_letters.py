@@ -55,12 +55,12 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
 
 
 def delete(keys: Keys, letter_id: str) -> Commit:
-    """Throw a letter away."""
+    """Delete a letter."""
     return operation("XDEL", keys.sfc_dead_letters(), letter_id)
 
 
 async def load_all(store: Store) -> dict[str, Letter]:
-    """Give every letter by its id, the oldest first."""
+    """Return every letter by its id, the oldest first."""
     reply = await store.execute("XRANGE", store.keys.sfc_dead_letters(), "-", "+")
     return {entry.entry_id: _letter(entry) for entry in entries(reply)}
 

@@ -1,4 +1,4 @@
-"""What the store tells those who measure: jobs by their state, what waits, what was given up, and room."""
+"""Reads the figures of the store for metrics: jobs by state, waiting work, dead letters, memory."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ class ScopeGauges:
     """What there is of a scope. Instants are milliseconds since the epoch, None when nothing waits.
 
     `open_jobs` are those that have not ended, by their state; `ended_jobs` those that have and are still kept. `work`
-    is what no instance has acknowledged, the oldest since `work_since`; `untold_since` is when the oldest change
-    happened that the MES has not been told.
+    is what no instance has acknowledged, the oldest since `work_since`; `untold_since` is the time of the oldest change
+    that was not published to the MES.
     """
 
     open_jobs: Mapping[JobState, int]
@@ -94,7 +94,7 @@ async def _states(store: Store, job_ids: Sequence[str]) -> Mapping[JobState, int
 
 
 async def _oldest_unpublished(store: Store, cursors: Mapping[str, str]) -> Mapping[str, int]:
-    """Tell of each scope with a publisher since when a change waits to be told."""
+    """Return for each scope with a publisher the time of its oldest unpublished change."""
     replies = await store.read(
         [
             ("XRANGE", store.keys.joborder_changes(scope), f"({position}", "+", "COUNT", 1)
@@ -106,5 +106,5 @@ async def _oldest_unpublished(store: Store, cursors: Mapping[str, str]) -> Mappi
 
 
 def _instant(reply: Any) -> int | None:
-    """Give the instant at which the first entry of a reply was added, which its id tells."""
+    """Return the instant at which the first entry of a reply was added, by its id."""
     return next((int(entry.entry_id.partition("-")[0]) for entry in entries(reply)), None)

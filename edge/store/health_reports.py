@@ -1,4 +1,4 @@
-"""What each gateway tells of its equipment, for commands that look into the store from another process."""
+"""The reports of gateways about their equipment, for commands in other processes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ def save(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
 
 
 async def load(store: Store, consumers: Sequence[str]) -> Mapping[str, EquipmentReport | None]:
-    """Give the last reports of these gateways, None for one that has left no word."""
+    """Return the last reports of these gateways, None for one that has left no word."""
     texts = await store.read([("GET", store.keys.health(each)) for each in consumers])
     return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
 
 
 async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, GatewayReport]:
-    """Give what the gateways on the register of these scopes have told, by their names."""
+    """Return the reports of the gateways on the register of these scopes, by name."""
     members = await store.read([("SMEMBERS", store.keys.instances(scope)) for scope in scopes])
     reports = await load(store, sorted(set().union(*members)))
     held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports])
@@ -47,5 +47,5 @@ def _report(text: str | None) -> EquipmentReport | None:
     try:
         return msgspec.json.decode(text, type=EquipmentReport) if text else None
     except msgspec.DecodeError:
-        # That of another version, maybe: it is written anew before long.
+        # Another version may have written it; the next report replaces it soon.
         return None

@@ -1,4 +1,4 @@
-"""Knows whether the tasks on which everything depends go on: each of them asks the store every few seconds."""
+"""Detects critical tasks that hang: each of them calls the store every few seconds."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ _PATIENCE_S = 25.0
 
 
 class Heartbeat:
-    """Notes when each critical task, known by its name, last asked the store, be it in vain.
+    """Records when each critical task, known by its name, last called the store, successfully or not.
 
     A task that has ended is silent rightly: who started it hears how it ended.
     """
@@ -17,11 +17,11 @@ class Heartbeat:
         self._last: dict[str, tuple[asyncio.Task[object], float] | None] = {}
 
     def expect(self, names: Iterable[str]) -> None:
-        """From its first beat on, expect tasks of these names to go on."""
+        """Watch tasks of these names, each from its first beat."""
         self._last |= dict.fromkeys(names)
 
     def beat(self) -> None:
-        """Note that the task that calls goes on."""
+        """Record a beat of the calling task."""
         task = asyncio.current_task()
         if task and task.get_name() in self._last:
             self._last[task.get_name()] = task, asyncio.get_running_loop().time()

@@ -59,7 +59,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _milliseconds(instant: datetime) -> int:
-    """Give an instant in milliseconds since the epoch; what names no time zone is meant in UTC."""
+    """Return an instant in milliseconds since the epoch; what names no time zone is meant in UTC."""
     zoned = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     return max(0, round(zoned.timestamp() * 1000))
 
@@ -142,7 +142,7 @@ _LATEST = 10**15 - 1
 
 
 def _queue_entry(job: Job) -> tuple[int, str]:
-    """Give score and member of a job in the queue of starts.
+    """Return score and member of a job in the queue of starts.
 
     The higher priority comes first, then the earlier StartTime, the earlier EndTime, the one that was stored before.
     """
@@ -168,7 +168,7 @@ def _dequeue_start(keys: Keys, job: Job) -> Commit:
 
 
 async def queued_starts(store: Store, scope: str, many: int) -> list[str]:
-    """Give the ids of the first jobs in the queue of starts."""
+    """Return the ids of the first jobs in the queue of starts."""
     members = await store.execute("ZRANGE", store.keys.joborder_startable(scope), 0, many - 1)
     return [member[_ID_AT:] for member in members]
 
@@ -187,7 +187,7 @@ def _notify_responder(keys: Keys, job: Job, change: ResponseChange, now: int) ->
 
 
 def unchanged(keys: Keys, job_id: str, read: Job | None) -> Commit:
-    """Demand that nobody wrote the job since it was read; None: that it does not exist."""
+    """Return the guard that the job is unchanged since it was read; None: that it does not exist."""
     return Commit(guards=(Revision(keys.joborder(job_id), read.revision if read else 0),))
 
 
@@ -234,7 +234,7 @@ async def count_open(store: Store, scope: str) -> int:
 
 
 async def list_ids(store: Store, scope: str) -> Sequence[str]:
-    """Give the ids of all jobs of a scope, the highest priority first."""
+    """Return the ids of all jobs of a scope, the highest priority first."""
     ids: list[str] = await store.execute("ZREVRANGE", store.keys.joborder_list(scope), 0, -1)
     return ids
 

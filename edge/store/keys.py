@@ -37,7 +37,7 @@ class KeySpec:
     purpose: str
 
     def expression(self) -> re.Pattern[str]:
-        """Give what fits the names of such keys, without their prefix."""
+        """Return what fits the names of such keys, without their prefix."""
         return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
 
 
@@ -63,199 +63,200 @@ class Keys:
 
     @_key("string", Lifetime.OURS)
     def form(self) -> str:
-        """The number of the form in which everything here is written: see store/fitness.py."""
+        """Return the key of the number of the form in which everything here is written: see store/fitness.py."""
         return f"{self.prefix}:form"
 
     @_key("hash", Lifetime.JOB)
     def joborder(self, id: str) -> str:
-        """A job order with its state."""
+        """Return the key of a job order with its state."""
         return f"{self.prefix}:joborder:{id}"
 
     @_key("zset", Lifetime.PERMANENT)
     def joborder_list(self, scope: str) -> str:
-        """The ids of the job orders of a scope, by priority."""
+        """Return the key of the ids of the job orders of a scope, by priority."""
         return f"{self.prefix}:joborder:list:{scope}"
 
     @_key("zset", Lifetime.OURS)
     def joborder_open(self, scope: str) -> str:
-        """The ids of the job orders of a scope that are not in an EndState, by priority."""
+        """Return the key of the ids of the job orders of a scope that are not in an EndState, by priority."""
         return f"{self.prefix}:joborder:open:{scope}"
 
     @_key("zset", Lifetime.OURS)
     def joborder_startable(self, scope: str) -> str:
-        """The queue of starts: the jobs of a scope that may start now, in the order in which they do."""
+        """Return the key of the queue of starts: the jobs of a scope that may start now, in their order."""
         return f"{self.prefix}:joborder:startable:{scope}"
 
     @_key("stream", Lifetime.STREAM)
     def joborder_changes(self, scope: str) -> str:
-        """Each change of a job of the scope."""
+        """Return the key of each change of a job of the scope."""
         return f"{self.prefix}:joborder:changes:{scope}"
 
     @_key("stream", Lifetime.STREAM)
     def joborder_changes_global(self) -> str:
-        """Each change of any job."""
+        """Return the key of each change of any job."""
         return f"{self.prefix}:joborder:changes:_global"
 
     @_key("hash", Lifetime.JOB)
     def jobresponse(self, id: str) -> str:
-        """A job response."""
+        """Return the key of a job response."""
         return f"{self.prefix}:jobresponse:{id}"
 
     @_key("zset", Lifetime.PERMANENT)
     def jobresponse_list(self, scope: str) -> str:
-        """The ids of the job responses of a scope, by start time."""
+        """Return the key of the ids of the job responses of a scope, by start time."""
         return f"{self.prefix}:jobresponse:list:{scope}"
 
     @_key("zset", Lifetime.OURS)
     def jobresponse_state(self, scope: str, state: str) -> str:
-        """The ids of the job responses of a scope in that state, by start time."""
+        """Return the key of the ids of the job responses of a scope in that state, by start time."""
         return f"{self.prefix}:jobresponse:list:{scope}:{state}"
 
     @_key("string", Lifetime.DEDUPE)
     def joborder_tombstone(self, id: str) -> str:
-        """The instant at which the job order of that id was removed."""
+        """Return the key of the instant at which the job order of that id was removed."""
         return f"{self.prefix}:tombstone:{id}"
 
     @_key("hash", Lifetime.PERMANENT)
     def workmaster(self, id: str) -> str:
-        """A work master with its recipe."""
+        """Return the key of a work master with its recipe."""
         return f"{self.prefix}:workmaster:{id}"
 
     @_key("set", Lifetime.PERMANENT)
     def workmaster_list(self, scope: str) -> str:
-        """The ids of the work masters that a scope may run."""
+        """Return the key of the ids of the work masters that a scope may run."""
         return f"{self.prefix}:workmaster:list:{scope}"
 
     @_key("set", Lifetime.PERMANENT)
     def resource_list(self, kind: str, scope: str) -> str:
-        """The ids of one kind of resource that a scope may use."""
+        """Return the key of the ids of one kind of resource that a scope may use."""
         return f"{self.prefix}:{kind}:list:{scope}"
 
     @_key("string", Lifetime.PERMANENT)
     def jobacceptance(self, scope: str) -> str:
-        """The most job orders that a scope holds at a time."""
+        """Return the key of the most job orders that a scope holds at a time."""
         return f"{self.prefix}:jobacceptance:{scope}"
 
     @_key("string", Lifetime.DEDUPE)
     def cededupe(self, digest: str) -> str:
-        """The answer that was given to a CloudEvent, by its source and id."""
+        """Return the key of the answer that was given to a CloudEvent, by its source and id."""
         return f"{self.prefix}:cededupe:{digest}"
 
     @_key("string", Lifetime.DEDUPE)
     def transdedupe(self, digest: str) -> str:
-        """The answer that was given in a transaction, by its scope and id."""
+        """Return the key of the answer that was given in a transaction, by its scope and id."""
         return f"{self.prefix}:transdedupe:{digest}"
 
     @_key("string", Lifetime.OURS)
     def counter(self, name: str) -> str:
-        """How often something happened."""
+        """Return the key of how often something happened."""
         return f"{self.prefix}:counter:{name}"
 
     @_key("stream", Lifetime.STREAM)
     def event_receiver_list(self) -> str:
-        """Each transition of a job order, for consumers on this host."""
+        """Return the key of each transition of a job order, for consumers on this host."""
         return f"{self.prefix}:event:receiver:list"
 
     @_key("stream", Lifetime.STREAM)
     def event_responder_list(self) -> str:
-        """Each change of a job response, for consumers on this host."""
+        """Return the key of each change of a job response, for consumers on this host."""
         return f"{self.prefix}:event:responder:list"
 
     @_key("stream", Lifetime.STREAM)
     def event_refused_list(self) -> str:
-        """Messages that could not be taken."""
+        """Return the key of messages that could not be taken."""
         return f"{self.prefix}:event:refused:list"
 
     @_key("set", Lifetime.OURS)
     def active_scopes(self) -> str:
-        """The scopes that ever held a job."""
+        """Return the key of the scopes that ever held a job."""
         return f"{self.prefix}:active-scopes"
 
     @_key("stream", Lifetime.BACKLOG)
     def sfc_work(self, scope: str) -> str:
-        """The work of a scope, for the consumer group sfc-engine."""
+        """Return the key of the work of a scope, for the consumer group sfc-engine."""
         return f"{self.prefix}:sfc:work:{scope}"
 
     @_key("hash", Lifetime.JOB)
     def sfc_execution(self, job_id: str) -> str:
-        """The run of a job."""
+        """Return the key of the run of a job."""
         return f"{self.prefix}:sfc:execution:{job_id}"
 
     @_key("set", Lifetime.OURS)
     def sfc_active_jobs(self) -> str:
-        """The jobs whose run has not ended, or of which something is to be sent."""
+        """Return the key of the jobs whose run has not ended, or of which something is to be sent."""
         return f"{self.prefix}:sfc:active-jobs"
 
     @_key("zset", Lifetime.OURS)
     def sfc_timers(self) -> str:
-        """The jobs by the instant at which they want attention: to start, at a deadline, to be removed."""
+        """Return the key of the jobs by the time of their next start, deadline or removal."""
         return f"{self.prefix}:sfc:timers"
 
     @_key("zset", Lifetime.OURS)
     def sfc_waits(self, scope: str, type_id: str) -> str:
-        """The jobs of a scope by the instant since which they wait for an event of that type."""
+        """Return the key of the jobs of a scope by the instant since which they wait for an event of that type."""
         return f"{self.prefix}:sfc:waits:{scope}:{type_id}"
 
     @_key("hash", Lifetime.OURS)
     def safing(self) -> str:
-        """The stops and resets that equipment has not confirmed, by phase and command id."""
+        """Return the key of the stops and resets that equipment has not confirmed, by phase and command id."""
         return f"{self.prefix}:safing"
 
     @_key("stream", Lifetime.DEAD_LETTERS)
     def sfc_dead_letters(self) -> str:
-        """What was given up, with the reason."""
+        """Return the key of what was given up, with the reason."""
         return f"{self.prefix}:sfc:dead-letters"
 
     @_key("set", Lifetime.OURS)
     def instances(self, scope: str) -> str:
-        """The instances that work on a scope, or ended and left work there."""
+        """Return the key of the instances that work on a scope, or ended and left work there."""
         return f"{self.prefix}:instances:{scope}"
 
     @_key("string", Lifetime.LEASE)
     def lease_instance(self, consumer: str) -> str:
-        """The process that works under the name of an instance."""
+        """Return the key of the process that works under the name of an instance."""
         return f"{self.prefix}:lease:instance:{consumer}"
 
     @_key("string", Lifetime.OURS)
     def lease_publisher(self, scope: str) -> str:
-        """The instance that publishes the changes of a scope, for as long as its own lease lasts."""
+        """Return the key of the instance that publishes the changes of a scope, for as long as its own lease lasts."""
         return f"{self.prefix}:lease:publisher:{scope}"
 
     @_key("string", Lifetime.REPORT)
     def health(self, consumer: str) -> str:
-        """What an instance last told of its equipment."""
+        """Return the key of the last report of an instance about its equipment."""
         return f"{self.prefix}:health:{consumer}"
 
     @_key("string", Lifetime.OURS)
     def pubseq(self, scope: str) -> str:
-        """The number of the state index that was published last."""
+        """Return the key of the number of the state index that was published last."""
         return f"{self.prefix}:pubseq:{scope}"
 
     @_key("string", Lifetime.REPUBLISH)
     def publisher_event(self, scope: str, position: str) -> str:
-        """A status event as it was published first."""
+        """Return the key of a status event as it was published first."""
         return f"{self.prefix}:publisher:event:{scope}:{position}"
 
     @_key("zset", Lifetime.OURS)
     def joborder_undelivered(self, scope: str) -> str:
-        """The ended jobs whose result is kept beyond its time because the MES has not received it, by their end."""
+        """Return the key of the ended jobs whose result is kept until the MES has received it, by their end."""
         return f"{self.prefix}:joborder:list:{scope}:undelivered"
 
     @_key("set", Lifetime.OURS)
     def publisher_topics(self, scope: str) -> str:
-        """The ids of the jobs whose topics the broker retains."""
+        """Return the key of the ids of the jobs whose topics the broker retains."""
         return f"{self.prefix}:publisher:topics:{scope}"
 
     @_key("hash", Lifetime.OURS)
     def publisher_cursors(self) -> str:
-        """Of each scope, the position of the last change published; in `{scope}/events`, of the last event told."""
+        """Return the key of the position of the last change published by scope; of events by `{scope}/events`."""
         return f"{self.prefix}:publisher:stream-cursors"
 
 
 def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySpec:
     _, *fields = inspect.signature(build).parameters
     pattern = build(Keys(""), *(f"{{{field}}}" for field in fields)).removeprefix(":")
-    return KeySpec(build.__name__, pattern, type, lifetime, (build.__doc__ or "").removesuffix("."))
+    purpose = (build.__doc__ or "").removeprefix("Return the key of ").removesuffix(".")
+    return KeySpec(build.__name__, pattern, type, lifetime, purpose[:1].upper() + purpose[1:])
 
 
 KEYS = tuple(_spec(*each) for each in _BUILDERS)

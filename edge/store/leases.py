@@ -1,4 +1,4 @@
-"""Who is there: each instance holds a lease under its name, and who no longer does is found by its register."""
+"""Leases of instances: each holds one under its name; the register names those that lost theirs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Membership:
 
 
 async def acquire(store: Store, consumer: str, token: str) -> str | None:
-    """Take the lease of a name that is free; give the token of its holder when it is not."""
+    """Acquire the lease of a free name; return the token of its holder when it is not free."""
     key = store.keys.lease_instance(consumer)
     commit = Commit((Absent(key),), (RedisCommand("SET", (key, token, "PX", LIFETIME_MS)),))
     while not isinstance(await store.commit(commit), Committed):
@@ -47,13 +47,13 @@ async def renew(store: Store, consumer: str, token: str) -> bool:
 
 
 async def release(store: Store, consumer: str, token: str) -> None:
-    """Give a lease up, if it is still ours."""
+    """Return a lease up, if it is still ours."""
     key = store.keys.lease_instance(consumer)
     await store.commit(Commit((Holds(key, token),), (RedisCommand("DEL", (key,)),)))
 
 
 async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
-    """Note that an instance works on scopes: what it leaves there is looked for when its lease is over."""
+    """Register an instance for scopes, so that its work is found when its lease has expired."""
     await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
 
 
@@ -66,7 +66,7 @@ async def unregister(store: Store, scopes: Sequence[str], consumer: str) -> None
 
 
 async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Membership:
-    """See who is there. One round trip while nobody else is on the register, else two."""
+    """Read the membership: one round trip while no other instance is registered, else two."""
     keys = store.keys
     mine, *rest = await store.read(
         [
@@ -92,7 +92,7 @@ async def unregistered(store: Store, scope: str, consumers: Sequence[str]) -> li
 
 
 async def become_publisher(store: Store, scope: str) -> bool:
-    """Become the publisher of a scope whose publisher is not there; False when another was faster."""
+    """Set this instance as publisher of a scope that has none; return False when another was faster."""
     key = store.keys.lease_publisher(scope)
     former = await store.execute("GET", key)
     guards = (Holds(key, former), Absent(store.keys.lease_instance(former))) if former else (Absent(key),)

@@ -77,7 +77,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
 
 
 async def has_running_server(settings: RedisSettings) -> bool:
-    """Tell whether the server is there without us; an embedded one comes and goes with the process that works on it."""
+    """Return whether the server runs without us; an embedded one lives and ends with the process that opened it."""
     directory = settings.url.removeprefix("embedded:")
     return directory in {settings.url, ""} or await _running_server(directory) is not None
 
@@ -90,7 +90,7 @@ def _client(settings: RedisSettings, url: str) -> aioredis.Redis:
     # No `socket_timeout`: the client's own waits lose a cancellation that meets their end (Python 3.11). We time calls.
     options: dict[str, Any] = {
         "decode_responses": True,
-        # Bytes of somebody else that are no text must not end all that reads what is beside them.
+        # Bytes of another application that are not text must not stop readers of other values.
         "encoding_errors": "backslashreplace",
         "protocol": 3,
         "retry": Retry(NoBackoff(), 0),
@@ -139,8 +139,8 @@ class _SentinelPool(SentinelConnectionPool, aioredis.BlockingConnectionPool):
 def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
     """Follow `redis+sentinel://[user:password@]host:port[,host:port…]/service` to the primary of the service."""
     parts = urlsplit(url)
-    told, _, hosts = parts.netloc.rpartition("@")
-    username, _, password = map(unquote, told.partition(":"))
+    login, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = map(unquote, login.partition(":"))
     named = {"username": username, "password": password}
     addresses = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in hosts.split(","))]
     sentinel = Sentinel(addresses, sentinel_kwargs={"protocol": 3})

@@ -57,7 +57,7 @@ class Pipeline(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(
             encoding="utf-8",
-            # Bytes of another application that are not text must not hide what is stored beside them.
+            # Bytes of another application that are not text must not hide other values.
             errors="backslashreplace",
             replyError=ReplyError,
             notEnoughData=_INCOMPLETE,
@@ -81,11 +81,11 @@ class Pipeline(asyncio.Protocol):
         self.fail(str(error) if error else "the server has closed the connection")
 
     def pause_writing(self) -> None:
-        """Hold new calls back: the server does not read."""
+        """Pause new calls: the server does not read."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """Let calls leave again."""
+        """Resume sending calls."""
         self._paused = False
         self._wake()
 
@@ -120,14 +120,14 @@ class Pipeline(asyncio.Protocol):
         self._outgoing.clear()
 
     def data_received(self, data: bytes) -> None:
-        """Give every reply that is complete to the oldest call."""
+        """Return every reply that is complete to the oldest call."""
         try:
             self._reader.feed(data)
             while (reply := self._reader.gets()) is not _INCOMPLETE:
                 if not isinstance(reply, hiredis.PushNotification):
                     self._take(reply)
         except (hiredis.ProtocolError, IndexError) as error:
-            self.fail(f"a reply that nobody has asked for, or that is no RESP: {error!r}")
+            self.fail(f"an unexpected reply, or not RESP: {error!r}")
         if self._waiting:
             self._wake()
 
@@ -142,7 +142,7 @@ class Pipeline(asyncio.Protocol):
             call.result.set_result(call.replies)
 
     def _wake(self) -> None:
-        """Let waiting calls look again, in their order."""
+        """Wake waiting calls, in their order."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

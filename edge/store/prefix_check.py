@@ -25,7 +25,7 @@ async def check_prefix(store: Store) -> None:
     if foreign:
         shown = ", ".join(foreign[:3])
         problem = f"another application keeps its data in Redis below our prefix {prefix!r}: {shown}"
-        raise SettingsError([problem], "Set [redis] prefix to a word that nobody else uses.")
+        raise SettingsError([problem], "Set [redis] prefix to a word that no other application uses.")
 
 
 async def _sample_keys(store: Store, prefix: str) -> list[str]:
@@ -39,7 +39,7 @@ async def _sample_keys(store: Store, prefix: str) -> list[str]:
 
 
 def _is_ours(name: str, kind: str) -> bool:
-    """Tell whether a key, by its name without the prefix and its type, can be one of ours."""
+    """Return whether a key, by its name without the prefix and its type, can be one of ours."""
     return any(kind == spec.type and _EXPRESSIONS[spec.name].fullmatch(name) for spec in KEYS)
 
 

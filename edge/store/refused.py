@@ -26,7 +26,7 @@ class RefusedMessage:
     reason: str
     payload: bytes
     at: int | None = field(default=None, compare=False)
-    """When it was set aside, in milliseconds since the epoch; the store tells."""
+    """When it was set aside, in milliseconds since the epoch; read from the store."""
 
 
 def record_refusal(keys: Keys, message: RefusedMessage) -> Commit:
@@ -50,7 +50,7 @@ def record_refusal(keys: Keys, message: RefusedMessage) -> Commit:
 
 
 async def newest(store: Store, many: int) -> list[RefusedMessage]:
-    """Give what was set aside last, the newest first; payloads as they were kept."""
+    """Return what was set aside last, the newest first; payloads as they were kept."""
     reply = await store.execute("XREVRANGE", store.keys.event_refused_list(), "+", "-", "COUNT", many)
     return [
         RefusedMessage(
@@ -67,11 +67,11 @@ async def newest(store: Store, many: int) -> list[RefusedMessage]:
 
 
 async def count(store: Store) -> int:
-    """Give how many messages were refused since the store began. Raises Refused where nobody can read that."""
+    """Return how many messages were refused since the store began. Raises Refused when the counter cannot be read."""
     key = store.keys.counter(COUNTER)
-    told = await store.execute("GET", key)
+    text = await store.execute("GET", key)
     try:
-        return int(told or 0)
+        return int(text or 0)
     except ValueError as error:
-        advice = f"Find out who has written it, then count anew: redis-cli DEL {key}"
-        raise Refused("unreadable", f"how many were refused cannot be told: {key} holds {told!r}", advice) from error
+        advice = f"Find out who has written it, then start again: redis-cli DEL {key}"
+        raise Refused("unreadable", f"the counter cannot be read: {key} holds {text!r}", advice) from error

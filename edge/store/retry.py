@@ -38,7 +38,7 @@ async def retry_while_unavailable(
 
 
 async def poll_store(task: str, attempt: Callable[[], Awaitable[None]], interval_s: float) -> None:
-    """Make an attempt at each interval until cancelled; an attempt while the store is unavailable is left out."""
+    """Run an attempt at each interval until cancelled; an attempt while the store is unavailable is left out."""
     reported = False
     while True:
         await asyncio.sleep(interval_s)

@@ -1,6 +1,6 @@
 """The runs: each a hash of small fields, of which a step rewrites only what it changed.
 
-Beside the fields of the run stands an outbox for each instance that decided about it: the commands that it has not yet
+The hash also holds an outbox for each instance that decided about it: the commands that it has not yet
 surely sent. They are written by the decision that asks for them, and taken off by the next one or by `remove_sent`.
 """
 
@@ -91,7 +91,7 @@ def update(keys: Keys, before: StoredRun, after: StoredRun, consumer: str) -> Co
 
 
 def bump_revision(keys: Keys, stored: StoredRun) -> Commit:
-    """Make every copy of a run that somebody holds an old one."""
+    """Invalidate every cached copy of a run."""
     key = keys.sfc_execution(stored.run.job_id)
     return join((unchanged(keys, stored), operation("HSET", key, "rev", str(stored.revision + 1))))
 
@@ -116,7 +116,7 @@ def take_over(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str, form
 
 
 def queue_commands(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
-    """Leave commands of a run to be sent by an instance."""
+    """Queue commands of a run to be sent by an instance."""
     key = keys.sfc_execution(stored.run.job_id)
     return join(
         (
@@ -128,7 +128,7 @@ def queue_commands(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str)
 
 
 def resume_after_loss(keys: Keys, revision: int, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
-    """Have a run of which the store has lost a later revision go on: no copy of what was lost is taken for it."""
+    """Resume a run of which the store has lost a later revision, beyond every cached copy of it."""
     key = keys.sfc_execution(stored.run.job_id)
     written = {_OUTBOX + consumer: _text(outbox)} if outbox else {}
     active = operation("SADD", keys.sfc_active_jobs(), stored.run.job_id) if outbox else Commit()
@@ -136,7 +136,7 @@ def resume_after_loss(keys: Keys, revision: int, stored: StoredRun, outbox: Outb
 
 
 def _changed_outbox(before: Outbox, after: Outbox, consumer: str) -> tuple[dict[str, str], Sequence[str]]:
-    """Give the field to write and the one to remove."""
+    """Return the field to write and the one to remove."""
     if before == after:
         return {}, ()
     return ({_OUTBOX + consumer: _text(after)}, ()) if after else ({}, (_OUTBOX + consumer,))
@@ -147,7 +147,7 @@ def _text(outbox: Outbox) -> str:
 
 
 def unchanged(keys: Keys, stored: StoredRun) -> Commit:
-    """Demand that nobody wrote the run since it was read."""
+    """Return the guard that the run is unchanged since it was read."""
     return Commit(guards=(Revision(keys.sfc_execution(stored.run.job_id), stored.revision),))
 
 
@@ -196,7 +196,7 @@ async def load_outbox(store: Store, job_id: str, consumer: str) -> Outbox:
 
 
 async def jobs_with_outbox(store: Store, consumer: str) -> list[str]:
-    """Give the jobs of which an instance has something to send."""
+    """Return the jobs of which an instance has something to send."""
     job_ids = await active_jobs(store)
     replies = await store.read(
         [("HEXISTS", store.keys.sfc_execution(job_id), _OUTBOX + consumer) for job_id in job_ids]
@@ -205,15 +205,15 @@ async def jobs_with_outbox(store: Store, consumer: str) -> list[str]:
 
 
 async def active_jobs(store: Store) -> list[str]:
-    """Give the jobs whose run has not ended, or that have something to send yet."""
+    """Return the jobs whose run has not ended, or that have something to send yet."""
     jobs = await store.execute("SMEMBERS", store.keys.sfc_active_jobs())
     return sorted(jobs)
 
 
 async def revisions(store: Store) -> dict[str, int]:
-    """Give the revision of the run of each active job: another one means that somebody has moved it.
+    """Return the revision of the run of each active job: another one means that somebody has moved it.
 
-    One that nobody can read is -1.
+    An unreadable one is -1.
     """
     job_ids = await active_jobs(store)
     replies = await store.read([("HGET", store.keys.sfc_execution(job_id), "rev") for job_id in job_ids])
@@ -224,10 +224,10 @@ async def revisions(store: Store) -> dict[str, int]:
     }
 
 
-async def longest_waiting(store: Store, scope: str, type_id: str, besides: Collection[str] = ()) -> str | None:
-    """Give the job that has waited longest for an event of a type, besides some; None when no other waits."""
-    jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, len(besides))
-    return next((job_id for job_id in jobs if job_id not in besides), None)
+async def longest_waiting(store: Store, scope: str, type_id: str, exclude: Collection[str] = ()) -> str | None:
+    """Return the job that has waited longest for an event of a type, without the excluded; None when no other waits."""
+    jobs = await store.execute("ZRANGE", store.keys.sfc_waits(scope, type_id), 0, len(exclude))
+    return next((job_id for job_id in jobs if job_id not in exclude), None)
 
 
 async def plan_remove_waits(store: Store, scope: str, job_id: str) -> Commit:
@@ -249,12 +249,12 @@ async def jobs_with_timer(store: Store, job_ids: Sequence[str]) -> set[str]:
 
 
 async def due(store: Store, now: int, limit: int) -> list[str]:
-    """Give the jobs whose instant has come, the longest overdue first."""
+    """Return the jobs whose instant has come, the longest overdue first."""
     jobs: list[str] = await store.execute("ZRANGE", store.keys.sfc_timers(), "-inf", now, "BYSCORE", "LIMIT", 0, limit)
     return jobs
 
 
 async def next_due(store: Store) -> int | None:
-    """Give the earliest instant at which some job wants attention."""
+    """Return the earliest instant at which some job wants attention."""
     reply = await store.execute("ZRANGE", store.keys.sfc_timers(), 0, 0, "WITHSCORES")
     return int(float(reply[0][1])) if reply else None

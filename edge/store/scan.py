@@ -8,7 +8,7 @@ _AT_A_TIME = 1000
 
 
 async def scan_keys(store: Store, pattern: str) -> AsyncIterator[list[str]]:
-    """Give the keys that fit a pattern of Redis, batch by batch; one that is there all the while is surely among them.
+    """Yield the keys that fit a pattern of Redis, batch by batch; one that is there all the while is surely among them.
 
     A key may come twice. Raises Unavailable when the store is gone.
     """

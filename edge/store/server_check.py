@@ -33,24 +33,24 @@ class MemoryUsage:
 
 
 async def memory(store: Store) -> MemoryUsage:
-    """Ask how full the server is."""
-    told: Mapping[str, Any] = await store.execute("INFO", "memory")
-    return MemoryUsage(int(told["used_memory"]), int(told["maxmemory"]))
+    """Return how full the server is."""
+    info: Mapping[str, Any] = await store.execute("INFO", "memory")
+    return MemoryUsage(int(info["used_memory"]), int(info["maxmemory"]))
 
 
 async def writes(store: Store) -> bool:
-    """Ask whether the server could write down the last change; while it cannot, it refuses all others."""
-    told: Mapping[str, Any] = await store.execute("INFO", "persistence")
-    return not int(told["aof_enabled"]) or told["aof_last_write_status"] == "ok"
+    """Return whether the server could write the last change to disk; while it cannot, it refuses all others."""
+    info: Mapping[str, Any] = await store.execute("INFO", "persistence")
+    return not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok"
 
 
 async def check_server(store: Store, durability: Literal["required", "any"]) -> None:
     """Raise SettingsError where the store would forget decisions, or a newer version has written it in its own form."""
     if durability == "required":
-        told: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
-        if problems := list(_durability_problems({**told[0], **told[1]})):
+        info: list[Mapping[str, Any]] = await store.read((("INFO", "memory"), ("INFO", "persistence")))
+        if problems := list(_durability_problems({**info[0], **info[1]})):
             advice = (
-                'Mend the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
+                'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
             )
             raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
     await store.execute("SET", store.keys.form(), FORM, "NX")
@@ -62,9 +62,9 @@ async def check_server(store: Store, durability: Literal["required", "any"]) -> 
         )
 
 
-def _durability_problems(told: Mapping[str, Any]) -> Iterator[str]:
-    policy = told["maxmemory_policy"]
-    if policy != "noeviction" and int(told["maxmemory"]):
+def _durability_problems(info: Mapping[str, Any]) -> Iterator[str]:
+    policy = info["maxmemory_policy"]
+    if policy != "noeviction" and int(info["maxmemory"]):
         yield f"drops keys when it is full: its maxmemory-policy is {policy}, expected noeviction"
-    if not int(told["aof_enabled"]):
+    if not int(info["aof_enabled"]):
         yield "does not write down each change: its appendonly is no, expected yes"

@@ -18,7 +18,7 @@ _STAGING = "restore"
 """What follows the prefix of keys that are not in their place yet."""
 
 OnProgress = Callable[[int], None]
-"""Told how many keys have been written so far."""
+"""Called with the number of keys written so far."""
 
 
 class _KeyDump(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
@@ -53,7 +53,7 @@ class SortedSetKey(_KeyDump, frozen=True, tag="zset"):
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A consumer group: how far it is, and which entry is with whom."""
+    """A consumer group: its last delivered entry, and the pending entries with their consumers."""
 
     name: str
     last_delivered: str
@@ -72,7 +72,7 @@ KeyDump = StringKey | HashKey | SetKey | SortedSetKey | StreamKey
 
 
 async def dump(store: Store, now: int) -> list[KeyDump]:
-    """Read everything at one instant, but who is there just now; the server answers nobody else meanwhile."""
+    """Read everything at one instant, except leases; the server serves no other client meanwhile."""
     found = await store.wait("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
     kept = (_kept(now, *each) for each in found)
     return sorted((each for each in kept if not _is_transient(each)), key=lambda each: each.key)
@@ -101,27 +101,27 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
 
 
 def _is_transient(kept: KeyDump) -> bool:
-    """Tell what is no state: who is there and how, and what an earlier restoring left half done."""
+    """Return what is no state: who is there and how, and what an earlier restoring left half done."""
     return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
 
 
-async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, tell: OnProgress) -> None:
+async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, on_progress: OnProgress) -> None:
     """Put a snapshot in the place of everything there is, at one instant.
 
-    It is written beside first: where this breaks off, all is as it was.
+    It is written to staging keys first: an interruption leaves everything unchanged.
     """
     staging = Keys(f"{store.keys.prefix}:{_STAGING}")
     await _clear(store, staging)
     kept = [each for each in snapshot if not _is_transient(each) and not (each.expires_at or now) < now]
     for done in range(0, len(kept), _BATCH):
-        tell(done)
+        on_progress(done)
         await store.commit(
             join(_write_key(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH])
         )
     old = [key for key in await _keys_below(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
     moved = (_move_key(staging, store.keys, each) for each in kept if not _is_empty(each))
     await store.commit(join((spread("UNLINK", (), old), *moved)))
-    tell(len(kept))
+    on_progress(len(kept))
 
 
 def _move_key(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
@@ -132,7 +132,7 @@ def _move_key(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
 
 
 async def active_gateways(store: Store) -> list[str]:
-    """Name the gateways that work on a store just now."""
+    """Return the gateways that work on a store just now."""
     leases = Keys(f"{store.keys.prefix}:lease:instance")
     return sorted(key.removeprefix(f"{leases.prefix}:") for key in await _keys_below(store, leases))
 
@@ -147,7 +147,7 @@ async def _keys_below(store: Store, keys: Keys) -> set[str]:
 
 
 def _is_empty(kept: KeyDump) -> bool:
-    """Tell what leaves no key: Redis knows no empty ones but streams with a group."""
+    """Return what leaves no key: Redis knows no empty ones but streams with a group."""
     return not kept.value and not (isinstance(kept, StreamKey) and kept.groups) and not isinstance(kept, StringKey)
 
 

@@ -11,7 +11,7 @@ from edge.store.keys import KEYS
 from edge.store.scan import scan_keys
 
 _LENGTHS = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "string": "STRLEN", "list": "LLEN"}
-_TOLD = re.compile(
+_REPORTED = re.compile(
     r"(redis|valkey|server|used_memory|maxmemory|mem_frag|aof|rdb|connected|blocked|uptime|evicted|expired|"
     r"rejected|total_(connections|commands)|instantaneous|db\d|role|loading)"
 )
@@ -31,9 +31,9 @@ class KeyStatistics(msgspec.Struct):
 
 
 async def read_server_info(store: Store) -> Mapping[str, Any]:
-    """Tell how the server is: versions, memory, disk, clients."""
-    told: Mapping[str, Any] = await store.execute("INFO")
-    return {name: value for name, value in told.items() if _TOLD.match(name)}
+    """Return how the server is: versions, memory, disk, clients."""
+    info: Mapping[str, Any] = await store.execute("INFO")
+    return {name: value for name, value in info.items() if _REPORTED.match(name)}
 
 
 async def read_key_statistics(store: Store) -> dict[str, KeyStatistics]:

@@ -1,4 +1,4 @@
-"""Entries of a stream, in whichever shape the server gives them."""
+"""Entries of a stream, in the shapes of RESP2 and RESP3."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Entry:
 
 
 def entries(raw: Iterable[tuple[str, list[str] | dict[str, str] | None]]) -> Iterator[Entry]:
-    """Read entries as RESP2 and RESP3 give them: fields flat, as a mapping, or gone since they were taken."""
+    """Read entries of RESP2 and RESP3: fields as a list, as a mapping, or deleted since."""
     for entry_id, fields in raw:
         if isinstance(fields, dict):
             yield Entry(entry_id, fields)

@@ -1,4 +1,4 @@
-"""Reads many documents at a time; one that nobody can read hides no other."""
+"""Reads many documents at a time; an unreadable one does not hide the others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -21,6 +21,6 @@ async def load_readable(store: Store, keys: Sequence[str], read: Callable[[Mappi
             # One that was removed in between has gone.
             documents += [read(stored)] if stored else []
         except Exception:
-            # One document that nobody can read must not hide the others.
+            # One unreadable document must not hide the others.
             logger.exception("document cannot be read", key=key)
     return documents

@@ -25,7 +25,7 @@ def encode_record(passed: TraceRecord) -> bytes:
 
 
 async def publish(store: Store, name: str, passed: bytes) -> bool:
-    """Tell who listens what passed, as `encode_record`; False when nobody does any more."""
+    """Publish an encoded record; return False when there is no subscriber any more."""
     return bool(await store.execute("PUBLISH", channel(store, name), passed))
 
 
@@ -40,10 +40,10 @@ def _decode_record(message: str) -> TraceRecord:
     try:
         return msgspec.json.decode(message, type=TraceRecord)
     except (msgspec.DecodeError, RecursionError) as error:
-        problem = f"a gateway of another version tells what we cannot read: {error}"
+        problem = f"a gateway of another version publishes unreadable records: {error}"
         raise Unavailable(problem, "Use the `edge` of that gateway.") from error
 
 
 def channel(store: Store, name: str) -> str:
-    """Name the channel of a piece of equipment; it is no key, and keeps nothing."""
+    """Return the channel of a piece of equipment; it is no key, and keeps nothing."""
     return f"{store.keys.prefix}:overheard:{name}"

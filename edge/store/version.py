@@ -27,7 +27,7 @@ class Document(StrEnum):
 
 Fields = Mapping[str, str]
 Upgrade = Callable[[Fields], Fields]
-"""Gives the fields of the next version. It runs at each reading until the document changes and is written whole."""
+"""Returns the fields of the next version; runs at each read until the document changes and is written whole."""
 
 
 def _relative_paths(fields: Fields) -> Fields:
@@ -67,14 +67,14 @@ UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
 
 
 def current_version(document: Document, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES) -> int:
-    """Give the version that we write."""
+    """Return the version that we write."""
     return len(upgrades[document]) + 1
 
 
 def upgrade_fields(
     document: Document, fields: Fields, upgrades: Mapping[Document, tuple[Upgrade, ...]] = UPGRADES
 ) -> Fields:
-    """Give the fields of a document as we write them, of whatever version it was read.
+    """Return the fields of a document as we write them, of whatever version it was read.
 
     Raises TooNew for a version that only a newer release of this software knows.
     """
@@ -87,13 +87,11 @@ def upgrade_fields(
 
 
 def is_outdated(document: Document, fields: Fields) -> bool:
-    """Tell whether a document, as it was read, has to be written whole when it changes."""
+    """Return whether a document, as it was read, has to be written whole when it changes."""
     return int(fields.get(FIELD, 1)) < current_version(document)
 
 
 def too_new_error(document: str, found: int, ours: int) -> DocumentTooNew:
-    """Make the error of a version that we do not know."""
+    """Return the error for an unknown version."""
     message = f"the store holds a {document} of version {found}; this release knows versions up to {ours}"
-    return DocumentTooNew(
-        message, "Install the newer release of microdcs-edge again, or give it another [redis] prefix."
-    )
+    return DocumentTooNew(message, "Install the newer release of microdcs-edge again, or set another [redis] prefix.")

@@ -12,7 +12,7 @@ from edge.store.stream import Entry, entries
 
 _BATCH = 50
 _PENDING_ENTRIES = "XPENDING "
-"""The blank keeps redis-py from reading the reply as that of the short form, which gives sums."""
+"""The blank keeps redis-py from parsing the reply as that of the short form, which has totals."""
 
 
 class WorkKind(StrEnum):
@@ -47,9 +47,9 @@ def add(keys: Keys, scope: str, kind: WorkKind, job_id: str) -> Commit:
     return add_fields(keys, scope, {"job_id": job_id, "action": kind.value, "scope": scope})
 
 
-def add_fields(keys: Keys, scope: str, said: Mapping[str, str]) -> Commit:
-    """Append an entry that says this."""
-    return operation("XADD", keys.sfc_work(scope), "*", *fields(said))
+def add_fields(keys: Keys, scope: str, entry: Mapping[str, str]) -> Commit:
+    """Append an entry with these fields."""
+    return operation("XADD", keys.sfc_work(scope), "*", *fields(entry))
 
 
 def acknowledge(keys: Keys, scope: str, entry_ids: Iterable[str]) -> Commit:
@@ -69,7 +69,7 @@ async def create_groups(store: Store, scopes: Iterable[str]) -> None:
 
 
 async def read_pending(store: Store, scopes: Sequence[str]) -> list[Work | UnreadableEntry]:
-    """Give the work that was taken under our name and never acknowledged: what we were at when we died."""
+    """Return the work that was taken under our name and never acknowledged: what we were at when we died."""
     streams = tuple(store.keys.sfc_work(scope) for scope in scopes)
     reply = await store.execute(
         "XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", *streams, *("0" for _ in streams)
@@ -78,7 +78,7 @@ async def read_pending(store: Store, scopes: Sequence[str]) -> list[Work | Unrea
 
 
 async def count_attempt(store: Store, work: Work) -> int:
-    """Note that work we have taken is tried once more; give how often it was tried by now, by whomever."""
+    """Count one more attempt at work we have taken; return the number of attempts by all consumers."""
     key = store.keys.sfc_work(work.scope)
     _, pending = await store.read(
         [
@@ -90,7 +90,7 @@ async def count_attempt(store: Store, work: Work) -> int:
 
 
 async def claim_from(store: Store, former: str, scopes: Sequence[str]) -> int:
-    """Take over the work that another instance, which lives no more, took and never acknowledged; give how much."""
+    """Claim the unacknowledged work of an instance that is gone; return the number of entries."""
     claimed = 0
     for scope in scopes:
         key = store.keys.sfc_work(scope)
@@ -102,7 +102,7 @@ async def claim_from(store: Store, former: str, scopes: Sequence[str]) -> int:
 
 
 async def has_pending(store: Store, consumer: str, scopes: Sequence[str]) -> bool:
-    """Tell whether an instance has taken work and not acknowledged it."""
+    """Return whether an instance has taken work and not acknowledged it."""
     asked = [(_PENDING_ENTRIES, store.keys.sfc_work(scope), GROUP, "-", "+", 1, consumer) for scope in scopes]
     return any(await store.read(asked))
 

@@ -6,7 +6,7 @@ Figures of one run are comparable with each other only: read the ratios to the f
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import uvloop
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench import engine, gateway, opcua
-from tests.bench.measure import Row
+from tests.bench.measure import Row, summarise, verdict, with_ratios
 
 COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
     ("scenario", lambda row: row.scenario),
@@ -26,6 +26,9 @@ COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
     ("p95", lambda row: row.latency_ms and row.latency_ms["p95"]),
     ("p99", lambda row: row.latency_ms and row.latency_ms["p99"]),
     ("ms/step", lambda row: row.step_ms),
+    ("x floor", lambda row: row.floor_ratio),
+    ("cpu x floor", lambda row: row.cpu_ratio),
+    ("spread of x floor", lambda row: row.spread and row.spread.get("floor_ratio")),
     ("steps/s", lambda row: row.steps_per_s),
     ("cpu s/1000", lambda row: row.cpu_s_per_1000_steps),
     ("trips/step", lambda row: row.round_trips_per_step),
@@ -36,23 +39,26 @@ COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
 )
 
 
+ROUNDS = 3
+
+
 async def quick() -> AsyncIterator[Row]:
-    """Measure what tells most, within 100 s."""
-    yield await engine.floor("everysec", 3000)
+    """Measure what matters most, 1,000 steps a scenario."""
+    for row in await engine.floors("everysec", 2000):
+        yield row
     yield await engine.run_jobs("linear", 10, 1, "everysec", 0)
     yield await engine.run_jobs("linear", 200, 1, "everysec", 0)
     yield await engine.run_jobs("conc", 10, 100, "everysec", 0)
     yield await gateway.over_mqtt(10, 10)
-    for row in await gateway.start_and_idle(10):
-        yield row
-    async for row in opcua.reads_beside_changes(5):
+    for row in await gateway.start_and_idle(5):
         yield row
 
 
 async def full() -> AsyncIterator[Row]:
     """Measure everything."""
     for aof in ("everysec", "always"):
-        yield await engine.floor(aof, 5000)
+        for row in await engine.floors(aof, 5000):
+            yield row
         for steps in (10, 50, 200, 500):
             yield await engine.run_jobs("linear", steps, 1, aof, 0)
         for conc in (10, 100):
@@ -77,23 +83,44 @@ def show(rows: list[Row]) -> None:
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
+def _scenario(row: Row) -> tuple[object, ...]:
+    return row.scenario, row.steps, row.conc, row.stored_jobs, row.aof
+
+
 async def measure(arguments: argparse.Namespace) -> None:
-    """Measure, telling each row as it comes."""
-    rows = []
-    lines = arguments.json.open("w", encoding="utf-8") if arguments.json else None
-    async for row in quick() if arguments.quick else full():
-        rows.append(row)
-        sys.stderr.write(json.dumps(row.as_json()) + "\n")
-        if lines:
-            lines.write(json.dumps(row.as_json()) + "\n")
-            lines.flush()
-    if lines:
-        lines.close()
+    """Measure all scenarios in each round, then print the median of each."""
+    rounds: dict[tuple[object, ...], list[Row]] = {}
+    for _ in range(arguments.rounds):
+        floor = Row("floor")
+        async for row in quick() if arguments.quick else full():
+            floor = row if row.scenario == "floor" else floor
+            measured = with_ratios(row, floor)
+            rounds.setdefault(_scenario(row), []).append(measured)
+            sys.stderr.write(json.dumps(measured.as_json()) + "\n")
+    rows = [summarise(each) for each in rounds.values()]
     show(rows)
+    if arguments.json:
+        arguments.json.write_text("".join(json.dumps(row.as_json()) + "\n" for row in rows), encoding="utf-8")
+    if arguments.compare:
+        compare(rows, [Row(**json.loads(line)) for line in arguments.compare.read_text("utf-8").splitlines()])
+
+
+def compare(rows: Sequence[Row], before: Sequence[Row]) -> None:
+    """Print each figure that both runs have: better, worse, or within the spread of the rounds."""
+    known = {_scenario(row): row for row in before}
+    for row in rows:
+        old = known.get(_scenario(row))
+        for name in (row.spread or {}) if old else ():
+            if old and name in (old.spread or {}):
+                sys.stdout.write(
+                    f"{row.scenario} {row.steps or ''} x {row.conc or 1} {name}: {verdict(name, row, old)}\n"
+                )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the telling scenarios only, within 100 s")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object a row to FILE, too")
+    parser.add_argument("--quick", action="store_true", help="the most telling scenarios only")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="rounds whose median counts")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object a scenario to FILE")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="compare with the JSON of an earlier run")
     uvloop.run(measure(parser.parse_args()))

@@ -1,10 +1,17 @@
 """The engine without a broker: the floor, one job after the other, many jobs side by side."""
 
 import asyncio
+import hashlib
+import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import hiredis
+import redis.asyncio as aioredis
 
 from edge.config import RedisSettings
 from edge.instant import now_ms
@@ -25,7 +32,7 @@ from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store import jobs
 from edge.store.client import Store
-from edge.store.commit import Commit, fields
+from edge.store.commit import Commit, fields, pack
 from edge.store.commit import spread as spread_fields
 from edge.store.jobs import Job
 from edge.store.opening import open_store
@@ -34,10 +41,11 @@ from tests.bench.measure import Meter, Row, rss_kb, spread
 SCOPE = "bench"
 TYPE_ID = "com.example.bench.work.v1"
 DAY_MS = 86_400_000
+_COMMIT_LUA = resources.files("edge.store").joinpath("lua/commit.lua").read_bytes()
 
 
 def linear_recipe(steps: int) -> dict[str, object]:
-    """Give a recipe of steps in a row, each with one command that is supervised."""
+    """Return a recipe of steps in a row, each with one command that is supervised."""
     return {
         "steps": [{"name": f"Step{n}", "initial": n == 0} for n in range(steps)],
         "transitions": [
@@ -118,22 +126,71 @@ async def engine(store: Store, equipment: PromptEquipment) -> AsyncIterator[tupl
         yield runs, JobService(store, runs, 65535, DAY_MS)
 
 
-async def floor(aof: str, commits: int) -> Row:
-    """Measure one durable commit of a step's size over the Unix socket, and nothing else."""
-    async with open_store(RedisSettings(url="embedded:"), "bench") as store:
+_SIZES = {"rev": 13, "outbox:bench": 90, "step:A": 60, "step:B": 40, "action:a@A": 110, "action:b@B": 110}
+_STEP = spread_fields("HSET", ("bench:run",), fields({name: "x" * size for name, size in _SIZES.items()}))
+"""A commit of a step's size."""
+
+
+class _RawLine(asyncio.Protocol):
+    """The least that a commit takes: hiredis on a socket of uvloop, one call at a time."""
+
+    def __init__(self) -> None:
+        self._reader = hiredis.Reader()
+        self._transport: Any = None
+        self._reply: asyncio.Future[object] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        if (reply := self._reader.gets()) is not False and self._reply:
+            self._reply.set_result(reply)
+
+    async def call(self, *command: str | bytes | int) -> object:
+        self._reply = asyncio.get_running_loop().create_future()
+        self._transport.write(hiredis.pack_command(command))  # type: ignore[arg-type]
+        return await self._reply
+
+
+async def floors(aof: str, commits: int) -> tuple[Row, Row, Row]:
+    """Measure one commit of a step's size over the Unix socket: raw protocol, our store, redis-py."""
+    directory = tempfile.mkdtemp(prefix="bench-")
+    url = f"embedded:{directory}"
+    async with open_store(RedisSettings(url=url), "bench") as store:
         await store.execute("CONFIG SET", "appendfsync", aof)
-        sizes = {"rev": 13, "outbox:bench": 90, "step:A": 60, "step:B": 40, "action:a@A": 110, "action:b@B": 110}
-        step = spread_fields("HSET", ("bench:run",), fields({name: "x" * size for name, size in sizes.items()}))
-        meter = Meter(store)
-        await meter.start()
-        seconds = []
-        for _ in range(commits):
-            began = time.perf_counter()
-            await store.commit(step)
-            seconds.append(time.perf_counter() - began)
-        spent = await meter.since_start()
+        await store.commit(_STEP)
+        path = f"{directory}/valkey.sock"
+        _, raw = await asyncio.get_running_loop().create_unix_connection(_RawLine, path)
+        plain = aioredis.Redis(unix_socket_path=path, protocol=3, decode_responses=True)
+        script = hashlib.sha1(_COMMIT_LUA, usedforsecurity=False).hexdigest()
+
+        async def by_redis_py() -> object:
+            async with asyncio.timeout(5):
+                return await plain.execute_command("EVALSHA", script, 0, pack(_STEP))
+
+        found = (
+            await _commits(store, "floor", aof, commits, lambda: raw.call("EVALSHA", script, 0, pack(_STEP))),
+            await _commits(store, "commit", aof, commits, lambda: store.commit(_STEP)),
+            await _commits(store, "redis-py", aof, commits, by_redis_py),
+        )
+        await plain.aclose()
+    return found
+
+
+async def _commits(store: Store, scenario: str, aof: str, commits: int, commit: Callable[[], Awaitable[object]]) -> Row:
+    for _ in range(100):
+        await commit()
+    meter = Meter(store)
+    await meter.start()
+    seconds = []
+    for _ in range(commits):
+        began = time.perf_counter()
+        await commit()
+        seconds.append(time.perf_counter() - began)
+    spent = await meter.since_start()
     return Row(
-        "floor",
+        scenario,
         aof=aof,
         latency_ms=spread(seconds),
         step_ms=round(spent["wall"] / commits * 1000, 4),
@@ -142,8 +199,12 @@ async def floor(aof: str, commits: int) -> Row:
     )
 
 
-async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: int) -> Row:
-    """Measure `conc` jobs of `steps` steps side by side, from their call to their end."""
+async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: int, least_steps: int = 1000) -> Row:
+    """Measure batches of `conc` jobs of `steps` steps side by side, from their call to their end.
+
+    There are as many batches as `least_steps` needs, after a warm-up of two jobs.
+    """
+    batches = max(1, -(-least_steps // (steps * conc)))
     async with open_store(RedisSettings(url="embedded:"), "bench") as store:
         await store.execute("CONFIG SET", "appendfsync", aof)
         await _fill(store, stored_jobs)
@@ -151,14 +212,16 @@ async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: 
         await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, master)
         equipment = PromptEquipment()
         async with engine(store, equipment) as (runs, service):
-            # The first job compiles the recipe and warms every path: it does not count.
-            await _do(runs, service, ["warm"])
+            # The first jobs compile the recipe and warm every path: they do not count.
+            for warm in ("warm-1", "warm-2"):
+                await _do(runs, service, [warm])
             equipment.latencies.clear()
             meter = Meter(store)
             await meter.start()
-            await _do(runs, service, [f"job-{n}" for n in range(conc)])
+            for batch in range(batches):
+                await _do(runs, service, [f"job-{batch}-{n}" for n in range(conc)])
             spent = await meter.since_start()
-    total = steps * conc
+    total = steps * conc * batches
     return Row(
         scenario,
         steps=steps,
@@ -167,7 +230,7 @@ async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: 
         aof=aof,
         latency_ms=spread(equipment.latencies),
         step_ms=round(spent["wall"] / total * 1000, 4),
-        jobs_per_s=round(conc / spent["wall"], 1),
+        jobs_per_s=round(conc * batches / spent["wall"], 1),
         steps_per_s=round(total / spent["wall"]),
         cpu_s_per_1000_steps=round(spent["cpu"] / total * 1000, 4),
         round_trips_per_step=round(spent["trips"] / total, 2),

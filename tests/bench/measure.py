@@ -4,7 +4,7 @@ import resource
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from edge.store.client import Store
@@ -29,10 +29,70 @@ class Row:
     idle_cpu_percent: float | None = None
     ready_s: float | None = None
     rss_kb: int | None = None
+    floor_ratio: float | None = None
+    """Time of a step as a multiple of the raw floor of the same round."""
+    cpu_ratio: float | None = None
+    """CPU time of a step as a multiple of the raw floor's, in the same round."""
+    spread: dict[str, tuple[float, float]] | None = None
+    """The smallest and the largest value of each figure over all rounds; the figures are medians then."""
 
     def as_json(self) -> dict[str, Any]:
-        """Give the figures that were measured."""
+        """Return the figures that were measured."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+FIGURES = (
+    "step_ms",
+    "jobs_per_s",
+    "steps_per_s",
+    "cpu_s_per_1000_steps",
+    "round_trips_per_step",
+    "aof_bytes_per_step",
+    "idle_cpu_percent",
+    "ready_s",
+    "rss_kb",
+    "floor_ratio",
+    "cpu_ratio",
+)
+"""The figures of a row that are summarised over rounds and compared between runs."""
+MORE_IS_BETTER = {"jobs_per_s", "steps_per_s"}
+
+
+def with_ratios(row: Row, floor: Row) -> Row:
+    """Return a row with its ratios to the raw floor of the same round."""
+    if not (row.step_ms and floor.step_ms and row.cpu_s_per_1000_steps and floor.cpu_s_per_1000_steps):
+        return row
+    return replace(
+        row,
+        floor_ratio=round(row.step_ms / floor.step_ms, 2),
+        cpu_ratio=round(row.cpu_s_per_1000_steps / floor.cpu_s_per_1000_steps, 2),
+    )
+
+
+def summarise(rounds: Sequence[Row]) -> Row:
+    """Return the median of each figure over the rounds of one scenario, with its spread."""
+    found = {name: [value for row in rounds if (value := getattr(row, name)) is not None] for name in FIGURES}
+    return replace(
+        rounds[-1],
+        latency_ms=_median_latency(rounds),
+        spread={name: (min(values), max(values)) for name, values in found.items() if values},
+        **{name: statistics.median(values) for name, values in found.items() if values},
+    )
+
+
+def _median_latency(rounds: Sequence[Row]) -> dict[str, float] | None:
+    latencies = [row.latency_ms for row in rounds if row.latency_ms]
+    return {name: statistics.median(each[name] for each in latencies) for name in latencies[0]} if latencies else None
+
+
+def verdict(name: str, now: Row, before: Row) -> str:
+    """Return whether a figure is better, worse, or within the spread of both runs: noise."""
+    new, old = getattr(now, name), getattr(before, name)
+    (low, high), (old_low, old_high) = (now.spread or {})[name], (before.spread or {})[name]
+    if low <= old_high and old_low <= high:
+        return f"noise ({new:g}, before {old:g})"
+    improved = (new > old) == (name in MORE_IS_BETTER)
+    return f"{'better' if improved else 'WORSE'} ({new:g}, before {old:g}, x {new / old:.2f})" if old else "noise"
 
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
@@ -60,7 +120,7 @@ class Meter:
         self._began = await self._read()
 
     async def since_start(self) -> dict[str, float]:
-        """Give what happened since: `wall` and `cpu` in seconds, `trips` of clients, `aof` bytes."""
+        """Return the differences since then: `wall` and `cpu` in seconds, `trips` of clients, `aof` bytes."""
         now = await self._read()
         return {name: now[name] - began for name, began in self._began.items()}
 
@@ -80,5 +140,5 @@ class Meter:
 
 
 def rss_kb() -> int:
-    """Give the most memory this process held, in KiB."""
+    """Return the largest memory of this process so far, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

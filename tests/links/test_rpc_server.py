@@ -74,7 +74,7 @@ class Line:
             self.writer.write(message if isinstance(message, bytes) else encode(message))
 
     async def hear(self) -> Any:
-        """Give the next message; None at the end."""
+        """Return the next message; None at the end."""
         async with asyncio.timeout(5):
             while not self._read:
                 try:
@@ -240,9 +240,9 @@ async def test_who_does_not_read_what_it_is_told_is_disconnected_and_nobody_else
     [
         (b"\xc1", "not MessagePack"),
         (b"GET / HTTP/1.1\r\n", "neither a request nor a response nor a notification"),
-        (msgpack.packb([1, 1, None, 5]), "nobody asked"),
+        (msgpack.packb([1, 1, None, 5]), "without a request"),
         (msgpack.packb([2, "echo", ["x" * 2000]]), "more than 1000 bytes"),
-        (b"\x91" * 1025, "not MessagePack"),
+        (b"\x91" * 1025, "more than 1000 bytes"),
         (b"", "silent for 0.2 s"),
         (b"\x94\x00\x01", "silent for 0.2 s"),
     ],

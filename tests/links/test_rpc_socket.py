@@ -22,7 +22,7 @@ def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
 
 
 async def greeting(url: str, said: bytes = b"", **files: str) -> bytes:
-    """Give what the server says to who connects, and says something itself."""
+    """Return what the server says to who connects, and says something itself."""
     reader, writer = await connect(url, **files)
     writer.write(said)
     try:

@@ -17,7 +17,7 @@ from edge.store.opening import open_store
 
 
 def free_port() -> int:
-    """Name a TCP port of this machine that nobody uses now."""
+    """Return a TCP port of this machine that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
