@@ -22,7 +22,7 @@ class AnswerTooLargeError(Exception):
     """The answer is larger than its client takes."""
 
 
-class Answer:
+class AnswerBody:
     """The body of one message: its parts and their size, at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
@@ -53,9 +53,9 @@ class Answer:
                     piece.clear()
 
 
-def encode_answer(response: Any, limit: int) -> Answer:
+def encode_answer(response: Any, limit: int) -> AnswerBody:
     """Encode a response. Raises AnswerTooLargeError."""
-    answer = Answer(limit)
+    answer = AnswerBody(limit)
     match response:
         case ua.ReadResponse(Results=[_, *_]):
             _add_read(answer, response)
@@ -86,7 +86,7 @@ def notification_size(notification: ua.MonitoredItemNotification | ua.EventField
     return len(struct_to_binary(notification))
 
 
-def _add_read(answer: Answer, response: ua.ReadResponse) -> None:
+def _add_read(answer: AnswerBody, response: ua.ReadResponse) -> None:
     values, response.Results = response.Results, []
     frame = struct_to_binary(response)
     response.Results = values
@@ -102,7 +102,7 @@ def _add_read(answer: Answer, response: ua.ReadResponse) -> None:
 
 
 def _add_around(
-    answer: Answer, response: Any, message: ua.NotificationMessage, results: Sequence[ua.StatusCode] | None
+    answer: AnswerBody, response: Any, message: ua.NotificationMessage, results: Sequence[ua.StatusCode] | None
 ) -> None:
     data, message.NotificationData = message.NotificationData, []
     frame = struct_to_binary(response)

@@ -104,7 +104,7 @@ def _had_no_room(result: ua.BrowseResult) -> bool:
 
 
 async def _whole(session: Any, result: ua.BrowseResult) -> list[ua.ReferenceDescription]:
-    """Return all references of a node, though the server tells them in parts."""
+    """Return all references of a node, also where the server returns them in pages."""
     found = list(result.References or ())
     while result.ContinuationPoint and len(found) <= MOST_NODES:
         more = ua.BrowseNextParameters(ReleaseContinuationPoints=False, ContinuationPoints=[result.ContinuationPoint])

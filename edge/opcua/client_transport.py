@@ -58,7 +58,7 @@ def _read(data: Buffer, size: int) -> bytes:
 
 
 class NotificationQueue(asyncio.Queue[Any]):
-    """The news that wait to be taken, at most so many; `received_bytes` tells how many bytes have come so far."""
+    """The notifications that wait, at most so many; `received_bytes` returns the number of bytes so far."""
 
     def __init__(self, most: int, received_bytes: Callable[[], int]) -> None:
         super().__init__(most)

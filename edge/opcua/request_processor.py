@@ -2,7 +2,7 @@
 
 asyncua ties a session to the connection that made it and believes every request that comes over it; anybody who knows
 a session's token, a small number, may take it over. Here a request belongs to a session by its token and its channel
-(OPC 10000-4, 5.6), sessions are activated by us, and what cannot be read is answered and told in one line.
+(OPC 10000-4, 5.6), sessions are activated by us, and malformed requests are answered and logged in one line.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class RequestProcessor(UaProcessor):
 
     @property
     def session(self) -> ServerSession | None:
-        """Give the session used over this connection."""
+        """Return the session used over this connection."""
         return self._session
 
     @session.setter
@@ -82,11 +82,11 @@ class RequestProcessor(UaProcessor):
 
     @property
     def channel(self) -> ServerChannel:
-        """Give the secure channel of this connection."""
+        """Return the secure channel of this connection."""
         return self._connection
 
     async def process(self, header: ua.Header, body: Buffer) -> bool:
-        """Take a chunk; tell whether the connection goes on. What breaks the protocol ends it, as it has to."""
+        """Process a chunk and return whether the connection stays open; protocol errors close it."""
         try:
             self._check_length(header)
             if header.MessageType == ua.MessageType.SecureOpen:
@@ -147,7 +147,7 @@ class RequestProcessor(UaProcessor):
             self.send_response(header.RequestHandle, seqhdr, response)
 
     def usable_session(self, typeid: ua.NodeId, body: Buffer) -> ServerSession:
-        """Return the session for a request that needs one. Raises ServiceError when there is none that may."""
+        """Return the session for a request that needs one. Raises ServiceError when it may not be used."""
         session = self._session
         if session is None or not session.is_activated():
             raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
@@ -189,7 +189,7 @@ class RequestProcessor(UaProcessor):
             raise ServiceError(ua.StatusCodes.BadResponseTooLarge) from error
 
     async def forward_publish_response(self, result: ua.PublishResult, requestdata: PublishRequestData) -> None:
-        """Send what a subscription has to tell: as much as the client takes at once, the rest right after it."""
+        """Send the notifications of a subscription: as many as the client takes at once, the rest next."""
         subscription = self.iserver.subscription_service.subscriptions[result.SubscriptionId]
         try:
             if is_within_count(result, subscription):
@@ -212,7 +212,7 @@ class RequestProcessor(UaProcessor):
         await self._sender.flush()
 
     async def close(self) -> None:
-        """Leave a session alone that has moved to another connection."""
+        """Close the connection; a session that has moved to another one stays open."""
         if self._session is not None and self._session.connection is not self:
             self._session = None
         await super().close()
@@ -250,7 +250,7 @@ class RequestProcessor(UaProcessor):
         try:
             goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
         except BaseException:
-            # Whatever ended it: a session that nobody knows of would live until its time is over.
+            # Otherwise the unknown session would live until its time-out.
             if self._session is not None:
                 await self._session.close_session()
                 self._session = None
@@ -277,7 +277,7 @@ class RequestProcessor(UaProcessor):
         return True
 
     def _check_signature(self, session: ServerSession, signature: ua.SignatureData) -> None:
-        """See that the other end holds the key of its certificate (OPC 10000-4, 5.6.3)."""
+        """Verify that the client holds the key of its certificate (OPC 10000-4, 5.6.3)."""
         policy = self._connection.security_policy
         if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from edge.opcua.answer_encoding import Answer
+from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.turns import Pacer
 
@@ -15,10 +15,10 @@ class ResponseSender:
         self._transport = transport
         self._channel = channel
         self._writable = writable
-        self._queue: deque[tuple[Answer, int]] = deque()
+        self._queue: deque[tuple[AnswerBody, int]] = deque()
         self._sending = asyncio.Lock()
 
-    def send(self, answer: Answer, request_id: int) -> None:
+    def send(self, answer: AnswerBody, request_id: int) -> None:
         """Write an answer of one chunk if nothing waits before it, else queue it for `flush`."""
         if self._queue or self._sending.locked() or answer.size > self._channel.chunk_body_size:
             self._queue.append((answer, request_id))

@@ -13,7 +13,7 @@ from asyncua.crypto.uacrypto import x509_from_der
 from cryptography import x509
 
 from edge.opcua.access import AccessPolicy, Peer
-from edge.opcua.answer_encoding import Answer
+from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.x509 import application_uris
 
 # How long a key is used at most, and at least; a client renews it after three quarters of that.
@@ -47,18 +47,18 @@ class ServerChannel(SecureConnection):
 
     @property
     def is_encrypted(self) -> bool:
-        """Tell whether what is said on it stays between us."""
+        """Return whether messages on it are encrypted."""
         return self._open and self.security_policy.Mode == ua.MessageSecurityMode.SignAndEncrypt
 
     @property
     def certificate(self) -> bytes:
-        """Give the certificate the other end has proved to hold, empty without encryption (DER)."""
+        """Return the certificate of the client in DER, empty without encryption."""
         found: bytes = self.security_policy.peer_certificate if self.is_encrypted else b""
         return found
 
     @property
     def peer(self) -> Peer:
-        """Say who is at the other end."""
+        """Return the other end of the channel."""
         uris = application_uris(x509_from_der(self.certificate)) if self.certificate else []
         return Peer(self._address, self.is_encrypted, uris[0] if uris else "")
 
@@ -112,7 +112,7 @@ class ServerChannel(SecureConnection):
             MessageChunk.max_body_size(self.security_policy.symmetric_cryptography, self._limits.max_send_buffer)
         )
 
-    def chunks(self, answer: Answer, request_id: int) -> Iterator[bytes]:
+    def chunks(self, answer: AnswerBody, request_id: int) -> Iterator[bytes]:
         """Yield the chunks of an answer, each encrypted when it is needed."""
         for body, is_last in answer.chunks(self.chunk_body_size):
             kind = ua.ChunkType.Single if is_last else ua.ChunkType.Intermediate

@@ -1,7 +1,7 @@
 """Holds the core of asyncua 2.1.0 to what we promise: its limits, its services, its sessions.
 
 What has to be different about one connection stands in `framing`, `channel`, `processor` and `session`, all as
-subclasses of asyncua's parts. `tests/opcua/test_server_core.py` notices when asyncua mends one of them itself.
+subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyncua fixes one of them itself.
 """
 
 from collections.abc import Iterable, MutableMapping
@@ -82,7 +82,7 @@ class ServerCore(InternalServer):
         self.disabled_clock = True
 
     async def setup_nodes(self) -> None:
-        """Say what one request may ask for, as it is."""
+        """Write the real operation limits."""
         await super().setup_nodes()
         for name, most in limits.OPERATIONS.items():
             node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
@@ -90,7 +90,7 @@ class ServerCore(InternalServer):
             await self.write_attribute_value(ua.NodeId(node), value)
 
     def create_session(self, name: Any, user: User | None = None, external: bool = False) -> ServerSession:  # noqa: FBT001, FBT002 - asyncua's signature
-        """Make a session of a client. Raises BadTooManySessions."""
+        """Create a session of a client. Raises BadTooManySessions."""
         del user, external
         if self.sessions >= limits.SESSIONS:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)

@@ -1,7 +1,7 @@
-"""Cuts what comes from a socket into chunks, and ends a connection that sends anything else.
+"""Cut the bytes of a socket into chunks, and close a connection that sends anything else.
 
-asyncua believes a header that announces four gigabytes and gathers them, reads on while nobody takes its answers, and
-closes its doors to everybody once its places are taken by whoever came first and said nothing.
+asyncua buffers as much as a chunk header announces, reads on while the client takes no answers, and refuses every
+new connection once connections without a session have taken all places.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class ChunkProtocol(OPCUAProtocol):
         self._writable.set()
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Make room for the newcomer (OPC 10000-4, 5.5.2): the oldest connection without a session goes."""
+        """Close the oldest connection without a session when there are too many (OPC 10000-4, 5.5.2)."""
         if len(self.clients) >= self.iserver.max_connections:
             idle = next((client for client in self.clients if not _has_session(client)), None)
             if idle is not None:
@@ -70,7 +70,7 @@ class ChunkProtocol(OPCUAProtocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Go on answering."""
+        """Resume answering."""
         self._writable.set()
 
     async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:

@@ -1,6 +1,6 @@
-"""A session that is its client's alone: nobody guesses its token, touches its subscriptions, or asks for too much.
+"""Sessions with random tokens, owned subscriptions and bounded requests.
 
-asyncua counts tokens and subscriptions up from a small number, and asks nobody whose they are.
+asyncua counts tokens and subscriptions up from a small number, and does not check their owner.
 """
 
 import asyncio
@@ -96,14 +96,14 @@ class ServerSession(InternalSession):
             self.iserver.max_session_timeout_ms,
         )
         result = await super().create_session(params, sockname)
-        # asyncua ends it by the time-out its client wished for, which each GetEndpoints makes begin anew. The task is
+        # asyncua ends it by the time-out its client wished for, which each GetEndpoints restarts. The task is
         # cancelled by this attribute, which is asyncua's, when the session ends: no group of ours could.
         self._timeout_task = asyncio.create_task(self._end_unless_activated(), name="opcua session activation")
         result.MaxRequestMessageSize = limits.REQUEST_BYTES
         return result
 
     def activate(self, caller: Caller) -> ua.ActivateSessionResult:
-        """Let the session belong to `caller` from now on."""
+        """Activate the session for `caller`."""
         if not self.is_activated() and self._timeout_task is not None:
             self._timeout_task.cancel()
             self._timeout_task = None  # asyncua puts its own there, and ends either with the session
@@ -114,7 +114,7 @@ class ServerSession(InternalSession):
         return result
 
     async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
-        """End it with its subscriptions: nobody else could ever take them over."""
+        """Close the session with its subscriptions: no other session could take them over."""
         await super().close_session(delete_subs=True)
 
     async def _end_unless_activated(self) -> None:
@@ -152,7 +152,7 @@ class ServerSession(InternalSession):
         return await super().write(params)
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
-        """Say that there is none: asyncua would answer that it is empty."""
+        """Refuse, as there is no history: asyncua would answer that it is empty."""
         check_count("MaxNodesPerHistoryReadData", params.NodesToRead)
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
@@ -189,7 +189,7 @@ class ServerSession(InternalSession):
     # ---------------------------------------------------------------------------------------------------- methods
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
-        """Call methods in the name of whom the session belongs to, and record each call."""
+        """Call methods as the user of the session, and record each call."""
         check_count("MaxNodesPerMethodCall", params)
         pacer = Pacer()
         results = []
@@ -232,7 +232,7 @@ class ServerSession(InternalSession):
         callback: Callable[..., Any],
         request_callback: Callable[..., Any] | None = None,
     ) -> ua.CreateSubscriptionResult:
-        """Make a subscription, whose news come as often as asked for, within reason."""
+        """Create a subscription with a bounded publishing interval and lifetime."""
         if len(self.owned_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
         interval = clamp(
@@ -283,7 +283,7 @@ class ServerSession(InternalSession):
         return [results.get(each, unknown_subscription()) for each in ids]
 
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
-        """Let subscriptions tell their news, or keep them."""
+        """Enable or disable publishing of subscriptions."""
         asked = params.SubscriptionIds
         check_subscriptions(asked)
         params.SubscriptionIds = own = self._own(asked)
@@ -311,7 +311,7 @@ class ServerSession(InternalSession):
         return result
 
     def publish(self, acks: Sequence[ua.SubscriptionAcknowledgement] | None = None) -> tuple[int, list[ua.StatusCode]]:
-        """Acknowledge news, and ask for more."""
+        """Acknowledge notifications and request more."""
         if not self.owned_subscriptions():
             raise ServiceError(ua.StatusCodes.BadNoSubscription)
         results = [unknown_subscription() for _ in acks or ()]
@@ -321,7 +321,7 @@ class ServerSession(InternalSession):
         return len(self.owned_subscriptions()), results
 
     def republish(self, params: ua.RepublishParameters) -> ua.NotificationMessage:
-        """Return news again that were not acknowledged."""
+        """Return notifications again that were not acknowledged."""
         self._check_own(params.SubscriptionId)
         return super().republish(params)
 
@@ -368,7 +368,7 @@ class ServerSession(InternalSession):
         return results
 
     async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
-        """Let monitored items report, sample or rest."""
+        """Set the monitoring mode of items."""
         self._check_own(params.SubscriptionId)
         check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
         results = []

@@ -2,7 +2,7 @@
 
 asyncua reads arguments with classes that it keeps for the whole process under their namespace *index*: a
 client to a camera, in the same process, would have it read our orders by the camera's types
-(github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). What we read ourselves nobody disturbs.
+(github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). Our own codec has no shared state.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class ClientConnection(ChunkProtocol):
     processor: RequestProcessor | None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Have its messages answered by our processor, unless it is refused."""
+        """Process the messages with our processor, unless the connection is refused."""
         super().connection_made(transport)
         if self.processor is not None:
             self.processor = CallProcessor(self.iserver, transport, self.limits, self._writable)

@@ -1,4 +1,4 @@
-"""Turns values of an OPC UA server into plain Python and back, structures by the definitions that the server gives.
+"""Decode values of an OPC UA server to plain Python and encode them, structures by the definitions of the server.
 
 asyncua can decode structures too, with classes it makes of the definitions, but it keeps those for the whole process
 under their namespace *index*: two servers with different indexes would read each other's structures
@@ -45,7 +45,7 @@ _ON_THE_WIRE = {
     ua.ObjectIds.UInteger: ua.VariantType.Variant,
     ua.ObjectIds.Enumeration: ua.VariantType.Int32,
 }
-# asyncua has its own classes for these; it is asked before any other server's types can stand beside them.
+# asyncua has its own classes for these; read before types of other servers are registered there.
 _BASE_STRUCTURES = {
     data_type: each
     for each in vars(ua).values()
@@ -62,7 +62,7 @@ _BASE_ENCODINGS = {
 
 
 class Structures:
-    """Knows how the structures of one server are encoded, from the first time it meets each.
+    """The codecs of the structures of one server, read from it when each is first needed.
 
     `nodes` is where its nodes are found: a client that is connected, or the server itself.
     """
@@ -211,7 +211,7 @@ class Structures:
     ) -> list[tuple[ua.StructureType, ua.StructureField]]:
         """Return the fields of a structure, each with the kind of structure that defines it, the inherited ones first.
 
-        Some servers tell those in the definition of the derived type too, others only in that of its base.
+        Some servers include those in the definition of the derived type too, others only in that of its base.
         """
         kind = definition.StructureType
         if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
@@ -273,7 +273,7 @@ def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _utf8(text: str) -> str:
-    """Put replacement characters for what is no UTF-8: asyncua hands it on as surrogates, which nobody can write."""
+    """Replace invalid UTF-8: asyncua decodes it to surrogates, which cannot be encoded."""
     return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
 
 

@@ -35,7 +35,7 @@ class WorkBudget:
         return max(0.0, -self._left_s / self._share)
 
     def charge(self, used_s: float) -> None:
-        """Deduct time that was used."""
+        """Record time that was used."""
         self._left_s -= used_s
 
 
@@ -51,7 +51,7 @@ class Turn:
         self._is_held = False
 
     async def step(self) -> None:
-        """Let everybody else run first when the slice is used up."""
+        """Wait until all other tasks have run when the slice is used up."""
         if self._clock() - self._since > self._slice_s:
             self.end()
             await asyncio.sleep(0)
@@ -101,7 +101,7 @@ class Pacer:
         self._since = clock()
 
     async def step(self) -> None:
-        """Let everybody else run first when the slice is used up."""
+        """Wait until all other tasks have run when the slice is used up."""
         if self._clock() - self._since > self._slice_s:
             await asyncio.sleep(0)
             self._since = self._clock()

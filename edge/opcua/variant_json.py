@@ -1,4 +1,4 @@
-"""Says JSON values in OPC UA's types and back, so that no type is lost on the way.
+"""Convert JSON values to variants and back without loss of their types.
 
 A JSON value has one type in OPC UA (`variant`). A variant of just that type is kept as the plain value; any
 other as the JSON object that OPC 10000-6, 5.4.2.17 writes for a variant, `{"UaType": 6, "Value": 7}` for an
@@ -26,7 +26,7 @@ T = ua.VariantType
 
 
 def variant(value: object) -> ua.Variant:
-    """Say a JSON value in OPC UA's types, the same way every time.
+    """Return a JSON value as a variant, always of the same type.
 
     true/false is Boolean, an integer Int64 (beyond that UInt64, then Double), a number with a fraction
     Double, text String, an instant DateTime, bytes ByteString, null the empty variant. A list of values of
@@ -34,8 +34,8 @@ def variant(value: object) -> ua.Variant:
     array of variants. An object in the form of `to_json` is what it says; any other object, or a list that
     holds objects or lists, is a String with its JSON text: OPC UA has no type for it without a structure.
     """
-    if (exact := exact_value(value)) and (said := _from_exact(exact)) is not None:
-        return said
+    if (exact := exact_value(value)) and (made := _from_exact(exact)) is not None:
+        return made
     if not isinstance(value, list | tuple):
         kind = _scalar_type(value)
         return ua.Variant(_as_json(value), T.String) if kind is None else ua.Variant(value, kind)
@@ -107,7 +107,7 @@ def _as_json(value: object) -> str:
 
 
 def _from_exact(exact: ExactValue) -> ua.Variant | None:
-    """Make the variant that an object in the form of `to_json` says; None where it contradicts itself."""
+    """Return the variant of an object in the form of `to_json`; None where it contradicts itself."""
     try:
         kind = T(exact.ua_type)
         read = _JSON_FORMS[kind].read
@@ -115,13 +115,13 @@ def _from_exact(exact: ExactValue) -> ua.Variant | None:
             content: Any = [None if item is None else read(item) for item in exact.value]
             if exact.dimensions and math.prod(exact.dimensions) != len(content):
                 return None
-            said = ua.Variant(content, kind, list(exact.dimensions) or None, is_array=True)
+            made = ua.Variant(content, kind, list(exact.dimensions) or None, is_array=True)
         else:
-            said = ua.Variant(None if exact.value is None else read(exact.value), kind)
-        variant_to_binary(said)
+            made = ua.Variant(None if exact.value is None else read(exact.value), kind)
+        variant_to_binary(made)
     except (ua.UaError, ValueError, TypeError, KeyError, AttributeError, struct.error):
         return None
-    return said
+    return made
 
 
 @dataclass(frozen=True, slots=True)

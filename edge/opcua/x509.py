@@ -1,4 +1,4 @@
-"""Certificates of OPC UA applications: how they are read, what they tell, and which of them nobody has to take.
+"""Certificates of OPC UA applications: reading them, their names, and the faults for which they are refused.
 
 What is said here holds both ways: for the clients of our server, and for the servers whose client we are.
 """
@@ -32,7 +32,7 @@ class CertificateFile:
 
 
 def certificate_files(directory: Path) -> Iterator[CertificateFile]:
-    """Yield every certificate of a directory; a file that holds none is told in the log and passed over."""
+    """Yield every certificate of a directory; a file that holds none is logged and skipped."""
     for path in sorted(directory.glob("*")):
         if path.suffix.lower() in SUFFIXES:
             try:
@@ -72,7 +72,7 @@ def extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extensi
 
 
 def certificate_fault(certificate: x509.Certificate, now: datetime) -> str:
-    """Return why nobody who shows this certificate is taken, trusted or not; empty when it is a good one."""
+    """Return why this certificate is refused, trusted or not; empty when it is valid."""
     try:
         key, signed_with = certificate.public_key(), certificate.signature_hash_algorithm
     except (ValueError, UnsupportedAlgorithm):
@@ -100,6 +100,6 @@ def _has_double_extension(certificate: x509.Certificate) -> bool:
     except x509.DuplicateExtension:
         return True
     except (x509.UnsupportedGeneralNameType, ValueError):
-        # What it says beside its key is not for us to read: devices bear names of all kinds.
+        # Names of unknown kinds are no fault: devices have all sorts.
         return False
     return False

@@ -7,7 +7,13 @@ import pytest
 from asyncua import ua
 from asyncua.ua.ua_binary import extensionobject_to_binary, struct_to_binary
 
-from edge.opcua.answer_encoding import Answer, AnswerTooLargeError, data_value_parts, encode_answer, notification_size
+from edge.opcua.answer_encoding import (
+    AnswerBody,
+    AnswerTooLargeError,
+    data_value_parts,
+    encode_answer,
+    notification_size,
+)
 from edge.opcua.shared_array import SharedArray, shared_array
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -53,7 +59,7 @@ def republish_response(content: ua.Variant) -> Any:
     return response
 
 
-def body(answer: Answer, size: int = 64) -> bytes:
+def body(answer: AnswerBody, size: int = 64) -> bytes:
     return b"".join(piece for piece, _ in answer.chunks(size))
 
 

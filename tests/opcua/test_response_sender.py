@@ -6,7 +6,7 @@ from typing import cast
 from asyncua import ua
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 
-from edge.opcua.answer_encoding import Answer
+from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.response_sender import ResponseSender
 from edge.opcua.server_channel import ServerChannel
@@ -36,8 +36,8 @@ class Bench:
         self.writable.set()
         self.sender = ResponseSender(cast("asyncio.Transport", self.transport), channel, self.writable)
 
-    def answer(self, size: int) -> Answer:
-        answer = Answer(size)
+    def answer(self, size: int) -> AnswerBody:
+        answer = AnswerBody(size)
         answer.add(b"x" * size)
         return answer
 
