@@ -23,14 +23,14 @@ RunListener = Callable[[LoadedJob | None, LoadedJob | None], None]
 POLL_INTERVAL_S = 5.0
 """How late we know of what others do, as long as it is only counted."""
 LISTENED_POLL_INTERVAL_S = 1.0
-"""How late we know of it where somebody is told of each move."""
+"""How late a move by another instance is known when a listener follows the moves."""
 _PAUSE_S = 0.02  # a thousand runs that others move cost us fifty readings a second, and are late
 
 
 class ActiveRuns:
     """The active runs of our scopes by job, as decided or read last; `listeners` are called for each move.
 
-    A run is active until it has ended and all that it asked for is sent. One that nobody can read is not held, or as it
+    A run is active until it has ended and its commands are sent. An unreadable run is left out, or as it
     was when it could be read.
     """
 
@@ -57,7 +57,7 @@ class ActiveRuns:
         return len(self._revisions)
 
     async def follow(self) -> None:
-        """Look again and again until cancelled, more often when somebody watches."""
+        """Poll until cancelled, more often with listeners."""
         await restart_on_outage("active runs", self._follow)
 
     async def _follow(self) -> None:
@@ -66,7 +66,7 @@ class ActiveRuns:
             await self.look(_PAUSE_S)
 
     async def look(self, pause_s: float = 0.0) -> None:
-        """Learn what others have started, moved on or ended; rest after each run that had to be read."""
+        """Read the runs that others have started, moved or ended; pause after each reading."""
         before = tuple(self._revisions)  # what starts here from now on may not be among those read below
         there = await revisions(self._runs.store)
         for job_id in before:
@@ -78,7 +78,7 @@ class ActiveRuns:
             if loaded := await self._runs.load_readable(job_id):
                 self._learn(loaded)
             else:
-                self._revisions[job_id] = revision  # one that nobody can read is read again when it has moved
+                self._revisions[job_id] = revision  # an unreadable run is read again after its next move
             await asyncio.sleep(pause_s)
 
     def _note(self, progress: Progress) -> None:

@@ -142,7 +142,7 @@ class Answers:
         await self._keep_late(result, "no command waits for it")
 
     async def _keep_late(self, result: LateResult, reason: str) -> None:
-        """Commit a late result once: a dead letter, and beside the attempts of its job where that is stored."""
+        """Commit a late result once: a dead letter, and an entry in the attempts of its job where that is stored."""
         if await dedupe.load_answer(self._store, result.source, result.key) is not None:
             self.stats.record_ignored()
             return
@@ -170,7 +170,7 @@ class Answers:
         return LateResult("late answer", f"{answer.command_id} {digest}", scope, answer.data, answer.command_id)
 
     def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:
-        """Tell whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
+        """Return whether a command was sent to other equipment: somebody may have learnt or guessed its id."""
         run, actions = loaded.stored.run, loaded.net.actions
         return self._type_ids is not None and any(
             run.associations[key].command_id == command_id and actions[key.latest].type_id not in self._type_ids
@@ -215,13 +215,13 @@ class Answers:
                     continue
 
     async def record_refusal(self, message: RefusedMessage) -> None:
-        """Keep a message that cannot be taken, for a person to look at, and count it."""
+        """Keep a refused message for a person to look at, and count it."""
         self.stats.record_contact(self._runs.clock())
         self.stats.record_refused(message.reason)
         await self._store.commit(record_refusal(self._store.keys, message))
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
-        """Give the commands of these types that wait for an answer, as the store has them."""
+        """Return the commands of these types that wait for an answer, as the store has them."""
         found: list[Command] = []
         for job_id in await runs.active_jobs(self._store):
             loaded = await self._runs.load_readable(job_id)
@@ -234,17 +234,17 @@ class Answers:
         return found
 
     async def is_outstanding(self, command_id: str) -> bool:
-        """Tell whether a command still waits for an answer, as the store has it."""
+        """Return whether a command still waits for an answer, as the store has it."""
         key = parse_command_id(command_id)
         loaded = await self._runs.load(key.job_id) if key else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)
 
     def trace(self, what: TraceKind, data: Any) -> None:
-        """Hand on what passes between us and the equipment to who records it just now."""
+        """Report the traffic with the equipment to its tracer."""
         notify(self.listeners, what, data)
 
     async def _addressee(self, event: EquipmentEvent, declined: set[str]) -> str | None:
-        """Give the job that an event is for, besides those that declined it; None when there is none."""
+        """Return the job that an event is for, without those that declined it; None when there is none."""
         if event.job_id:
             return event.job_id
         if event.correlation_id:
@@ -252,12 +252,12 @@ class Answers:
         while job_id := await runs.longest_waiting(self._store, event.scope, event.type_id, declined):
             if self._runs.cached(job_id) or await self._runs.load_readable(job_id):
                 break
-            # One that nobody can read waits for ever: those behind it have their turn.
+            # An unreadable run would wait for ever: the next one has its turn.
             declined.add(job_id)
         return job_id
 
     async def _keep(self, job_id: str, event: EquipmentEvent) -> bool:
-        """Keep an event for the job it names, which has yet to start; False when it has no use for it."""
+        """Keep an event for the job it names, which has not started; return False when the job cannot use it."""
         # What cannot be the id of a job may be the name of another of our keys.
         job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
         if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MAX_EARLY_EVENTS:
@@ -274,7 +274,7 @@ class Answers:
         return True
 
     async def _has_begun(self, job_id: str) -> bool:
-        """Tell whether a job that had no run a moment ago has begun one."""
+        """Return whether a job that had no run a moment ago has begun one."""
         return await self._runs.load(job_id) is not None
 
     def _mark(self, event: EquipmentEvent, reply: EventReply) -> Commit:
@@ -298,12 +298,12 @@ def _signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:
 
 
 def _identity(event: EquipmentEvent) -> str:
-    """Name an event apart from those of other sources; a source is a URI and has no blanks."""
+    """Return the identity of an event among all sources; a source is a URI without blanks."""
     return f"{event.source} {event.event_id}"
 
 
 def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
-    """Tell since when a command waits for its answer; None when we do not hold its run."""
+    """Return since when a command waits for its answer; None when we do not hold its run."""
     if loaded is None:
         return None
     run = loaded.stored.run
@@ -315,7 +315,7 @@ def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
 
 
 def _kept(data: object) -> Any:
-    """Give data as it will be read back, so that an instance that holds a run and one that loads it decide alike.
+    """Return data as it will be read back, so that an instance with a cached run and one that loads it decide alike.
 
     Raises Refused(`too_large`): with each change of the job, its results go to Redis, to the MES and to OPC UA clients.
     """

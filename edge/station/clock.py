@@ -79,7 +79,7 @@ class SteadyClock:
         return (self._wall_ns() - self._elapsed_ns() - self._begin_ns) // _NS
 
     def follow(self) -> None:
-        """Continue with the time of the reference clock."""
+        """Set the clock to the reference clock."""
         self._begin_ns = self._wall_ns() - self._elapsed_ns()
 
 

@@ -1,4 +1,4 @@
-"""Brings back what was given up, when a person says so."""
+"""Retries the work of a dead letter when a person asks for it."""
 
 import uuid
 from typing import assert_never
@@ -17,7 +17,7 @@ from edge.store.work import WorkKind
 
 
 async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Clock) -> None:
-    """Do once more what a letter tells of, and drop the letter.
+    """Retry the work of a letter, and remove the letter.
 
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
     sent again. Raises Refused when there is nothing to be done any more, or a person has to do something before.
@@ -66,8 +66,8 @@ async def _stop(store: Store, letter: Letter) -> Commit:
     if stored is None:
         reason = f"the run of job {letter.job_id!r} is not stored any more"
         raise Refused("unknown_job", reason, "Stop the equipment by hand, then drop the letter.")
-    told = letter.details
-    stop = Outgoing(Phase.STOP, told["command_id"], told["step"], told["type_id"])
+    details = letter.details
+    stop = Outgoing(Phase.STOP, details["command_id"], details["step"], details["type_id"])
     outbox = (*await runs.load_outbox(store, letter.job_id, NO_CONSUMER), stop)
     added = work.add(store.keys, letter.scope, WorkKind.SEND, letter.job_id)
     return join((runs.queue_commands(store.keys, stored, outbox, NO_CONSUMER), added))

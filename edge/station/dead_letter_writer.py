@@ -1,4 +1,4 @@
-"""Gives up what meets a defect again and again: sets it aside among the dead letters and fails its job visibly."""
+"""Writes a dead letter for work that met a defect again and again, and fails its job."""
 
 from typing import assert_never
 
@@ -28,7 +28,7 @@ class DeadLetterWriter:
         self._runs = runs
 
     async def work(self, asked: Work, error: Exception) -> None:
-        """Give up an entry of the work stream: its job ends as aborted, whatever state it is in."""
+        """Write the letter of a work entry; its job ends as aborted in every state."""
         reason = f"{_what(asked.kind)} met a defect of this software: {type(error).__name__}: {error}"
         kind = LetterKind.START if asked.kind is WorkKind.START_RECIPE else LetterKind.DECISION
         letter = Letter(kind, asked.scope, asked.job_id, reason, self._runs.clock())
@@ -39,7 +39,7 @@ class DeadLetterWriter:
         )
 
     async def unreadable(self, entry: UnreadableEntry) -> None:
-        """Give up an entry that nobody can read."""
+        """Write the letter of an unreadable entry."""
         job_id = entry.fields.get("job_id", "")
         reason = entry.reason
         letter = Letter(LetterKind.UNREADABLE, entry.scope, job_id, reason, self._runs.clock(), entry.fields)
@@ -48,19 +48,19 @@ class DeadLetterWriter:
         await self._store.commit(join((self._add(letter), done)))
 
     async def start(self, job: Job, error: Exception, done: Commit) -> bool:
-        """Give up the start of a job: it fails. False when somebody has written the job meanwhile."""
+        """Write the letter of a start; its job fails. Return False when the job was changed meanwhile."""
         letter = self._start_letter(job.scope, job.job_id, error)
         ended = self._end(job, letter.reason)
         return isinstance(await self._store.commit(join((ended, done, self._add(letter)))), Committed)
 
     async def turn(self, scope: str, job_id: str, error: Exception) -> None:
-        """Give up the turn of a job that nobody can read: those behind it in the queue of starts go on."""
+        """Write the letter of an unreadable job in the queue of starts; the jobs behind it continue."""
         letter = self._start_letter(scope, job_id, error)
         left = await jobs.plan_dequeue(self._store, scope, job_id)
         await self._store.commit(join((left, self._add(letter))))
 
     async def deadline(self, job_id: str, error: Exception) -> None:
-        """Give up a deadline: its job ends as aborted; one that has ended already is kept for another while."""
+        """Write the letter of a deadline; its job ends as aborted. A job that has ended is kept for another period."""
         job, now = await self._read(job_id), self._runs.clock()
         keys = self._store.keys
         if job and has_ended(job.status):
@@ -75,7 +75,7 @@ class DeadLetterWriter:
         await self._fail(job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, added)
 
     async def command(self, job_id: str, scope: str, outgoing: Outgoing, error: Exception) -> None:
-        """Give up a command: its job takes that as the answer. A stop has no answer: it is set aside only."""
+        """Write the letter of a command, which is its answer at the job. A stop has no answer."""
         reason = f"cannot be sent: {type(error).__name__}: {error}"
         details = {"phase": outgoing.phase.value, "command_id": outgoing.command_id}
         details |= {"step": outgoing.step, "type_id": outgoing.type_id}
@@ -95,7 +95,7 @@ class DeadLetterWriter:
         return dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
 
     async def _fail(self, job_id: str, signal: Signal, asked: MethodRequest | None, reason: str, also: Commit) -> None:
-        """Have a job fail by a signal, or without its run where there is none; with it or alone, write `also`."""
+        """Write the failure of a job by a signal, or without its run where there is none, together with `also`."""
         job = None
         try:
             match await self._runs.signal(job_id, signal, asked, lambda _: also):

@@ -47,13 +47,13 @@ class LoadedJob:
     """The instant that stands in the index of timers, where we know it; it may be earlier than what is due."""
 
     def due(self, keep_ended_ms: int) -> int | None:
-        """Give the instant at which the job wants attention: its run's next deadline, once it ended its removal."""
+        """Return the instant of its next timer: the next deadline of its run, after its end its removal."""
         if self.job.ended_at is not None:
             return self.job.ended_at + keep_ended_ms
         return next_deadline(self.net, self.stored.run)
 
     def unanswered(self) -> Outbox:
-        """Give the commands of the run that wait for an answer."""
+        """Return the commands of the run that wait for an answer."""
         run, actions = self.stored.run, self.net.actions
         return tuple(
             Outgoing(
@@ -149,8 +149,8 @@ def decide(
         runs.update(context.keys, loaded.stored, stored, context.consumer),
         *_job_parts(context.keys, loaded.job, after, moves, now),
     ]
-    # A timer that is too early costs one look at the job when it comes; to set it anew at each step would cost more.
-    # A Tick comes because of the timer in the store: that one is set anew, whatever we believe of it.
+    # A timer that is too early costs one look at the job when it comes; to set it again at each step would cost more.
+    # A Tick comes because of the timer in the store: that timer is set again, whatever the cache says.
     if isinstance(signal, Tick) or has_ended(after.job.status) or _is_late(loaded.timer, due):
         parts.append(runs.set_timer(context.keys, job.job_id, due))
         after = replace(after, timer=due)
@@ -171,7 +171,7 @@ def end_job_without_run(context: InstanceContext, before: Job, job: Job, cause: 
 
 
 def _is_late(timer: int | None, due: int | None) -> bool:
-    """Tell whether a timer would miss what is due."""
+    """Return whether a timer would miss what is due."""
     return due is not None and (timer is None or timer > due)
 
 
@@ -192,7 +192,7 @@ def _decision(
 
 
 def _causes(request: MethodRequest | None, run: Run) -> tuple[Cause, ...]:
-    """Give what moves the job: what was asked, then the end that came of it; a resumed job may end at once."""
+    """Return the causes that move the job: the request, then the end that follows; a resumed job may end at once."""
     ending = _ending(run)
     if request is None or ending == (request.cause,):
         return ending

@@ -1,4 +1,4 @@
-"""Routes a request to the equipment that takes its type."""
+"""Sends a command to the equipment that takes its type."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +24,7 @@ class Dispatch:
         self.routes = routes
 
     def unrouted(self, net: Net) -> list[str]:
-        """Give the command types of a recipe that no equipment takes."""
+        """Return the command types of a recipe that no equipment takes."""
         return sorted(net.command_types - self.routes.keys())
 
     async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> None:

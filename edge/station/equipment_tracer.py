@@ -1,4 +1,4 @@
-"""Tells what passes at equipment to who records it, for as long as somebody does."""
+"""Publishes the traffic of equipment to its recorders while there are any."""
 
 import asyncio
 from collections import Counter
@@ -21,11 +21,11 @@ logger = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 2.0
 _MOST_WAITING, _MOST_BYTES = 200, 8 << 20
-"""What passes faster than it can be told is told as missed."""
+"""Records beyond these limits are counted and published as missed."""
 
 
 class EquipmentTracer:
-    """Looks who records these pieces of equipment, and tells them; what nobody records costs nothing."""
+    """Publishes trace records to the recorders of each piece of equipment; without a recorder it costs nothing."""
 
     def __init__(self, store: Store, names: Collection[str]) -> None:
         self._store = store
@@ -38,24 +38,24 @@ class EquipmentTracer:
         self._state: dict[str, str] = {}
 
     def of(self, name: str) -> Callable[[TraceKind, Any], None]:
-        """Give what is to be told of what passes at a piece of equipment."""
+        """Return the listener for the traffic of a piece of equipment."""
         return partial(self._take, name)
 
     async def look(self) -> None:
-        """Look who records, and greet them; a store that is away, or does not let us, is told of elsewhere."""
+        """Update the recorders, and publish the present state to them."""
         try:
             found = Counter(await trace_channel.listeners(self._store, self._names))
         except Unavailable as error:
-            logger.debug("nobody can record equipment now", reason=error.message)
+            logger.debug("equipment trace unavailable", reason=error.message)
             found = Counter()
         self._listening = found
-        # Who has heard it before takes no notice; who is new cannot be told from another who left meanwhile.
+        # A recorder that knows the state ignores the record; a new one cannot be distinguished from another that left.
         for name in +found:
             self._take(name, TraceKind.BEGUN, {"process": self._process, "state": self._state.get(name)})
 
     @asynccontextmanager
     async def tracing(self) -> AsyncIterator[None]:
-        """Look and tell for the length of the block; who records already hears of it from the first."""
+        """Publish to recorders for the length of the block, from the first record on."""
         if not self._names:
             yield
             return
@@ -64,10 +64,10 @@ class EquipmentTracer:
             yield
 
     async def run(self) -> None:
-        """Look again and again, and tell, until cancelled."""
+        """Publish until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keep_looking(), name="look who records equipment")
-            tasks.create_task(self._keep_telling(), name="tell who records equipment")
+            tasks.create_task(self._keep_looking(), name="poll recorders")
+            tasks.create_task(self._keep_telling(), name="publish trace records")
 
     async def _keep_looking(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Looks how the equipment is, every few seconds, and leaves word of it in the store for other processes."""
+"""Polls the health of the equipment and writes reports of it to the store for other processes."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
 
 @dataclass(frozen=True, slots=True)
 class WatchedEquipment:
-    """A piece of equipment, the commands that it takes, and what it has told."""
+    """A piece of equipment, the commands that it takes, and its statistics."""
 
     equipment: EquipmentPort
     kind: str
@@ -37,7 +37,7 @@ class WatchedEquipment:
 
 
 class EquipmentWatch:
-    """How all equipment is, as of the last look, and what it owes active runs; `listeners` are told after each."""
+    """The health of all equipment as of the last poll, with its open commands; `listeners` are called after each."""
 
     def __init__(
         self, store: Store, active_runs: ActiveRuns, clock: Clock, poll_interval_s: float = POLL_INTERVAL_S
@@ -54,7 +54,7 @@ class EquipmentWatch:
         self._written: EquipmentReport | None = None
 
     async def run(self) -> None:
-        """Look, and tell, again and again until cancelled; a store that is away is told later."""
+        """Poll and report until cancelled; a report waits for an unavailable store."""
         while True:
             self.health = self._look()
             try:
@@ -82,7 +82,7 @@ class EquipmentWatch:
 
 
 def is_due(written: EquipmentReport | None, report: EquipmentReport) -> bool:
-    """Tell whether a report is to be written: trouble at once, mere counts now and then, the same in a few hours."""
+    """Return whether a report is to be written: trouble at once, mere counts now and then, the same in a few hours."""
     if written is None or _troubles(written.equipment) != _troubles(report.equipment):
         return True
     age = report.at - written.at

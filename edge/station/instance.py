@@ -1,4 +1,4 @@
-"""One instance among those that share a store: it holds its name, publishes where nobody does, and sees who is gone."""
+"""Holds the lease of one instance on a shared store, publishes where no other does, and finds ended instances."""
 
 import asyncio
 import contextlib
@@ -10,6 +10,7 @@ import structlog
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.listeners import notify
 from edge.station.process import is_surely_dead, process_token
 from edge.store import leases
 from edge.store.client import Store
@@ -40,13 +41,13 @@ class Gate:
         return self._on.is_set()
 
     def set_open(self, *, is_open: bool) -> None:
-        """Say whether the condition holds."""
+        """Set whether the condition holds."""
         now, no_more = (self._on, self._off) if is_open else (self._off, self._on)
         now.set()
         no_more.clear()
 
     async def run_while_open(self, work: TaskFactory, name: str) -> None:
-        """Have work done, by a task of that name, whenever the condition holds; for ever."""
+        """Run work in a task of that name whenever the gate is open, until cancelled."""
         while True:
             await self._on.wait()
             async with background_task(work(), name):
@@ -60,7 +61,7 @@ class Instance:
         self.lease_held = Gate()
         """Whether this instance may work: no other bears its name."""
         self.publisher_gates = {scope: Gate() for scope in scopes}
-        """Per scope, whether this instance tells the MES what becomes of its jobs."""
+        """Per scope, whether this instance publishes the changes of its jobs."""
         self.gone: asyncio.Queue[str] = asyncio.Queue(1)
         """The name of an instance that is on the register of our scopes and holds no lease."""
         self.lease_regained: list[Callable[[], None]] = []
@@ -71,7 +72,7 @@ class Instance:
         self._renewed = 0.0
         self._looked = 0.0
         self._sure_from = 0.0
-        self._told = ""
+        self._last_gone = ""
 
     async def enter(self) -> None:
         """Take the lease; wait for that of a predecessor that died to run out.
@@ -80,16 +81,16 @@ class Instance:
         """
         name = self._store.consumer
         until = time.monotonic() + _WAIT_FOR_NAME_S
-        told = False
+        reported = False
         while (holder := await leases.acquire(self._store, name, self.token)) is not None:
             if is_surely_dead(holder) and await leases.take_over(self._store, name, self.token, holder):
                 break
             if time.monotonic() > until:
-                advice = "Stop it, or give this one another [gateway] name."
+                advice = "Stop it, or set another [gateway] name for this one."
                 raise Unavailable(f"another gateway of the name {name!r} works on this store", advice)
-            if not told:
+            if not reported:
                 logger.info("waiting for the lease of this gateway's name to run out", name=name)
-                told = True
+                reported = True
             await asyncio.sleep(_ASK_AGAIN_S)
         await self._begin()
 
@@ -105,7 +106,7 @@ class Instance:
                 logger.debug("the lease waits for the store", reason=error.message)
 
     async def leave(self) -> None:
-        """Give up the lease, and what hangs on it."""
+        """Release the lease and the duties that depend on it."""
         with contextlib.suppress(Unavailable):
             await leases.release_publisher(self._store, self._scopes)
             await leases.release(self._store, self._store.consumer, self.token)
@@ -124,8 +125,7 @@ class Instance:
             return
         if await leases.acquire(self._store, self._store.consumer, self.token) is None:
             logger.warning("the lease had run out and is held again", name=self._store.consumer)
-            for tell in self.lease_regained:
-                tell()
+            notify(self.lease_regained)
             await self._begin()
         elif self.lease_held.is_open:
             logger.warning("another gateway of this name works: this one waits", name=self._store.consumer)
@@ -153,13 +153,13 @@ class Instance:
         missing = gone & set().union(*seen.members.values())
         if missing and self.gone.empty():
             # Each in its turn: one of which something cannot be taken over keeps no other waiting.
-            self._told = min(missing, key=lambda name: (name <= self._told, name))
-            self.gone.put_nowait(self._told)
+            self._last_gone = min(missing, key=lambda name: (name <= self._last_gone, name))
+            self.gone.put_nowait(self._last_gone)
 
 
 @contextlib.asynccontextmanager
 async def open_instance(store: Store, scopes: Sequence[str]) -> AsyncIterator[Instance]:
-    """Work on scopes under the consumer name of the store, for as long as the block.
+    """Open an instance on scopes under the consumer name of the store, for the length of the block.
 
     Raises Unavailable when another instance of that name is at work.
     """

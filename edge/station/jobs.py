@@ -95,7 +95,7 @@ class JobService:
         wall: Clock | None = None,
         recipes: RecipeLookup | None = None,
     ) -> None:
-        """`wall` is the clock of expiry times; that of the runs may lag behind it.
+        """Create the service; `wall` is the clock of expiry times; that of the runs may lag behind it.
 
         With `recipes`, an order that cannot run is refused when it is stored, not only at its start.
         """
@@ -106,7 +106,7 @@ class JobService:
         self._wall = wall or runs.clock
         self._recipes = recipes
         self.listeners: list[Callable[[int], None]] = []
-        """Told the instant, in milliseconds since the epoch, at which a job is to start that has to wait for it."""
+        """Called with the StartTime, in milliseconds since the epoch, of a job that has to wait for it."""
 
     @property
     def runs(self) -> Runs:
@@ -147,14 +147,14 @@ class JobService:
         return given
 
     async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
-        """Do what was planned; None when somebody else was faster and all has to be looked at again."""
+        """Execute a plan; return None when another instance was faster and the call has to be planned again."""
         match plan:
             case _Change():
                 return await self._write(call, plan, _DONE)
             case CallAnswer():
                 return await self._write(call, _NOTHING, plan)
             case _ToRun(job_id, signal):
-                return await self._tell_run(call, job_id, signal)
+                return await self._signal_run(call, job_id, signal)
             case _:
                 assert_never(plan)
 
@@ -167,7 +167,7 @@ class JobService:
             case Stale():
                 return None
 
-    async def _tell_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
+    async def _signal_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
         asked = MethodRequest(call.method, call.arguments.comment or ())
         match await self._runs.signal(job_id, signal, asked, lambda _: self._mark(call, _DONE)):
             case Decision():

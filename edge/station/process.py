@@ -1,4 +1,4 @@
-"""Names a running process so that another on the same host can tell whether it still lives."""
+"""Names a running process so that another on the same host can check whether it still runs."""
 
 import os
 import uuid
@@ -9,12 +9,12 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def process_token() -> str:
-    """Name this process for ever, and where its id counts: the kernel that runs it and the namespace it lives in."""
+    """Return a unique name of this process, with the kernel and the namespace in which its id counts."""
     return f"{_place()} {os.getpid()} {uuid.uuid4()}"
 
 
 def is_surely_dead(token: str) -> bool:
-    """Tell whether the process of a token is gone; False also where that cannot be known."""
+    """Return whether the process of a token is gone; False also where that cannot be known."""
     place, pid, _ = token.rsplit(" ", 2)
     if not place or place != _place():
         return False
@@ -28,7 +28,7 @@ def is_surely_dead(token: str) -> bool:
 
 
 def _place() -> str:
-    """Name the kernel and the namespace of process ids; empty where they are not told."""
+    """Name the kernel and the namespace of process ids; empty where they are not available."""
     try:
         return f"{_BOOT_ID.read_text().strip()} {_PID_NAMESPACE.readlink()}"
     except OSError:

@@ -39,7 +39,7 @@ class RecipeLookup:
         compiler: Callable[[str], Net | RejectedRecipe],
         unrouted: Callable[[Net], Sequence[str]] = lambda _: (),
     ) -> None:
-        """`unrouted` returns the command types of a recipe that no equipment takes."""
+        """Create the lookup; `unrouted` returns the command types of a recipe that no equipment takes."""
         self._store = store
         self._compiler = compiler
         self._unrouted = unrouted

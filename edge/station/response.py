@@ -36,7 +36,7 @@ _MEASURED_FURTHER = _MEASURED | {"description"}
 
 @dataclass(frozen=True, slots=True)
 class _Actuals:
-    """The field of the response for what was used, and its type; `by` is what a mere text tells."""
+    """The field of the response for what was used, and its type; `by` is the field of a plain text."""
 
     field: str
     type: Any
@@ -56,7 +56,7 @@ _ACTUALS: Mapping[str, _Actuals] = MappingProxyType(
 
 
 def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
-    """Give the response as it stands: times, state, the result of each action, what was used, the error of a failure.
+    """Return the response as it stands: times, state, the result of each action, what was used, the error of a failure.
 
     A result `{"value": 85.2, "unit": "Nm"}`, or a member of one, becomes a value with its engineering unit. The members
     `equipment_actuals` and their like, of results and of the parameters of actions that were carried out, name what
@@ -128,7 +128,7 @@ def _attempt(each: Association | PastAttempt, result: object) -> Parameter:
 
 
 def _carried_out(net: Net, run: Run) -> Iterator[object]:
-    """Give the parameters of the actions that were carried out, in the order of the recipe."""
+    """Return the parameters of the actions that were carried out, in the order of the recipe."""
     done = {each.action for each in run.associations.values() if each.state is ActionState.COMPLETED}
     for action in net.actions.values():
         if action.name in done:
@@ -148,7 +148,7 @@ def _used(sources: Sequence[object]) -> dict[str, Any]:
 
 
 def _without_actuals(result: object) -> object:
-    """Give a result without what is told apart as actuals; what is none, whatever its name, stays data."""
+    """Return a result without its actuals; a member that is none, whatever its name, stays data."""
     if not isinstance(result, dict):
         return result
     return {name: each for name, each in result.items() if not ((kind := _ACTUALS.get(name)) and _items(kind, each))}

@@ -8,5 +8,5 @@ _MOST_S = 5.0
 
 
 def delay_s(tries: int) -> float:
-    """Give how long to wait after so many tries, at least one."""
+    """Return how long to wait after so many tries, at least one."""
     return min(_FIRST_S * 2.0 ** min(tries - 1, 10), _MOST_S)

@@ -187,12 +187,12 @@ class Runs:
         self._loaded.pop(job_id, None)
 
     def invalidate_all(self) -> None:
-        """Empty the cache: others may have taken over the commands. Those that are left to us are queued."""
+        """Invalidate the cache: others may have taken over the commands. Those that are left to us are queued."""
         self._loaded.clear()
         self.outbox.queue_all()
 
     async def _resume_after_loss(self, loaded: LoadedJob, known: JobOutbox) -> None:
-        """Continue a run from the older state in the store, with a revision beyond the state that the store lost.
+        """Resume a run from the older state in the store, with a revision beyond the state that the store lost.
 
         Every command without an answer is sent again, for the answer may be lost; a stop that was due is still due.
         """

@@ -95,7 +95,7 @@ class Starter:
             except (Unavailable, DocumentTooNew):
                 raise
             except Exception as error:
-                # It keeps nobody behind it from their turn; the work may be another's, which must not fail for this.
+                # It must not delay the jobs behind it; the entry may be of another job, which must not fail for this.
                 logger.exception("start met a defect", job=job_id)
                 tries += 1
                 if tries < MOST_TRIES:
@@ -132,7 +132,7 @@ class Starter:
 
 
 def plan_start(keys: Keys, job: Job, now: int) -> Commit:
-    """Have a job that is allowed to start take its turn, now or when its StartTime has come."""
+    """Return the commit that queues a job that is allowed to start, or sets the timer of its StartTime."""
     if job.earliest_start > now:
         return runs.set_timer(keys, job.job_id, job.earliest_start)
     return join(

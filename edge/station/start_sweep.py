@@ -41,7 +41,7 @@ class StartSweep:
         self._interval_s = interval_s
 
     async def run(self) -> None:
-        """Sweep until cancelled."""
+        """Run a sweep at each interval until cancelled."""
         while True:
             await asyncio.sleep(self._interval_s)
             try:

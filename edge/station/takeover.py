@@ -70,7 +70,7 @@ class TakeOver:
             taken = found.count(_Outcome.TAKEN)
             logger.info("took over from an instance that is gone", former=former, work=claimed, jobs=taken)
         elif _Outcome.LEFT in found:
-            # What is forgotten nobody looks for any more.
+            # The wait begins again: an unregistered instance would not be looked for.
             self._since.pop(former, None)
         elif time.monotonic() - self._since.setdefault(former, time.monotonic()) > self._late_s:
             del self._since[former]

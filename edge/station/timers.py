@@ -32,7 +32,7 @@ _ALL = 10_000
 
 
 class Timers:
-    """Gives runs their deadlines, starts jobs at their StartTime, removes those whose time is over.
+    """Signals due deadlines to runs, starts jobs at their StartTime, removes expired jobs.
 
     All these instants live in the store, none in memory. `speed` is how many seconds of the clock pass in a real one.
     """
@@ -101,7 +101,7 @@ class Timers:
                     self._tries.pop(job_id, None)
 
     async def _put_off(self, job_id: str, error: Exception) -> None:
-        """Look again later at a deadline that met a defect; one that did so again and again is given up."""
+        """Set a later timer for a deadline that met a defect; after several attempts it becomes a dead letter."""
         self._tries[job_id] = self._tries.get(job_id, 0) + 1
         try:
             later = self._runs.clock() + _LOOK_AGAIN_MS
@@ -118,7 +118,7 @@ class Timers:
             await asyncio.sleep(_RETRY_S)
 
     async def _start_due(self) -> None:
-        """Let all jobs whose StartTime has come enter the queue of starts together: there Priority decides."""
+        """Queue all jobs whose StartTime has come together: in the queue their priority decides."""
         due = await runs.due(self._store, self._runs.clock(), _ALL)
         starting: dict[str, list[Job]] = {}
         for job in await jobs.load_allowed(self._store, due):

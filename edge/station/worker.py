@@ -51,7 +51,7 @@ class Worker:
         self._claimed = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until cancelled; first on what this instance left unfinished when it ended."""
+        """Run until cancelled; first the work that this instance left unfinished when it ended."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._take_claimed(tasks), name="take on claimed work")
             await restart_on_outage("work", functools.partial(self._follow, tasks))

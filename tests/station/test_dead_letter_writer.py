@@ -44,7 +44,7 @@ async def test_a_start_that_meets_a_defect_is_tried_again_then_set_aside_and_its
 ) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
-    await plant.store.execute("HSET", plant.store.keys.workmaster("linear"), "work_master", "{")
+    await plant.store.execute("HSET", plant.store.keys.workmaster("linear"), f"scope:{SCOPE}", "{")
     async with plant.at_work():
         job = await plant.until_state("J1", JobState.ABORTED)
         await until_all_is_acknowledged(plant)
@@ -56,11 +56,11 @@ async def test_a_start_that_meets_a_defect_is_tried_again_then_set_aside_and_its
 async def test_a_start_that_meets_a_defect_only_for_a_while_goes_well(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     key = plant.store.keys.workmaster("linear")
-    master = await plant.store.execute("HGET", key, "work_master")
+    master = await plant.store.execute("HGET", key, f"scope:{SCOPE}")
     await plant.order(Cause.STORE_AND_START, order("J1"))
-    await plant.store.execute("HSET", key, "work_master", "{")
+    await plant.store.execute("HSET", key, f"scope:{SCOPE}", "{")
     async with plant.at_work():
-        await plant.store.execute("HSET", key, "work_master", master)
+        await plant.store.execute("HSET", key, f"scope:{SCOPE}", master)
         await plant.until_state("J1", JobState.ENDED)
     assert await letters(plant) == []
 
@@ -207,7 +207,7 @@ async def test_what_cannot_even_be_set_aside_stops_no_other_job(plant: Plant, to
         async with plant.at_work():
             await plant.order(Cause.STORE_AND_START, order("J1"))
             await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", "action", "dance")
-            expected = {"work cannot be set aside", "command cannot be set aside"}
+            expected = {"work cannot be set aside", "dead letter cannot be written"}
             await until_true(lambda: expected <= {entry["event"] for entry in logs})
             await plant.order(Cause.STORE_AND_START, order("J2"))
             await plant.until_state("J2", JobState.ENDED)
