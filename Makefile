@@ -51,7 +51,7 @@ schemas: setup ## Write schemas/ from the models
 	@$(BIN)/edge schemas schemas
 
 chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; ARGS="--kills 100 --seconds 60 --aof everysec"
-	@nice $(BIN)/python -m tests.chaos $(ARGS)
+	@nice $(BIN)/python -m tests.chaos $(if $(DEVICES),--devices $(DEVICES)) $(ARGS)
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)

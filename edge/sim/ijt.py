@@ -53,8 +53,9 @@ async def open_ijt(
 class JoiningController:
     """What the controller has seen, in order: `begun` and `stopped` joinings by their process, `acknowledged` results.
 
-    `declined` are the reasons for which it did not begin one. Without `echoes_identifiers` its results bear none, and
-    without `accepts_abort` it declines every AbortJoiningProcess.
+    `finished` are the joinings that ended with a result that it still holds, `declined` the reasons for which it did
+    not begin one. Without `echoes_identifiers` its results bear none, and without `accepts_abort` it declines every
+    AbortJoiningProcess.
     `fault` is what goes wrong; `identifiers` are the entities that wait for the next result, `selected` is the process
     that starts next, and the tool works while it is `enabled`.
     """
@@ -65,6 +66,7 @@ class JoiningController:
         self.stopped: list[str] = []
         self.acknowledged: list[str] = []
         self.declined: list[str] = []
+        self.finished: list[str] = []
         self.echoes_identifiers = True
         self.accepts_abort = True
         self.identifiers: list[dict[str, Any]] = []
@@ -143,6 +145,8 @@ class JoiningController:
             "ResultMetaData": await structures.variant(await self._id(_META_DATA), meta),
             "ResultContent": [] if classification == INTERVENTION else [measured],
         }
+        if classification != INTERVENTION:
+            self.finished.append(process)
         self._results[number] = {"id": meta["ResultId"], "result": result}
         if self.fault not in {IjtFault.UNTOLD, IjtFault.UNSEEN}:
             await self._tell("ResultReady", number)
@@ -167,6 +171,7 @@ class JoiningController:
         self.enabled = False
         self.identifiers = []
         self._results.clear()
+        self.finished.clear()
 
     @asynccontextmanager
     async def without(self, *methods: str) -> AsyncIterator[None]:

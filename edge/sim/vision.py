@@ -93,6 +93,7 @@ class VisionCamera:
         self.device = device
         self.begun: list[str] = []
         self.stopped: list[str] = []
+        self.finished: list[str] = []
         self.recipes: list[str] = []
         self.jobs: list[tuple[str, str | None]] = []
         self.state_texts: Mapping[str, str] = {}
@@ -177,6 +178,7 @@ class VisionCamera:
                 "ResultContent": [ua.Variant(each) for each in self._content],
             }
         )
+        self.finished.append(job["MeasId"]["Id"])
         await self._show("Operational", "Ready")
         await self.tell_result()
 
@@ -202,6 +204,7 @@ class VisionCamera:
         """Be as after a power cut."""
         self._job = None
         self._results.clear()
+        self.finished.clear()
         await self._show("Preoperational", None)
 
     async def _reset(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from tests.chaos import devices
 from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
 from tests.chaos.kills import EVERYTHING, Kills
@@ -24,8 +25,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="[default: 1]")
     parser.add_argument("--aof", choices=("always", "everysec"), default="always", help="[default: always]")
     parser.add_argument("--outage", type=float, default=20.0, help="how long each part is away, 0: not [default: 20]")
+    parser.add_argument("--devices", choices=("mqtt", "opcua", "vision"), help="kill and disconnect one device")
+    parser.add_argument("--jobs", type=int, default=200, help="with --devices: one disturbance each [default: 200]")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    if arguments.devices:
+        sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
     kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _say)
     faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
@@ -33,6 +38,18 @@ def main() -> None:
         outage = Outage(part, how, (arguments.outage,))
         faulty += _carry_out(f"{part} {how} for {arguments.outage:g} s", outage, arguments.seed, arguments.aof)
     sys.exit(bool(faulty))
+
+
+def _disturb_device(kind: str, number: int, seed: int) -> bool:
+    """Carry out the campaign of one kind of device; return whether there was a fault."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        figures = asyncio.run(devices.carry_out(kind, number, Path(directory), seed, _say))
+    for fault in figures.faults():
+        _say(f"FAULT {fault}")
+    _say(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
+    _say(f"  disturbed: {dict(figures.disturbances)}")
+    _say(f"  outcomes: {dict(figures.outcomes)}")
+    return bool(figures.faults())
 
 
 def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int, aof: str) -> int:
