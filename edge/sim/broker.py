@@ -144,7 +144,7 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
 
 
 def free_port() -> int:
-    """Give a port of loopback that nobody listens at now."""
+    """Return a port of loopback that nobody listens at now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 

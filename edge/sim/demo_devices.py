@@ -50,7 +50,7 @@ class DemoDevices:
 
 
 def over_mqtt(broker: str, scope: str) -> DemoDevices:
-    """Give devices at a broker: one takes commands, the other asks for work."""
+    """Return devices at a broker: one takes commands, the other asks for work."""
     device = ("--url", broker, "--name")
     controller = DemoDevice(
         CONTROLLER,
@@ -71,7 +71,7 @@ def over_mqtt(broker: str, scope: str) -> DemoDevices:
 
 
 def over_opcua(_broker: str, _scope: str) -> DemoDevices:
-    """Give devices that are OPC UA servers: a joining system and a vision system. Both take commands only."""
+    """Return devices that are OPC UA servers: a joining system and a vision system. Both take commands only."""
     controller_port, camera_port = free_port(), free_port()
     controller = DemoDevice(
         CONTROLLER,

@@ -42,7 +42,7 @@ class DemoView(Protocol):
 
 
 def view_on(console: Console) -> DemoView:
-    """Give the view that suits a console."""
+    """Return the view that suits a console."""
     return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainView(console)
 
 
@@ -155,7 +155,7 @@ class LiveView:
 
 
 def _exchange(action: ObservedAction | None) -> tuple[RenderableType, ...]:
-    """Give the cells of an action: what it is, with whom, what came back, how long that took."""
+    """Return the cells of an action: what it is, with whom, what came back, how long that took."""
     if action is None:
         return "", "", "", ""
     what = Text(action.name)

@@ -46,5 +46,5 @@ class EventQueue(Generic[_T]):
 
 
 def milliseconds(seconds: float) -> int:
-    """Give seconds of a script in whole milliseconds."""
+    """Return seconds of a script in whole milliseconds."""
     return round(seconds * 1000)

@@ -133,7 +133,7 @@ class JoiningController:
                     await self.end_joining()
 
     async def end_joining(self, evaluation: int = OK, classification: int = SINGLE) -> None:
-        """Give the result of the joining at hand, or of one that an operator has done at the tool."""
+        """End the joining at hand, or one that an operator has done at the tool, with a result."""
         process, self._joining = self._joining or self.selected or "by hand", None
         number, now = next(self._numbers), datetime.now(UTC).replace(tzinfo=None)
         entities = self.identifiers if self.echoes_identifiers else []
@@ -374,7 +374,7 @@ class JoiningController:
 
 
 def _named(process: Mapping[str, str]) -> str | None:
-    """Tell which process is meant: by its id, its origin's id, or the name it is selected by, in this order."""
+    """Return which process is meant: by its id, its origin's id, or the name it is selected by, in this order."""
     names: Sequence[str] = ("JoiningProcessId", "JoiningProcessOriginId", "SelectionName")
     return next((process[name] for name in names if process.get(name)), None)
 

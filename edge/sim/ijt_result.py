@@ -28,7 +28,7 @@ def meta_data(
     evaluation: int,
     classification: int,
 ) -> dict[str, Any]:
-    """Give the meta data of a result (JoiningResultMetaDataType); `number` is its place in the sequence."""
+    """Return the meta data of a result (JoiningResultMetaDataType); `number` is its place in the sequence."""
     return {
         "ResultId": f"T{number}",
         "IsPartial": False,
@@ -45,7 +45,7 @@ def meta_data(
 
 
 def content(target: float, evaluation: int) -> dict[str, Any]:
-    """Give what was measured (JoiningResultDataType): a torque in N·m near its target, or beyond its limit."""
+    """Return what was measured (JoiningResultDataType): a torque in N·m near its target, or beyond its limit."""
     torque = _torque(round(target * (_OK_FACTOR if evaluation == OK else _NOK_FACTOR), 1), target, evaluation)
     step = {
         "StepResultId": "S1",

@@ -145,7 +145,7 @@ class LiveSimulation:
         return compile_recipe(msgspec.json.decode(recipe), self.identifiers)
 
     def _command_types(self) -> set[str]:
-        """Give what the equipment takes: the commands of every recipe of the simulation."""
+        """Return what the equipment takes: the commands of every recipe of the simulation."""
         recipes = [self.recipe, *(entry.recipe for entry in self.script.timeline if entry.recipe is not None)]
         nets = [compile_recipe(recipe) for recipe in recipes]
         return {type_id for net in nets if isinstance(net, Net) for type_id in net.command_types}

@@ -149,5 +149,5 @@ class Mes:
 
 
 def correlation_of(job_order_id: str) -> str:
-    """Give the correlation id of a job: the same in all its calls, in every run of the MES."""
+    """Return the correlation id of a job: the same in all its calls, in every run of the MES."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, job_order_id))

@@ -94,7 +94,7 @@ class ObservedJob:
         return bool(states) and states[0].state_number in {JobState.ENDED, JobState.ABORTED}
 
     def faults(self) -> list[str]:
-        """Tell what is missing or wrong, now that it has ended; nothing when it went as the recipe says."""
+        """Return what is missing or wrong, now that it has ended; nothing when it went as the recipe says."""
         return list(self._faults())
 
     def take_job_message(self, event: CloudEvent, now: int) -> None:

@@ -110,5 +110,5 @@ class OpcuaDevice:
         await generator.trigger()
 
     async def plain(self, values: Sequence[ua.Variant]) -> list[Any]:
-        """Give arguments in plain Python."""
+        """Return arguments in plain Python."""
         return [await self.structures.plain(value) for value in values]

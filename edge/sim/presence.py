@@ -12,7 +12,7 @@ ONLINE, OFFLINE = b"online", b"offline"
 
 
 def last_will(topic: str) -> Message:
-    """Give what the broker has to say of the equipment on `topic` when it loses it: the `will` of its session."""
+    """Return what the broker has to say of the equipment on `topic` when it loses it: the `will` of its session."""
     return Message(f"{topic}/presence", OFFLINE, retain=True)
 
 

@@ -41,7 +41,7 @@ class Process:
             await asyncio.sleep(_POLL_SECONDS)
 
     def last_lines(self) -> str:
-        """Give the last lines it has said, indented."""
+        """Return the last lines it has said, indented."""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:])
 

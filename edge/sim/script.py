@@ -32,7 +32,7 @@ class AnswerPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeat_gap: Seconds = 0.0
 
     def delays(self) -> list[int]:
-        """Give after how many milliseconds each answer comes; none when there is no answer."""
+        """Return after how many milliseconds each answer comes; none when there is no answer."""
         times = 0 if self.result == "none" else self.times
         return [milliseconds(self.after) + repeat * milliseconds(self.repeat_gap) for repeat in range(times)]
 
@@ -90,7 +90,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     horizon: Seconds = 3600.0
 
     def answer_plan(self, type_id: str, action: str, job: str, nth: int) -> AnswerPlan:
-        """Give how this command is answered: the first rule that matches, else the default."""
+        """Return how this command is answered: the first rule that matches, else the default."""
         for rule in self.equipment:
             if (
                 rule.type_id == type_id

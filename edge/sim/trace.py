@@ -30,7 +30,7 @@ class Trace:
     end: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Give the one object of `--json`."""
+        """Return the one object of `--json`."""
         return {
             "commands": self.commands,
             "steps": self.steps,
@@ -68,7 +68,7 @@ class TraceRecorder:
         ]
 
     def trace(self, runs: Mapping[str, Run]) -> Trace:
-        """Give what was seen, with the last state of each job's run."""
+        """Return what was seen, with the last state of each job's run."""
         finals = {name: run.outcome.value for name, run in runs.items()}
         # Of several jobs the worst end is the end of all.
         worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
@@ -87,6 +87,6 @@ class TraceRecorder:
 
 
 def rejected_at_load(script: Script, rejected: RejectedRecipe) -> Trace:
-    """Give what a simulation shows of a recipe that is not sound."""
+    """Return what a simulation shows of a recipe that is not sound."""
     finals = {job.id: "rejected_at_load" for job in script.jobs}
     return Trace([], [], "rejected_at_load", finals, "; ".join(rejected.faults), [], None)

@@ -163,7 +163,7 @@ class VisionCamera:
                     await self.end_job()
 
     async def end_job(self, state: int = _ResultState.COMPLETED) -> None:
-        """Give the result of the job at hand."""
+        """End the job at hand with a result."""
         job, self._job = self._job, None
         if job is None:
             return

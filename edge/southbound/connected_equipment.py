@@ -351,7 +351,7 @@ def _sets_what(command: Command, reset: Command) -> bool:
 
 
 def _root_cause(error: Exception) -> Exception:
-    """Give the defect itself, without the groups of the tasks that it ended."""
+    """Return the defect itself, without the groups of the tasks that it ended."""
     while isinstance(error, ExceptionGroup):
         # In the same moment the connection may have been lost, too.
         _expected, unexpected = error.split(EdgeError)
@@ -360,7 +360,7 @@ def _root_cause(error: Exception) -> Exception:
 
 
 def _bounded_message(error: EdgeError) -> str:
-    """Give what a device made us say, not longer than anybody reads, and so that it can be written."""
+    """Return what a device made us say, not longer than anybody reads, and so that it can be written."""
     message = error.message if len(error.message) <= _MESSAGE_LIMIT else f"{error.message[:_MESSAGE_LIMIT]}…"
     return message.encode(errors="replace").decode()
 

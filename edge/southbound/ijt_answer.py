@@ -37,7 +37,7 @@ _QUANTITIES = MappingProxyType({"torque": 2, "angle": 3})
 
 
 def entities(command: Command) -> list[dict[str, Any]]:
-    """Give the identifiers of a command: its own, that of its job order, and those its parameters name."""
+    """Return the identifiers of a command: its own, that of its job order, and those its parameters name."""
     told = {COMMAND_ID: (command.command_id, _TASK), "JobOrderID": (command.job_id, _ORDER)}
     for parameter, (name, entity_type) in _IDENTIFIERS.items():
         if value := command.parameters.get(parameter):
@@ -51,7 +51,7 @@ def entities(command: Command) -> list[dict[str, Any]]:
 
 
 def process(command: Command) -> dict[str, str]:
-    """Give which joining process a command names (JoiningProcessIdentificationDataType); empty when it names none."""
+    """Return which joining process a command names (JoiningProcessIdentificationDataType); empty when it names none."""
     return {field: str(value) for name, field in _PROCESS.items() if (value := command.parameters.get(name))}
 
 
@@ -65,7 +65,7 @@ def validate_command(command: Command) -> None:
 
 
 def has_command_id(result: Result, command: Command) -> bool:
-    """Tell whether a result bears the id of a command."""
+    """Return whether a result bears the id of a command."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
     return command.command_id in {each.get("EntityId") for each in entities_of_it}
 
@@ -129,7 +129,7 @@ def _is_command_id(entity: Mapping[str, Any]) -> bool:
 
 
 def answer_data(result: Result) -> dict[str, Any]:
-    """Give a result as plain JSON; raises Refused for one that did not come about."""
+    """Return a result as plain JSON; raises Refused for one that did not come about."""
     meta = result["ResultMetaData"]
     state = meta.get("ResultState")
     if state in _UNFINISHED or meta.get("Classification") == _INTERVENTION:
@@ -155,7 +155,7 @@ def result_data(result: Result) -> dict[str, Any]:
 
 
 def _measured(joining: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what was measured (JoiningResultDataType); what was violated stands in it once more, with its limits."""
+    """Return what was measured (JoiningResultDataType); what was violated stands in it once more, with its limits."""
     overall, steps = joining["OverallResultValues"] or [], joining.get("StepResults") or []
     told: dict[str, Any] = {
         **_quantities(overall),
@@ -195,7 +195,7 @@ def _violations(
 
 
 def _quantities(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give torque and angle: the final ones, where the controller says which are."""
+    """Return torque and angle: the final ones, where the controller says which are."""
     found = {}
     for name, quantity in _QUANTITIES.items():
         fitting = [each for each in values if each.get("PhysicalQuantity") == quantity]

@@ -16,7 +16,7 @@ class IjtMethods:
         self._owners = owners
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether the controller has a method."""
+        """Return whether the controller has a method."""
         return name in self._owners
 
     async def call(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:

@@ -152,14 +152,14 @@ class ResultCollector:
         return command is not None and self.find(command) is not None
 
     async def poll(self, command: Command) -> None:
-        """Look for a result whose event was lost; what the controller declines is logged."""
+        """Check for a result whose event was lost; what the controller declines is logged."""
         try:
             await self._poll_latest(command)
         except Refused as refusal:
             _log.info("results not polled", reason=refusal.message)
 
     async def search(self, command: Command) -> None:
-        """Look for the result of a command in every way that the controller has."""
+        """Check for the result of a command in every way that the controller has."""
         await self.catch_up(command)
         if not self.find(command):
             await self._read_listed(command)

@@ -75,7 +75,7 @@ class _Result(Struct):
 
 
 def parse_result(told: Any) -> Result:
-    """Give what a controller told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    """Return what a controller told, when it is a result. Raises Refused(`unreadable`) when it is none."""
     try:
         _check(told)
     except msgspec.ValidationError as error:

@@ -49,7 +49,7 @@ def meas_id_of(command: Command) -> str:
 
 
 def parse_result(told: Any) -> Mapping[str, Any]:
-    """Give what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    """Return what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
     try:
         msgspec.convert(told, _VisionResult)
     except msgspec.ValidationError as error:
@@ -65,7 +65,7 @@ def id_of(result: Mapping[str, Any], field: str) -> str | None:
 
 
 def answer_data(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a result as plain JSON; raises Refused for one that did not come about."""
+    """Return a result as plain JSON; raises Refused for one that did not come about."""
     state: int = result.get("ResultState") or 0
     if state != _COMPLETED:
         raise Refused("device", f"the result has the state {_RESULT_STATES.get(state, state)}")

@@ -285,7 +285,10 @@ async def _run_job(
     act: Callable[[], Any],
     chance: random.Random,
 ) -> None:
-    parameters = (Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),)
+    parameters = (
+        Parameter(id="joining_process_id", value=f"{job_id} 85Nm"),
+        Parameter(id="recipe_id", value="P1"),
+    )
     order = JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id="WM"),), job_order_parameters=parameters)
     await gateway.ready.wait()
     with suppress(Unavailable, Refused):
