@@ -138,7 +138,9 @@ async def _open_one(
     if not broker.url:
         raise SettingsError([f"southbound.{name}: has no broker"], "Set its url, or the url of [mqtt].")
     session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
-    return await open_equipment(name, section, session, answers, core.scopes, core.source)
+    equipment = await open_equipment(name, section, session, answers, core.scopes, core.source)
+    await stack.enter_async_context(background_task(equipment.offer_on_reconnect(), f"offers to {name}"))
+    return equipment
 
 
 async def _open_background_work(

@@ -1,5 +1,6 @@
 """Equipment that speaks CloudEvents over MQTT 5."""
 
+import asyncio
 import dataclasses
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -9,7 +10,7 @@ import msgspec
 import structlog
 
 from edge.config import MqttEquipmentSettings
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.instant import Clock, now_ms
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
@@ -24,7 +25,6 @@ from edge.station.equipment import (
     Command,
     EquipmentAnswer,
     EquipmentEvent,
-    EquipmentPort,
     Kept,
     OutcomeUnknown,
     Repetition,
@@ -33,6 +33,7 @@ from edge.station.equipment import (
 )
 from edge.store.refused import RefusedMessage
 
+_OFFER_RETRY_SECONDS = 1.0
 UNKNOWN = "unknown"
 """The `mdcserrorkind` of equipment that lost its memory and cannot say whether it carried out a command."""
 
@@ -46,7 +47,7 @@ async def open_equipment(
     station: StationPort,
     scopes: Collection[str],
     source: str,
-) -> EquipmentPort:
+) -> "MqttEquipment":
     """Listen to the equipment `name` for the life of the session, and give the port to it.
 
     It works for the jobs of `scopes`; `source` is the CloudEvents source of what we send. Raises Unavailable when the
@@ -190,18 +191,43 @@ class MqttEquipment:
         """Take a birth or a last will; who comes back is sent again what it has not answered, under the same ids."""
         match message.payload:
             case b"online":
-                again = await self._outstanding()
-                _log.info("equipment is online", equipment=self.name, outstanding=len(again))
-                for command in again:
-                    # One that was stopped meanwhile must not start after its stop.
-                    if await self._station.is_outstanding(command.command_id):
-                        await self._offer_again(command)
+                _log.info("equipment is online", equipment=self.name)
+                await self._offer_outstanding()
                 self.present = True
             case b"offline":
                 _log.warning("equipment is offline", equipment=self.name)
                 self.present = False
             case _:
                 await self._refuse(message, Refused("unreadable", "presence is neither online nor offline"))
+
+    async def offer_on_reconnect(self) -> None:
+        """Send what was not answered again at each reconnection: the broker may have lost it with its memory."""
+        reconnected = asyncio.Event()
+
+        def on_change(connected: bool) -> None:  # noqa: FBT001 - the argument of a session's listeners
+            if connected:
+                reconnected.set()
+
+        self._session.listeners.append(on_change)
+        try:
+            while True:
+                await reconnected.wait()
+                reconnected.clear()
+                try:
+                    await self._offer_outstanding()
+                except Unavailable as error:
+                    _log.info("commands not offered again", equipment=self.name, reason=error.message)
+                    await asyncio.sleep(_OFFER_RETRY_SECONDS)
+                    if self._session.connected:
+                        reconnected.set()
+        finally:
+            self._session.listeners.remove(on_change)
+
+    async def _offer_outstanding(self) -> None:
+        for command in await self._outstanding():
+            # One that was stopped meanwhile must not start after its stop.
+            if await self._station.is_outstanding(command.command_id):
+                await self._offer_again(command)
 
     async def _offer_again(self, command: Command) -> None:
         """Send a command that was not answered; a start that must not be repeated only if it was never sent."""
