@@ -9,7 +9,6 @@ import pytest
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.station import active_runs
 from edge.station.active_runs import ActiveRuns
 from edge.uaserver.chart_feed import show_charts, view
 from edge.uaserver.charts import Charts
@@ -48,16 +47,11 @@ class Screen:
 
 @asynccontextmanager
 async def showing(plant: Plant, screen: Screen) -> AsyncIterator[ActiveRuns]:
-    active = ActiveRuns(plant.runs, (SCOPE,))
+    active = ActiveRuns(plant.runs, (SCOPE,), listened_poll_interval_s=0.02)
     await active.look()
     show_charts(active, cast("Charts", screen), plant.runs.clock)
     async with background_task(active.follow(), "active runs"):
         yield active
-
-
-@pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(active_runs, "WATCHED_EVERY_S", 0.02)
 
 
 @pytest.fixture
@@ -146,7 +140,7 @@ async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
         instance(redis, {}, clock, consumer="edge") as plant,
         other.at_work(),
     ):
-        active = ActiveRuns(plant.runs, (SCOPE,))
+        active = ActiveRuns(plant.runs, (SCOPE,), listened_poll_interval_s=0.02)
         show_charts(active, cast("Charts", screen), clock)
         await other.teach("linear", LINEAR)
         await other.teach("another", linear(action("c", "first"), action("d", "last")))

@@ -18,7 +18,9 @@ async def test_before_its_start_a_job_waits_for_a_person_or_a_gateway(plant: Pla
     await plant.order(Cause.STORE, order("J1"))
     assert (await lines_of(plant))[1] == "  it was not started: edge jobs start J1"
     await plant.ask(Cause.START, "J1")
-    assert (await lines_of(plant))[1] == "  no gateway has taken it yet: does one run that serves scope station-1?"
+    assert (await lines_of(plant))[
+        1
+    ] == "  no gateway has started it yet: is a gateway running that serves scope station-1?"
 
 
 async def test_a_job_that_is_to_start_later_tells_when(plant: Plant) -> None:
