@@ -149,8 +149,8 @@ async def test_a_job_that_cannot_be_is_declined_with_reasons_and_the_next_one_ru
         await wait_until(lambda: plant.heard.states() == ENDED)
 
 
-async def test_a_command_that_no_equipment_takes_fails_its_job_at_once(
-    plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+async def test_an_order_without_equipment_for_its_commands_is_refused(
+    plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str
 ) -> None:
     homeless = {
         "steps": [{"name": "Weld", "initial": True}, {"name": "Done"}],
@@ -162,11 +162,10 @@ async def test_a_command_that_no_equipment_takes_fails_its_job_at_once(
     async with open_gateway(settings_of(redis, mqtt, unique, NO_OPCUA)):
         master = WorkMaster(id="WM-1", data=homeless, dataschema=RECIPE_DATASCHEMA)
         await plant.mes.configure(SCOPE, "workmaster", master)
-        await plant.mes.call(SCOPE, "StoreAndStart", order("J1"))
-        await wait_until(lambda: plant.heard.states() == ["Aborted"])
-        await wait_until(lambda: "result/J1" in plant.heard.retained)
-    (error,) = plant.heard.retained["result/J1"]["JobResponseData"]
-    assert (error["ID"], error["Value"]) == ("Error", "no equipment takes commands of type weld.v1")
+        answer = await plant.mes.call(SCOPE, "StoreAndStart", order("J1"))
+    assert answer.status is ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
+    assert "no equipment takes commands of type weld.v1" in answer.reasons
+    assert plant.heard.states() == []
 
 
 async def test_the_hardest_numbers_and_deepest_nesting_that_are_taken_keep_the_gateway_alive(
