@@ -102,6 +102,8 @@ class ProgressPublisher:
                     await self._session.send(message, qos=0)
                 return
             self._probe_at = self._clock() + self._limits.probe_s
+            # Until the PUBACK arrives, progress is queued, not dropped.
+            self._has_reader = True
             self._has_reader = await self._session.send(message, qos=1)
         except (Unavailable, Refused) as error:
             self._has_reader = False
