@@ -67,7 +67,7 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
             assert results.keys() == {"position_axle", "tighten", "camera_qa", "verify", "Attempts"}
             assert results["tighten"]["Subparameters"] == [{"ID": "torque", "Value": 85.2}]
             assert response["StartTime"] <= response["EndTime"]
-            assert heard.activations() == dict.fromkeys(STEPS, 1)
+            await wait_until(lambda: heard.activations() == dict.fromkeys(STEPS, 1))
             await until_shown(client, ["J1 Ended"], ["J1 Ended"])
             answer = await plant.mes.call(SCOPE, "Clear", IdCall(job_order_id="J1"))
             assert answer.status is ReturnStatus.NO_ERROR
