@@ -46,8 +46,8 @@ async def test_damaged_counter_is_reported_after_the_messages(edge: Edge, plant_
     assert answer.exit_code == 1
     assert "  not a CloudEvent." in answer.stdout.splitlines()
     assert answer.stderr.splitlines() == [
-        f"edge: how many were refused cannot be told: {key} holds 'many'",
-        f"edge: Find out who has written it, then count anew: redis-cli DEL {key}",
+        f"edge: the counter cannot be read: {key} holds 'many'",
+        f"edge: Find out who has written it, then start again: redis-cli DEL {key}",
     ]
     assert (await edge("refused", "--json")).exit_code == 0
 
