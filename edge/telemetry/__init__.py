@@ -1,1 +1,1 @@
-"""Tags and samples: sources, the stream, rules evaluated in one commit each, alarms."""
+"""Planned room of tags, samples and alarms: nothing is built yet."""
