@@ -22,7 +22,8 @@ async def server() -> AsyncIterator[UaServer]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(server: UaServer) -> AsyncIterator[Client]:
-    async with Client(server.endpoint) as connected:
+    # Hundreds of requests at once on a busy machine: the watchdog of the client must not take that for an outage.
+    async with Client(server.endpoint, timeout=30, watchdog_intervall=30) as connected:
         await connected.load_data_type_definitions()
         yield connected
 

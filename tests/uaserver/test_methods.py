@@ -42,7 +42,7 @@ def station(behind: Station) -> Station:
 async def engineer(behind: Station) -> AsyncIterator[Space]:
     async with (
         served(station=behind, role=Role.ENGINEER) as server,
-        Client(server.endpoint) as client,
+        Client(server.endpoint, timeout=30, watchdog_intervall=30) as client,
     ):
         await client.load_data_type_definitions()
         yield Space(client, await client.get_namespace_array())

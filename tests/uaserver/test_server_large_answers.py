@@ -47,7 +47,7 @@ class Listener:
 @pytest_asyncio.fixture(loop_scope="module")
 async def modest(server: UaServer) -> AsyncIterator[Client]:
     """A client that says in its Hello how little it takes."""
-    client = Client(server.endpoint)
+    client = Client(server.endpoint, timeout=30, watchdog_intervall=30)
     client.max_messagesize = FEW
     async with client:
         yield client
