@@ -241,8 +241,11 @@ def _status(states: list[dict[str, Any]]) -> str:
 
 
 def _result(parameter: dict[str, Any]) -> str:
-    values = {each["ID"]: _value(each) for each in parameter.get("Subparameters", ()) if each["Value"] is not None}
-    return f"{parameter['ID']:<15}{plain_text(values or parameter['Value'])}"
+    parts = parameter.get("Subparameters", ())
+    values = {each["ID"]: _value(each) for each in parts if each["Value"] is not None}
+    shown = values or parameter["Value"]
+    # Parts without a value of their own, like those of Attempts, are counted.
+    return f"{parameter['ID']:<15}{len(parts) if shown is None else plain_text(shown)}"
 
 
 def _value(parameter: dict[str, Any]) -> Any:
