@@ -1,6 +1,7 @@
 """Generate the JSON Schemas of all messages from the models."""
 
 from collections.abc import Iterator
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -82,4 +83,18 @@ def schemas() -> Iterator[tuple[str, str]]:
 
 
 def _text(schema: dict[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_clean(schema)), indent=2).decode() + "\n"
+
+
+def _clean(schema: Any) -> Any:
+    """Return a schema with its descriptions, docstrings of the models, unindented, as Python 3.13 has them."""
+    match schema:
+        case dict():
+            return {
+                key: cleandoc(value) if key == "description" and isinstance(value, str) else _clean(value)
+                for key, value in schema.items()
+            }
+        case list():
+            return [_clean(each) for each in schema]
+        case _:
+            return schema

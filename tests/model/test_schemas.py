@@ -1,5 +1,6 @@
 """There is a schema of everything that travels, and it says what the models say."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -53,3 +54,8 @@ def test_a_schema_has_the_spelling_of_the_wire() -> None:
 
 def test_the_schema_of_recipes_has_their_dataschema_as_its_name() -> None:
     assert msgspec.json.decode(FOUND["sfc_recipe.schema.json"])["$id"] == RECIPE_DATASCHEMA
+
+
+def test_descriptions_are_the_same_on_every_python() -> None:
+    """Python 3.13 drops the indentation of docstrings, older ones keep it."""
+    assert [name for name, text in schemas() if re.search(r'"description": "[^"]*\\n +', text)] == []
