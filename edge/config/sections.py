@@ -1,4 +1,4 @@
-"""Defines every section and key of the settings with its type, default and meaning.
+"""Defines every section and key of the settings with type, default and meaning, and conflicts between keys.
 
 The annotation of a key has its meaning (`description`), its bounds, and in `extra` what `edge.config.value`
 validates beyond the type: the `schemes` of a URL, a path that `must_be` there, a `secret`.

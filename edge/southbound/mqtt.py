@@ -1,4 +1,4 @@
-"""Equipment that speaks CloudEvents over MQTT 5."""
+"""Equipment that speaks CloudEvents over MQTT 5; commands without an answer are offered again at each reconnection."""
 
 import asyncio
 import dataclasses

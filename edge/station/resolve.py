@@ -1,4 +1,4 @@
-"""Applies the decision of an operator about an action of unknown outcome, and sends lost commands again."""
+"""Applies what an operator decides: the result of an action of unknown outcome, and sending commands again by hand."""
 
 import functools
 

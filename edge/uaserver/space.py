@@ -1,4 +1,4 @@
-"""Builds a machine's place in the address space (OPC 40001-1, 40001-3), its jobs under it (OPC 10031-4).
+"""Builds a machine in the address space with its jobs and their methods (OPC 40001-1, 40001-3, 10031-4).
 
     Objects / Machines / <scope> / Identification
                                  / MachineryBuildingBlocks / JobManagement / JobOrderControl
