@@ -1,4 +1,4 @@
-"""Holds the parts of the gateway that its adapters share."""
+"""Defines the parts of the gateway that its adapters share."""
 
 from dataclasses import dataclass
 

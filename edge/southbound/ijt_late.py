@@ -24,7 +24,7 @@ class LateResults:
         return await self._station.is_outstanding(command_id)
 
     async def report(self, result: Result) -> None:
-        """Have the station keep a result; raises Unavailable while it cannot.
+        """Pass a result to the station, which keeps it; raises Unavailable while it cannot.
 
         The result of a command resolves an unknown outcome, else the station keeps it as late.
         """

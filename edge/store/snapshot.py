@@ -101,7 +101,7 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
 
 
 def _is_transient(kept: KeyDump) -> bool:
-    """Return what is no state: who is there and how, and what an earlier restoring left half done."""
+    """Return the keys that are no state: leases and health of instances, and the rest of an interrupted restore."""
     return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
 
 
