@@ -18,7 +18,9 @@ from edge.store.server_check import MemoryUsage, memory, writes
 
 logger = structlog.get_logger(__name__)
 
-_CHECK_INTERVAL_S = 5.0
+_CHECK_INTERVAL_S = 1.0
+_STORE_WITHIN_S = 1.0
+"""With the interval: a change is published within two seconds, even if the store hangs."""
 _CERTIFICATE_INTERVAL_S = 60.0
 """Reading a private key takes more CPU time than all other checks together."""
 
@@ -54,11 +56,14 @@ class Health:
         self._certificates_due = 0.0
 
     async def publish_status(self, notify: Notify, serving: str) -> None:
-        """Publish the state and what is served to systemd at each interval, until cancelled."""
+        """Publish the state and what is served to systemd whenever they differ, until cancelled."""
+        published = ""
         while True:
             line = await self.check()
             mark = "serving, degraded: " if any(self._missing()) else ""
-            notify(f"STATUS={mark}{line}; {serving}")
+            if (status := f"STATUS={mark}{line}; {serving}") != published:
+                notify(status)
+                published = status
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
     def degraded_by(self, serving: str) -> str:
@@ -69,6 +74,10 @@ class Health:
     def _missing(self) -> Iterator[str]:
         if away := [name for name, session in self.sessions.items() if not session.connected]:
             yield f"broker unavailable: {', '.join(away)}"
+        refusing = {name: session.refused() for name, session in self.sessions.items() if session.connected}
+        for name, topics in refusing.items():
+            if topics:
+                yield f"broker refuses subscriptions of {name}: {', '.join(topics)}"
         if self.opcua_problem:
             yield self.opcua_problem
 
@@ -83,11 +92,14 @@ class Health:
             self._certificates_due = now + _CERTIFICATE_INTERVAL_S
         troubles = [*self._problems(), *self._certificate_problems]
         try:
-            taken = self.memory = await memory(self._store)
-            if not await writes(self._store):
-                troubles.insert(0, "Redis cannot write to its disk: is it full?")
+            async with asyncio.timeout(_STORE_WITHIN_S):
+                taken = self.memory = await memory(self._store)
+                if not await writes(self._store):
+                    troubles.insert(0, "Redis cannot write to its disk: is it full?")
         except Unavailable as error:
             return "; ".join((error.message, *troubles))
+        except TimeoutError:
+            return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
         self._warn_if_filling(taken)
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"

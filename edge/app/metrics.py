@@ -135,6 +135,9 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
 def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     sessions = [((name,), session.connected) for name, session in sources.health.sessions.items()]
     yield _gauge("broker_connected", "Whether a session is connected to its broker: 1 or 0.", ("session",), sessions)
+    refused = [((name,), len(session.refused())) for name, session in sources.health.sessions.items()]
+    meaning = "Subscriptions that the broker of a session does not grant."
+    yield _gauge("broker_subscriptions_refused", meaning, ("session",), refused)
     if sources.sessions is not None:
         yield _gauge("opcua_sessions", "Sessions of OPC UA clients.", (), [((), sources.sessions())])
     hanging = len(sources.store.heartbeat.stalled())

@@ -28,6 +28,7 @@ __all__ = [
     "MqttSession",
     "PoisonHandler",
     "PublishRefused",
+    "SubscriptionRefused",
     "keep_session",
     "open_session",
     "to_event",
@@ -38,7 +39,13 @@ SUBSCRIBE_SECONDS = 10.0
 UNCLAIMED_SECONDS = 60.0
 """Time after a start in which messages of a kept session wait for their subscription."""
 
+_RETRY_REFUSED_SECONDS = 3.0
+
 _log = structlog.get_logger(__name__)
+
+
+class SubscriptionRefused(Unavailable):
+    """The broker does not grant a subscription now; the session retries it."""
 
 
 @asynccontextmanager
@@ -82,6 +89,7 @@ async def keep_session(
     on_change: Callable[[bool], None] | None = None,
     will: Message | None = None,
     largest_packet: int = MAXIMUM_PACKET_SIZE,
+    retry_refused: float = _RETRY_REFUSED_SECONDS,
 ) -> AsyncIterator["MqttSession"]:
     """Keep a session that connects and reconnects by itself; it is usable before the broker is there.
 
@@ -89,10 +97,11 @@ async def keep_session(
     keeps the session and its messages for `session_expiry`; messages of a kept session without a subscription are
     dropped after `unclaimed_after`. `on_change` is called with True at each connect and with False at each disconnect.
     The broker publishes `will` when the connection is lost, not when the block ends. It drops packets larger than
-    `largest_packet` bytes. Raises SettingsError when the settings cannot work.
+    `largest_packet` bytes. Refused subscriptions are retried every `retry_refused`. Raises SettingsError when the
+    settings cannot work.
     """
     broker = replace(broker_of(settings, client_id, session_expiry), will=will, largest_packet=largest_packet)
-    session = MqttSession(broker, unclaimed_after, on_change)
+    session = MqttSession(broker, unclaimed_after, on_change, retry_refused)
     async with background_task(session.run(), f"mqtt {client_id}"):
         yield session
 
@@ -105,9 +114,16 @@ class MqttSession:
     the message is not handled twice.
     """
 
-    def __init__(self, broker: Broker, unclaimed_after: float, on_change: Callable[[bool], None] | None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        unclaimed_after: float,
+        on_change: Callable[[bool], None] | None,
+        retry_refused: float,
+    ) -> None:
         self._broker = broker
         self._unclaimed_after = unclaimed_after
+        self._retry_refused_s = retry_refused
         self.listeners: list[Callable[[bool], None]] = [on_change] if on_change else []
         """Called with True at each connect and with False at each disconnect."""
         self.connection_count = 0
@@ -124,8 +140,12 @@ class MqttSession:
 
     @property
     def connected(self) -> bool:
-        """Whether the session is connected and all subscriptions are active."""
+        """Whether the session is connected; all subscriptions are active except `refused`."""
         return self._connected.is_set()
+
+    def refused(self) -> list[str]:
+        """Return the topic filters of the subscriptions that the broker does not grant now."""
+        return [each.topic_filter for each in self._subscriptions if each.refusal is not None]
 
     async def publish(
         self,
@@ -199,7 +219,7 @@ class MqttSession:
     async def follow(self, topic: str, handler: Handler) -> None:
         """Subscribe to a topic that holds a state: its retained message is delivered on each connection.
 
-        That includes a session that the broker has kept over our restart.
+        That includes a session that the broker has kept over our restart. Raises as `subscribe` does.
         """
         await self._subscribe(Subscription(topic, handler, None, Connection.follow))
 
@@ -218,7 +238,7 @@ class MqttSession:
         except TimeoutError:
             subscription.refusal = "no answer in time"
         if subscription.refusal is not None:
-            raise Unavailable(
+            raise SubscriptionRefused(
                 f"no subscription to {subscription.topic_filter!r} at {self._broker.address}: {subscription.refusal}",
                 "Check that the MQTT broker is reachable, and its access rules for this client.",
             )
@@ -280,13 +300,23 @@ class MqttSession:
             for subscription in tuple(self._subscriptions):
                 await subscription.activate_on(connection)
             self._on_connected()
-            async for incoming in connection.messages():
-                self._dispatch(connection, incoming)
+            async with background_task(self._retry_refused(connection), "retry refused subscriptions"):
+                async for incoming in connection.messages():
+                    self._dispatch(connection, incoming)
         finally:
             self._connection = None
             if self.connected:
                 self._connected.clear()
                 self._notify_listeners()
+
+    async def _retry_refused(self, connection: Connection) -> None:
+        while True:
+            await asyncio.sleep(self._retry_refused_s)
+            for subscription in tuple(self._subscriptions):
+                if subscription.refusal is not None:
+                    # Without an answer the next attempt follows; a lost connection ends this task.
+                    with suppress(Unavailable):
+                        await subscription.activate_on(connection)
 
     def _on_connected(self) -> None:
         self._last_failure = None

@@ -44,6 +44,7 @@ class Subscription:
     retry_seconds: tuple[float, float] = (0.1, 10.0)
     """The shortest and the longest delay before the handler is called again."""
     refusal: str | None = None
+    """Why the broker does not grant it now; None when it does, or has not been asked."""
     active: asyncio.Event = field(default_factory=asyncio.Event)
     _queue: asyncio.Queue[Delivery] = field(default_factory=asyncio.Queue)
     _qos0: Counter[str] = field(default_factory=Counter)
@@ -51,9 +52,13 @@ class Subscription:
 
     async def activate_on(self, connection: Connection) -> None:
         """Subscribe on a connection; raises Unavailable when the broker does not answer."""
+        refused_before = self.refusal
         self.refusal = await self.activate(connection, self.topic_filter)
-        if self.refusal is not None:
-            _log.error("mqtt subscription refused", topic_filter=self.topic_filter, reason=self.refusal)
+        if self.refusal is None and refused_before is not None:
+            _log.info("mqtt subscription granted", topic_filter=self.topic_filter)
+        elif self.refusal is not None and self.refusal != refused_before:
+            advice = "Permit it in the access rules of the broker; until then it is retried."
+            _log.error("mqtt subscription refused", topic_filter=self.topic_filter, reason=self.refusal, advice=advice)
         self.active.set()
 
     def put(self, delivery: Delivery) -> None:

@@ -1,12 +1,13 @@
 """Receive calls and station settings of the MES over MQTT, and publish their answers."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import structlog
 
 from edge.errors import Refused
-from edge.links.mqtt import Message, MqttSession, to_event
+from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.message_age import sent_at_by_broker
@@ -28,11 +29,12 @@ class Inbox:
         self._response_topics = tuple(response_topics)
 
     async def open(self, topics: Mapping[str, Topics]) -> None:
-        """Subscribe to the calls of each scope. Raises Unavailable when the broker does not confirm."""
+        """Subscribe to the calls of each scope; a refused subscription is retried by the session."""
         for scope, each in topics.items():
             for topic in (each.commands, each.metadata):
                 handle = partial(self._handle, scope)
-                await self._session.subscribe(topic, handle, on_poison=partial(self._answer_defect, scope))
+                with suppress(SubscriptionRefused):
+                    await self._session.subscribe(topic, handle, on_poison=partial(self._answer_defect, scope))
 
     async def _handle(self, scope: str, message: Message) -> None:
         answer = await self._calls.answer(parse_call(scope, message))

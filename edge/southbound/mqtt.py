@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -13,7 +14,7 @@ from edge.config import MqttEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock, now_ms
 from edge.links.log_throttle import LogThrottle
-from edge.links.mqtt import Message, MqttSession, to_event, to_message
+from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
 from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
@@ -48,10 +49,10 @@ async def open_equipment(
     scopes: Collection[str],
     source: str,
 ) -> "MqttEquipment":
-    """Listen to the equipment `name` for the life of the session, and give the port to it.
+    """Subscribe to the topics of the equipment `name` for the life of the session; return its port.
 
-    It works for the jobs of `scopes`; `source` is the CloudEvents source of what we send. Raises Unavailable when the
-    broker does not confirm the subscriptions.
+    It works for the jobs of `scopes`; `source` is the CloudEvents source of what we send. A refused subscription is
+    retried by the session.
     """
     outstanding = partial(station.outstanding, scopes, settings.type_ids)
     equipment = MqttEquipment(
@@ -64,10 +65,13 @@ async def open_equipment(
         repetition=chosen_repetition(settings, Repetition.RECOGNISABLE),
         response_topics=settings.response_topics,
     )
-    await session.subscribe(equipment.answers_topic, equipment.handle_answer, on_poison=equipment.fail_command)
-    for topic in equipment.event_topics:
-        await session.subscribe(topic, equipment.handle_event, on_poison=equipment.refuse_event)
-    await session.follow(equipment.presence_topic, equipment.handle_presence)
+    handled = [(equipment.answers_topic, equipment.handle_answer, equipment.fail_command)]
+    handled += [(topic, equipment.handle_event, equipment.refuse_event) for topic in equipment.event_topics]
+    for topic, handler, on_poison in handled:
+        with suppress(SubscriptionRefused):
+            await session.subscribe(topic, handler, on_poison=on_poison)
+    with suppress(SubscriptionRefused):
+        await session.follow(equipment.presence_topic, equipment.handle_presence)
     return equipment
 
 

@@ -85,6 +85,28 @@ async def test_topics_that_a_broker_refuses_are_named(store: Store) -> None:
     assert (await looking.check()).startswith("broker refuses: app/jobs/station-1/events; ")
 
 
+async def test_refused_subscriptions_are_named_and_mark_the_gateway_as_degraded(
+    store: Store, mqtt: MqttSettings, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = health_of(store)
+    async with open_session(mqtt, unique) as session:
+        looking.sessions["MES"] = session
+        monkeypatch.setattr(session, "refused", lambda: ["app/jobs/station-1/commands"])
+        expected = "broker refuses subscriptions of MES: app/jobs/station-1/commands; "
+        assert (await looking.check()).startswith(expected)
+        assert looking.degraded_by("scopes station-1") == f"serving, degraded: {expected}scopes station-1"
+
+
+async def test_status_does_not_wait_for_a_store_that_hangs(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        looking = health_of(store)
+        server.freeze()
+        try:
+            assert (await looking.check()).startswith("Redis does not answer within 1 s")
+        finally:
+            server.thaw()
+
+
 async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.01)
     store.heartbeat.expect(["timers"])
@@ -156,12 +178,15 @@ async def test_a_clock_that_nobody_keeps_is_told(store: Store, monkeypatch: pyte
     assert (await health_of(store).check()).endswith("; clock not synchronised")
 
 
-async def test_systemd_hears_it_again_and_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_systemd_is_notified_of_each_change_of_the_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edge.app.health._CHECK_INTERVAL_S", 0.01)
     told: asyncio.Queue[str] = asyncio.Queue()
-    telling = asyncio.create_task(health_of(store).publish_status(told.put_nowait, "scopes station-1"))
-    for _ in range(2):
-        said = await asyncio.wait_for(told.get(), 5)
-        assert said.startswith("STATUS=0 jobs at work; ")
-        assert said.endswith("; scopes station-1")
+    looking = health_of(store)
+    telling = asyncio.create_task(looking.publish_status(told.put_nowait, "scopes station-1"))
+    said = await asyncio.wait_for(told.get(), 30)
+    assert said.startswith("STATUS=0 jobs at work; ")
+    assert said.endswith("; scopes station-1")
+    looking.opcua_problem = "OPC UA cannot listen"
+    said = await asyncio.wait_for(told.get(), 30)
+    assert said.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
     telling.cancel()

@@ -130,6 +130,8 @@ class Broker(Server):
     """A mosquitto that keeps its sessions in a database, as Debian's does."""
 
     port = 0
+    further = ""
+    """Further lines of its configuration."""
 
     def start(self) -> None:
         """Start it with the database as it is."""
@@ -140,6 +142,7 @@ class Broker(Server):
         configuration.write_text(
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\n{user}"
             f"persistence true\npersistence_location {self.directory}/\nautosave_interval 1800\n"
+            f"{self.further}"
         )
         self.launch(["mosquitto", "-c", configuration], lambda: accepts(self.port))
 
@@ -183,6 +186,7 @@ class Gateway(Server):
     def __init__(self, directory: Path, name: str, settings: str, clock: Clock | None = None) -> None:
         super().__init__(directory, clock)
         self.service_manager: socket.socket | None = None
+        self.status = ""
         self.settings = directory / "edge.toml"
         self.settings.write_text(f'[gateway]\nname = "{name}"\n{settings}')
 
@@ -194,6 +198,21 @@ class Gateway(Server):
         self.service_manager.bind(str(notified))
         ready = partial(_received, self.service_manager, b"READY=1")
         self.launch([EDGE, "run", "--settings", self.settings], ready, NOTIFY_SOCKET=str(notified))
+
+    def wait_for_status(self, expected: Callable[[str], bool], what: str, deadline: float = 30.0) -> str:
+        """Wait until the last status line is as expected, and return it."""
+        assert self.service_manager
+
+        def arrived() -> bool:
+            with contextlib.suppress(BlockingIOError):
+                while self.service_manager:
+                    for line in self.service_manager.recv(4096).decode().splitlines():
+                        if line.startswith("STATUS="):
+                            self.status = line.removeprefix("STATUS=")
+            return expected(self.status)
+
+        wait_for(arrived, what, deadline)
+        return self.status
 
     def _end(self, number: int) -> None:
         super()._end(number)
