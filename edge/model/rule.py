@@ -23,7 +23,11 @@ class _RuleBase(
     tag_field="kind",
     rename={"while_": "while"},
 ):
-    """The members that every rule has. `severity` is required, except where each limit has its own."""
+    """The members that every rule has. `severity` is required, except where each limit has its own.
+
+    `message`, `action`, `latch` and `confirm` say what becomes of a finding: the text of its alarm, the action at the
+    job, whether the alarm stays active until its reset, and whether it has to be confirmed.
+    """
 
     id: RuleText
     severity: Severity | None = None
@@ -31,6 +35,10 @@ class _RuleBase(
     once: Literal["job"] | None = None
     cooldown_seconds: NotNegative = 0
     bypass_cooldown: bool = False
+    message: RuleText | dict[str, str] | None = None
+    action: Literal["none", "pause", "abort"] = "none"
+    latch: bool = False
+    confirm: bool = False
 
 
 class _TagRule(_RuleBase, frozen=True, kw_only=True):

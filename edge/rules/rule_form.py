@@ -9,6 +9,7 @@ import msgspec
 
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.rule import RULE_KINDS, AlarmLimits, LimitLevel, Rule
+from edge.rules.alarm_message import faults_of_message
 from edge.rules.tag_condition import compile_tag_condition
 
 _LOW: Final = ("low_low", "low")
@@ -46,6 +47,8 @@ def _read_rule(number: int, data: object, faults: list[str]) -> Rule | None:
     members = {name: value for name, value in data.items() if name != "kind"}
     values = _read_members(model, members, "", found)
     found += _CHECKS.get(str(kind), _no_further_checks)(values, data)
+    if values.get("message") is not None:
+        found += faults_of_message(values["message"])
     if kind != "limit" and "severity" not in data:
         found.append("missing member 'severity'")
     faults += [f"{place}: {fault}" for fault in found]

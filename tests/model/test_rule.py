@@ -11,7 +11,8 @@ import pytest
 from edge.model.rule import RULE_KINDS, OccursRule, Rule, StaleRule, rules_schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
-COMMON = {"id", "severity", "tag", "while", "once", "cooldown_seconds", "bypass_cooldown"}
+OPTIONS = {"while", "once", "cooldown_seconds", "bypass_cooldown", "message", "action", "latch", "confirm"}
+COMMON = {"id", "severity", "tag", *OPTIONS}
 
 
 def documented(heading: str) -> dict[str, str]:

@@ -172,3 +172,12 @@ def test_sound_rules_are_returned_as_models() -> None:
     assert found == ()
     assert isinstance(rules[0], LimitRule)
     assert (rules[0].while_, rules[0].hysteresis) == ("job.running", 0)
+
+
+def test_faults_of_the_options_of_alarms_name_the_rule() -> None:
+    rule = {"id": "hot", "kind": "stale", "severity": 5, "tag": "t", "seconds": 1}
+    rules, faults = parse_rules([rule | {"message": {"de": "{val}"}, "action": "stop", "latch": 1}])
+    assert rules == ()
+    assert len(faults) == 3
+    assert all(fault.startswith("rule 'hot': member '") for fault in faults)
+    assert parse_rules([rule | {"message": "{value}", "action": "abort", "latch": True}])[1] == ()

@@ -1,0 +1,129 @@
+"""An alarm as it is stored and travels: a condition with a life cycle (ISA-18.2, OPC 10000-9)."""
+
+import hashlib
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+_ID_LENGTH: Final = 16
+
+
+class ActiveState(StrEnum):
+    """Whether the condition holds; a latched one has ended and stays active until its reset (ISA-18.2)."""
+
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+    LATCHED = "latched"
+
+
+class AckState(StrEnum):
+    """What a person has answered (OPC 10000-9, AckedState and ConfirmedState)."""
+
+    UNACKNOWLEDGED = "unacknowledged"
+    ACKNOWLEDGED = "acknowledged"
+    CONFIRMED = "confirmed"
+
+
+class AlarmState(StrEnum):
+    """The states of ISA-18.2, figure 3."""
+
+    NORMAL = "normal"
+    UNACKNOWLEDGED = "unacknowledged"
+    ACKNOWLEDGED = "acknowledged"
+    RETURNED_UNACKNOWLEDGED = "returned, unacknowledged"
+    LATCHED_UNACKNOWLEDGED = "latched, unacknowledged"
+    LATCHED_ACKNOWLEDGED = "latched, acknowledged"
+    SHELVED = "shelved"
+    SUPPRESSED = "suppressed"
+
+
+class AlarmChangeKind(StrEnum):
+    """The kind of a change of an alarm."""
+
+    RAISED = "raised"
+    ESCALATED = "escalated"
+    EASED = "eased"
+    CLEARED = "cleared"
+    ACKNOWLEDGED = "acknowledged"
+    CONFIRMED = "confirmed"
+    COMMENTED = "commented"
+    RESET = "reset"
+    SHELVED = "shelved"
+    UNSHELVED = "unshelved"
+    SUPPRESSED = "suppressed"
+    UNSUPPRESSED = "unsuppressed"
+
+
+class Shelving(msgspec.Struct, frozen=True, kw_only=True):
+    """A silence as data: author, comment and end; a one-shot shelving ends when the condition ends."""
+
+    by: str
+    at: int
+    comment: str = ""
+    until: int | None = None
+    one_shot: bool = False
+
+
+class Alarm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An alarm of a rule for a subject; instants are milliseconds since the epoch.
+
+    `severity` is that of the condition, after its end the last one. `count` is the number of raises since the alarm was
+    normal. `by` and `comment` are those of the last person who acted on it.
+    """
+
+    id: str
+    rule: str
+    subject: str
+    active: ActiveState = ActiveState.INACTIVE
+    acknowledgement: AckState = AckState.CONFIRMED
+    severity: int = 0
+    changed_at: int = 0
+    raised_at: int | None = None
+    cleared_at: int | None = None
+    count: int = 0
+    message: Mapping[str, str] = {}
+    value: Any = None
+    job: str | None = None
+    latch: bool = False
+    confirm: bool = False
+    by: str = ""
+    comment: str = ""
+    shelving: Shelving | None = None
+    suppressed: bool = False
+
+    @property
+    def is_normal(self) -> bool:
+        """Return whether the condition is over and nothing is left to answer."""
+        return self.active is ActiveState.INACTIVE and self.acknowledgement is AckState.CONFIRMED
+
+    @property
+    def is_retained(self) -> bool:
+        """Return whether the alarm must be kept: it is not normal, or silenced."""
+        return not self.is_normal or self.shelving is not None or self.suppressed
+
+    @property
+    def state(self) -> AlarmState:
+        """Return the state of ISA-18.2."""
+        if self.suppressed:
+            return AlarmState.SUPPRESSED
+        if self.shelving is not None:
+            return AlarmState.SHELVED
+        return _STATES[self.active, self.acknowledgement is AckState.UNACKNOWLEDGED]
+
+
+_STATES: Final[dict[tuple[ActiveState, bool], AlarmState]] = {
+    (ActiveState.INACTIVE, False): AlarmState.NORMAL,
+    (ActiveState.INACTIVE, True): AlarmState.RETURNED_UNACKNOWLEDGED,
+    (ActiveState.ACTIVE, False): AlarmState.ACKNOWLEDGED,
+    (ActiveState.ACTIVE, True): AlarmState.UNACKNOWLEDGED,
+    (ActiveState.LATCHED, False): AlarmState.LATCHED_ACKNOWLEDGED,
+    (ActiveState.LATCHED, True): AlarmState.LATCHED_UNACKNOWLEDGED,
+}
+"""By the active state, and whether the alarm is unacknowledged."""
+
+
+def alarm_id(rule: str, subject: str) -> str:
+    """Return the id of the alarm of a rule for a subject: the same after every restart."""
+    return hashlib.sha256(f"{rule}\0{subject}".encode(errors="backslashreplace")).hexdigest()[:_ID_LENGTH]

@@ -1,0 +1,315 @@
+"""The alarm state machine: from an alarm, an event and an instant to the next alarm.
+
+Pure. One table holds the moves between the states of the condition and of its acknowledgement; shelving and suppression
+silence an alarm and leave both as they are (ISA-18.2, OPC 10000-9).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, Shelving
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """The condition holds, with what is shown of it; `latch` and `confirm` are options of its rule."""
+
+    severity: int
+    message: Mapping[str, str]
+    value: Any = None
+    job: str | None = None
+    latch: bool = False
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSeverity:
+    """The condition still holds, with another severity."""
+
+    severity: int
+    message: Mapping[str, str]
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """The condition holds no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """A person has seen the alarm."""
+
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """A person has acted on the alarm."""
+
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddComment:
+    """A person remarks something."""
+
+    by: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A person resets a latched alarm."""
+
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelve:
+    """A person silences the alarm: until an instant, or (`until` None) until its condition ends."""
+
+    by: str
+    comment: str = ""
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unshelve:
+    """A person ends the shelving."""
+
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireShelving:
+    """Nothing but time: a shelving may have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress:
+    """The maintenance mode silences the alarm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsuppress:
+    """The maintenance mode ends."""
+
+
+AlarmEvent: TypeAlias = (
+    Raise
+    | ChangeSeverity
+    | Clear
+    | Acknowledge
+    | Confirm
+    | AddComment
+    | Reset
+    | Shelve
+    | Unshelve
+    | ExpireShelving
+    | Suppress
+    | Unsuppress
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmChanged:
+    """The alarm after the event."""
+
+    alarm: Alarm
+    kind: AlarmChangeKind
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmUnchanged:
+    """The event of the process, or of time, changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRefusal:
+    """The request of a person is not allowed in this state."""
+
+    reason: str
+
+
+class _Move(Enum):
+    """A column of the table; clearing and acknowledging have one for each option of the rule."""
+
+    RAISE = auto()
+    ESCALATE = auto()
+    EASE = auto()
+    CLEAR = auto()
+    LATCH = auto()
+    ACKNOWLEDGE = auto()
+    ACKNOWLEDGE_TO_CONFIRM = auto()
+    CONFIRM = auto()
+    RESET = auto()
+
+
+_States: TypeAlias = tuple[ActiveState, AckState]
+_INACTIVE, _ACTIVE, _LATCHED = ActiveState.INACTIVE, ActiveState.ACTIVE, ActiveState.LATCHED
+_UNACKNOWLEDGED, _ACKNOWLEDGED, _CONFIRMED = AckState.UNACKNOWLEDGED, AckState.ACKNOWLEDGED, AckState.CONFIRMED
+
+_TABLE: Final[Mapping[tuple[_States, _Move], _States]] = MappingProxyType(
+    {
+        **{((at, ack), _Move.RAISE): (_ACTIVE, _UNACKNOWLEDGED) for at in (_INACTIVE, _LATCHED) for ack in AckState},
+        **{((_ACTIVE, ack), _Move.ESCALATE): (_ACTIVE, _UNACKNOWLEDGED) for ack in AckState},
+        **{((_ACTIVE, ack), _Move.EASE): (_ACTIVE, ack) for ack in AckState},
+        **{((_ACTIVE, ack), _Move.CLEAR): (_INACTIVE, ack) for ack in AckState},
+        **{((_ACTIVE, ack), _Move.LATCH): (_LATCHED, ack) for ack in AckState},
+        **{((at, _UNACKNOWLEDGED), _Move.ACKNOWLEDGE): (at, _CONFIRMED) for at in ActiveState},
+        **{((at, _UNACKNOWLEDGED), _Move.ACKNOWLEDGE_TO_CONFIRM): (at, _ACKNOWLEDGED) for at in ActiveState},
+        **{((at, _ACKNOWLEDGED), _Move.CONFIRM): (at, _CONFIRMED) for at in ActiveState},
+        ((_LATCHED, _CONFIRMED), _Move.RESET): (_INACTIVE, _CONFIRMED),
+    }
+)
+"""By the states and the move: the next states. A move without an entry is not possible there."""
+
+_KINDS: Final[Mapping[_Move, AlarmChangeKind]] = MappingProxyType(
+    {
+        _Move.RAISE: AlarmChangeKind.RAISED,
+        _Move.ESCALATE: AlarmChangeKind.ESCALATED,
+        _Move.EASE: AlarmChangeKind.EASED,
+        _Move.CLEAR: AlarmChangeKind.CLEARED,
+        _Move.LATCH: AlarmChangeKind.CLEARED,
+        _Move.ACKNOWLEDGE: AlarmChangeKind.ACKNOWLEDGED,
+        _Move.ACKNOWLEDGE_TO_CONFIRM: AlarmChangeKind.ACKNOWLEDGED,
+        _Move.CONFIRM: AlarmChangeKind.CONFIRMED,
+        _Move.RESET: AlarmChangeKind.RESET,
+    }
+)
+
+
+def transition(alarm: Alarm, event: AlarmEvent, now: int) -> AlarmChanged | AlarmUnchanged | AlarmRefusal:
+    """Return the alarm after an event at `now`, or that it does not change, or why the request is refused."""
+    match event:
+        case Raise() | ChangeSeverity() | Clear():
+            return _follow_condition(alarm, event, now)
+        case Acknowledge(by=by, comment=comment):
+            move = _Move.ACKNOWLEDGE_TO_CONFIRM if alarm.confirm else _Move.ACKNOWLEDGE
+            return _answer(alarm, move, by, comment, now) or AlarmRefusal("the alarm is acknowledged already")
+        case Confirm(by=by, comment=comment):
+            return _answer(alarm, _Move.CONFIRM, by, comment, now) or AlarmRefusal(
+                "only an acknowledged alarm that is not confirmed can be confirmed"
+            )
+        case Reset(by=by, comment=comment):
+            return _answer(alarm, _Move.RESET, by, comment, now) or AlarmRefusal(
+                "only a latched alarm that is acknowledged can be reset"
+            )
+        case AddComment(by=by, comment=comment):
+            return AlarmChanged(_signed(alarm, by, comment, now), AlarmChangeKind.COMMENTED)
+        case Shelve() | Unshelve() | ExpireShelving():
+            return _shelve(alarm, event, now)
+        case Suppress():
+            return _suppress(alarm, now, suppressed=True)
+        case Unsuppress():
+            return _suppress(alarm, now, suppressed=False)
+        case _:
+            assert_never(event)
+
+
+def is_annunciated(alarm: Alarm) -> bool:
+    """Return whether people must be shown the alarm: it is not normal, and not silenced."""
+    return not alarm.is_normal and alarm.shelving is None and not alarm.suppressed
+
+
+def _follow_condition(alarm: Alarm, event: Raise | ChangeSeverity | Clear, now: int) -> AlarmChanged | AlarmUnchanged:
+    move = _move_of(alarm, event)
+    target = _TABLE.get(((alarm.active, alarm.acknowledgement), move)) if move else None
+    if move is None or target is None:
+        return AlarmUnchanged()
+    active, acknowledgement = target
+    after = replace(alarm, active=active, acknowledgement=acknowledgement, changed_at=now)
+    match event:
+        case Clear():
+            shelving = after.shelving
+            if shelving is not None and shelving.one_shot:
+                shelving = None
+            after = replace(after, cleared_at=now, shelving=shelving)
+        case Raise() if move is _Move.RAISE:
+            after = replace(
+                after,
+                severity=event.severity,
+                message=event.message,
+                value=event.value,
+                job=event.job,
+                latch=event.latch,
+                confirm=event.confirm,
+                raised_at=now,
+                cleared_at=None,
+                count=1 if alarm.is_normal else alarm.count + 1,
+            )
+        case Raise() | ChangeSeverity():
+            after = replace(after, severity=event.severity, message=event.message, value=event.value)
+        case _:
+            assert_never(event)
+    return AlarmChanged(after, _KINDS[move])
+
+
+def _move_of(alarm: Alarm, event: Raise | ChangeSeverity | Clear) -> _Move | None:
+    """Return the move that an event of the condition asks for; a raise of an active alarm changes its severity."""
+    match event:
+        case Clear():
+            return _Move.LATCH if alarm.latch else _Move.CLEAR
+        case Raise() if alarm.active is not ActiveState.ACTIVE:
+            return _Move.RAISE
+        case Raise(severity=severity) | ChangeSeverity(severity=severity):
+            if severity == alarm.severity:
+                return None
+            return _Move.ESCALATE if severity > alarm.severity else _Move.EASE
+        case _:
+            assert_never(event)
+
+
+def _answer(alarm: Alarm, move: _Move, by: str, comment: str, now: int) -> AlarmChanged | None:
+    """Return the alarm after the answer of a person; None when the table has no such move."""
+    target = _TABLE.get(((alarm.active, alarm.acknowledgement), move))
+    if target is None:
+        return None
+    after = replace(_signed(alarm, by, comment, now), active=target[0], acknowledgement=target[1])
+    return AlarmChanged(after, _KINDS[move])
+
+
+def _signed(alarm: Alarm, by: str, comment: str, now: int) -> Alarm:
+    return replace(alarm, by=by, comment=comment or alarm.comment, changed_at=now)
+
+
+def _shelve(
+    alarm: Alarm, event: Shelve | Unshelve | ExpireShelving, now: int
+) -> AlarmChanged | AlarmUnchanged | AlarmRefusal:
+    shelving = alarm.shelving
+    match event:
+        case Shelve(until=until) if until is not None and until <= now:
+            return AlarmRefusal("the end of the shelving has passed")
+        case Shelve(until=None) if alarm.active is ActiveState.INACTIVE:
+            return AlarmRefusal("the condition has ended; shelve the alarm until an instant")
+        case Shelve(by=by, comment=comment, until=until):
+            silence = Shelving(by=by, at=now, comment=comment, until=until, one_shot=until is None)
+            after = replace(_signed(alarm, by, comment, now), shelving=silence)
+            return AlarmChanged(after, AlarmChangeKind.SHELVED)
+        case Unshelve(by=by, comment=comment):
+            if shelving is None:
+                return AlarmRefusal("the alarm is not shelved")
+            return AlarmChanged(replace(_signed(alarm, by, comment, now), shelving=None), AlarmChangeKind.UNSHELVED)
+        case ExpireShelving():
+            if shelving is None or shelving.until is None or shelving.until > now:
+                return AlarmUnchanged()
+            return AlarmChanged(replace(alarm, shelving=None, changed_at=now), AlarmChangeKind.UNSHELVED)
+        case _:
+            assert_never(event)
+
+
+def _suppress(alarm: Alarm, now: int, *, suppressed: bool) -> AlarmChanged | AlarmUnchanged:
+    if alarm.suppressed is suppressed:
+        return AlarmUnchanged()
+    kind = AlarmChangeKind.SUPPRESSED if suppressed else AlarmChangeKind.UNSUPPRESSED
+    return AlarmChanged(replace(alarm, suppressed=suppressed, changed_at=now), kind)
