@@ -21,6 +21,10 @@ class Lifetime(StrEnum):
     LEASE = "seconds after its holder has last been there"
     DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
     REPORT = "a day after it was written last"
+    FLOW = "until the flow is deleted"
+    CYCLE = "7 days, and no longer than `[flows] kept_cycles` later cycles"
+    NODE_TASK = "24 hours, and no longer than its cycle"
+    WORKER = "60 seconds after the last heartbeat"
 
 
 KeyType: TypeAlias = Literal["hash", "set", "stream", "string", "zset"]
@@ -39,6 +43,15 @@ class KeySpec:
     def expression(self) -> re.Pattern[str]:
         """Return what fits the names of such keys, without their prefix."""
         return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
+
+
+_NUMBER_INSIDE = re.compile(r"_\d+_")
+
+
+def _part(id: str) -> str:
+    """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
+    quoted = id.replace("%", "%25").replace(":", "%3A")
+    return quoted.replace("_", "%5F") if _NUMBER_INSIDE.search(f"{quoted}_") else quoted
 
 
 _Build = TypeVar("_Build", bound=Callable[..., str])
@@ -250,6 +263,41 @@ class Keys:
     def publisher_cursors(self) -> str:
         """Return the key of the position of the last change published by scope; of events by `{scope}/events`."""
         return f"{self.prefix}:publisher:stream-cursors"
+
+    @_key("hash", Lifetime.FLOW)
+    def flow(self, flow: str) -> str:
+        """Return the key of a flow with its document, structure and state."""
+        return f"{self.prefix}:flow:{_part(flow)}"
+
+    @_key("hash", Lifetime.CYCLE)
+    def flow_cycle(self, flow: str, cycle: int) -> str:
+        """Return the key of a cycle of a flow."""
+        return f"{self.prefix}:flow:{_part(flow)}:cycle:{cycle}"
+
+    @_key("string", Lifetime.NODE_TASK)
+    def node_task(self, flow: str, cycle: int, node: str) -> str:
+        """Return the key of a node task with its state, as JSON."""
+        return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}"
+
+    @_key("string", Lifetime.NODE_TASK)
+    def node_output(self, flow: str, cycle: int, node: str) -> str:
+        """Return the key of an output of more than 64 KiB, as JSON."""
+        return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}:output"
+
+    @_key("zset", Lifetime.OURS)
+    def flow_schedule(self) -> str:
+        """Return the key of all flows by the instant of their next cycle."""
+        return f"{self.prefix}:flows:schedule"
+
+    @_key("set", Lifetime.OURS)
+    def flows_running(self) -> str:
+        """Return the key of the flows that have a running cycle."""
+        return f"{self.prefix}:flows:running"
+
+    @_key("stream", Lifetime.STREAM)
+    def flow_signals(self) -> str:
+        """Return the key of the flows that a process other than their gateway changed."""
+        return f"{self.prefix}:flows:signals"
 
 
 def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySpec:

@@ -4,7 +4,6 @@ The hash also holds an outbox for each instance that decided about it: the comma
 surely sent. They are written by the decision that asks for them, and taken off by the next one or by `remove_sent`.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -15,7 +14,7 @@ from edge.store import version
 from edge.store.client import Store
 from edge.store.commit import Commit, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.scan import scan_keys
+from edge.store.scan import escape_pattern, scan_keys
 from edge.store.version import Document
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
@@ -232,14 +231,9 @@ async def longest_waiting(store: Store, scope: str, type_id: str, exclude: Colle
 
 async def plan_remove_waits(store: Store, scope: str, job_id: str) -> Commit:
     """Take a job off all indexes of those that wait for an event, whatever its run says, which may be unreadable."""
-    pattern = store.keys.sfc_waits(_escape_pattern(scope), "*")
+    pattern = store.keys.sfc_waits(escape_pattern(scope), "*")
     found = {key async for batch in scan_keys(store, pattern) for key in batch}
     return join(operation("ZREM", key, job_id) for key in sorted(found))
-
-
-def _escape_pattern(text: str) -> str:
-    """Write text so that a pattern of Redis means just it."""
-    return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)
 
 
 async def jobs_with_timer(store: Store, job_ids: Sequence[str]) -> set[str]:

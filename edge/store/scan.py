@@ -1,5 +1,6 @@
 """Walks over keys by a pattern, however many there are, without keeping the server from its work."""
 
+import re
 from collections.abc import AsyncIterator
 
 from edge.store.client import Store
@@ -19,3 +20,8 @@ async def scan_keys(store: Store, pattern: str) -> AsyncIterator[list[str]]:
             yield found
         if str(cursor) == "0":
             return
+
+
+def escape_pattern(text: str) -> str:
+    """Escape the special characters of a pattern of Redis, so that it matches just this text."""
+    return re.sub(r"([*?\[\]\\^-])", r"\\\1", text)

@@ -1,0 +1,105 @@
+"""Holds flows in memory, for tests; lifetimes are not kept."""
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from edge.flows.record import CycleRecord, FlowRecord
+from edge.flows.state import FlowChange
+
+_WAIT_S = 1.0
+
+
+class MemoryFlowState:
+    """The flow state of one process."""
+
+    def __init__(self) -> None:
+        self._flows: dict[str, FlowRecord] = {}
+        self._cycles: dict[tuple[str, int], CycleRecord] = {}
+        self._announced: list[str] = []
+        self._signal = asyncio.Event()
+
+    async def load_flow(self, flow_id: str) -> FlowRecord | None:
+        """Return a flow; None when there is none."""
+        return self._flows.get(flow_id)
+
+    async def flow_ids(self) -> list[str]:
+        """Return the ids of all flows, sorted."""
+        return sorted(self._flows)
+
+    async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
+        """Return a cycle of a flow; None when it is not kept."""
+        return self._cycles.get((flow.flow_id, number))
+
+    async def commit(self, change: FlowChange) -> bool:
+        """Write a change; return False, and write nothing, when a record is not as it was read."""
+        if not self._is_current(change):
+            return False
+        if change.cycle:
+            cycle = change.cycle.after
+            self._cycles[cycle.cycle.flow_id, cycle.cycle.number] = cycle
+            if change.expired is not None:
+                self._cycles.pop((cycle.cycle.flow_id, change.expired), None)
+        if change.flow:
+            self._flows[change.flow.after.flow_id] = change.flow.after
+        if change.announced:
+            self._announce(change)
+        return True
+
+    def _is_current(self, change: FlowChange) -> bool:
+        flow, cycle = change.flow, change.cycle
+        if flow and _revision(self._flows.get(flow.after.flow_id)) != _revision(flow.before):
+            return False
+        if cycle is None:
+            return True
+        key = (cycle.after.cycle.flow_id, cycle.after.cycle.number)
+        return _revision(self._cycles.get(key)) == _revision(cycle.before)
+
+    def _announce(self, change: FlowChange) -> None:
+        if change.flow:
+            self._announced.append(change.flow.after.flow_id)
+        elif change.cycle:
+            self._announced.append(change.cycle.after.cycle.flow_id)
+        self._signal.set()
+
+    async def delete(self, flow: FlowRecord) -> bool:
+        """Remove a flow with all that is stored of it; return False when it is not as it was read."""
+        if _revision(self._flows.get(flow.flow_id)) != flow.revision:
+            return False
+        del self._flows[flow.flow_id]
+        self._cycles = {key: cycle for key, cycle in self._cycles.items() if key[0] != flow.flow_id}
+        self._announced.append(flow.flow_id)
+        self._signal.set()
+        return True
+
+    async def due(self, now: int, limit: int) -> list[str]:
+        """Return the flows whose next cycle is due, the longest overdue first."""
+        found = [(each.next_at, each.flow_id) for each in self._flows.values() if each.next_at is not None]
+        return [flow_id for at, flow_id in sorted(found) if at <= now][:limit]
+
+    async def next_due(self) -> int | None:
+        """Return the earliest instant at which a cycle is due."""
+        return min((each.next_at for each in self._flows.values() if each.next_at is not None), default=None)
+
+    async def running(self) -> list[str]:
+        """Return the ids of the flows that have a running cycle, sorted."""
+        return sorted(each.flow_id for each in self._flows.values() if each.in_cycle)
+
+    async def announced(self, position: str) -> tuple[str, list[str]]:
+        """Wait for announced changes after a position; return the next position and the flows."""
+        begin = int(position) if position else len(self._announced)
+        if begin == len(self._announced):
+            self._signal.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_WAIT_S):
+                    await self._signal.wait()
+        return str(len(self._announced)), self._announced[begin:]
+
+
+def _revision(record: msgspec.Struct | None) -> int:
+    match record:
+        case FlowRecord(revision=revision) | CycleRecord(revision=revision):
+            return revision
+        case _:
+            return 0

@@ -1,0 +1,78 @@
+"""Encodes node tasks for the store: one JSON text for each, and one more for a large output."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from edge.flows.cycle import NodeStatus, NodeTask
+from edge.flows.nodes.kind import Withheld
+
+LARGEST_INLINE: Final = 65_536
+"""In bytes of JSON; a larger output is stored apart."""
+
+
+class _TaskForm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The JSON of a node task; `output_bytes` is the size of an output that is stored apart."""
+
+    flow_id: str
+    cycle: int
+    node_id: str
+    status: NodeStatus
+    output: Any = None
+    output_bytes: int | None = None
+    withheld: Withheld | None = None
+    reason: str | None = None
+    attempts: int = 0
+    started_at: int | None = None
+    ended_at: int | None = None
+    memory: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTexts:
+    """The texts of a node task; `output` is that of a large output, else None."""
+
+    task: str
+    output: str | None
+
+
+def encode(flow_id: str, cycle: int, node_id: str, task: NodeTask) -> TaskTexts:
+    """Encode a node task."""
+    output = msgspec.json.encode(task.output)
+    large = len(output) > LARGEST_INLINE
+    form = _TaskForm(
+        flow_id=flow_id,
+        cycle=cycle,
+        node_id=node_id,
+        status=task.status,
+        output=None if large or task.output is None else msgspec.Raw(output),
+        output_bytes=len(output) if large else None,
+        withheld=task.withheld,
+        reason=task.reason,
+        attempts=task.attempts,
+        started_at=task.started_at,
+        ended_at=task.ended_at,
+        memory=task.memory,
+    )
+    return TaskTexts(msgspec.json.encode(form).decode(), output.decode() if large else None)
+
+
+def has_large_output(text: str) -> bool:
+    """Return whether the output of a node task is stored apart."""
+    return msgspec.json.decode(text, type=_TaskForm).output_bytes is not None
+
+
+def decode(text: str, output: str | None) -> NodeTask:
+    """Decode a node task; `output` is the text of its large output, None without one."""
+    form = msgspec.json.decode(text, type=_TaskForm)
+    return NodeTask(
+        status=form.status,
+        output=msgspec.json.decode(output) if output else form.output,
+        withheld=form.withheld,
+        reason=form.reason,
+        attempts=form.attempts,
+        started_at=form.started_at,
+        ended_at=form.ended_at,
+        memory=form.memory,
+    )

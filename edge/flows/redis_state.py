@@ -1,0 +1,247 @@
+"""Holds flows in Redis: a hash for each flow and cycle, a JSON text for each node task, indexes of instants."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from edge.flows import node_task
+from edge.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
+from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
+from edge.flows.state import FlowChange, Written
+from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.commit import Commit, Committed, Revision, fields, join, operation, spread
+from edge.store.keys import Keys
+from edge.store.scan import escape_pattern, scan_keys
+from edge.store.stream import entries
+
+CYCLE_LIFETIME_MS: Final = 7 * 86_400_000
+NODE_TASK_LIFETIME_MS: Final = 86_400_000
+_MOST_SIGNALS: Final = 1000
+_NEVER: Final = "+inf"
+
+
+class RedisFlowState:
+    """The flow state that all gateways on a store share."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load_flow(self, flow_id: str) -> FlowRecord | None:
+        """Return a flow; None when there is none."""
+        stored = await self._store.execute("HGETALL", self._store.keys.flow(flow_id))
+        return _flow(stored) if stored else None
+
+    async def flow_ids(self) -> list[str]:
+        """Return the ids of all flows, sorted."""
+        return sorted(await self._store.execute("ZRANGE", self._store.keys.flow_schedule(), 0, -1))
+
+    async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
+        """Return a cycle of a flow; None when it is not kept. Node tasks that have expired are registered."""
+        keys = self._store.keys
+        stored = await self._store.execute("HGETALL", keys.flow_cycle(flow.flow_id, number))
+        if not stored:
+            return None
+        nodes = msgspec.json.decode(stored["nodes"], type=list[str])
+        texts = await self._store.read([("GET", keys.node_task(flow.flow_id, number, node)) for node in nodes])
+        found = {node: text for node, text in zip(nodes, texts, strict=True) if text is not None}
+        large = [node for node, text in found.items() if node_task.has_large_output(text)]
+        outputs = await self._store.read([("GET", keys.node_output(flow.flow_id, number, node)) for node in large])
+        apart = dict(zip(large, outputs, strict=True))
+        tasks = {
+            node: node_task.decode(found[node], apart.get(node)) if node in found else NodeTask() for node in nodes
+        }
+        return CycleRecord(
+            cycle=Cycle(flow.flow_id, number, int(stored["at"]), tasks, flow.memory),
+            document=stored.get("document", ""),
+            owner=stored["owner"],
+            started_at=int(stored["started_at"]),
+            ended_at=int(stored["ended_at"]) if stored["ended_at"] else None,
+            revision=int(stored["rev"]),
+        )
+
+    async def commit(self, change: FlowChange) -> bool:
+        """Write a change; return False, and write nothing, when a record is not as it was read."""
+        keys = self._store.keys
+        parts = [
+            *([_save_flow(keys, change.flow)] if change.flow else ()),
+            *([_save_cycle(keys, change.cycle, change.expired)] if change.cycle else ()),
+            *([_announce(keys, _flow_id(change))] if change.announced else ()),
+        ]
+        return isinstance(await self._store.commit(join(parts)), Committed)
+
+    async def delete(self, flow: FlowRecord) -> bool:
+        """Remove a flow with all that is stored of it; return False when it is not as it was read."""
+        keys = self._store.keys
+        key = keys.flow(flow.flow_id)
+        cycles = f"{escape_pattern(keys.flow_cycle(flow.flow_id, 0)[:-1])}*"
+        tasks = keys.node_task(flow.flow_id, 0, "")[: -len("0_")]
+        found = {each async for batch in scan_keys(self._store, cycles) for each in batch}
+        found |= {
+            each
+            async for batch in scan_keys(self._store, f"{escape_pattern(tasks)}*")
+            for each in batch
+            if re.match(r"\d+_", each.removeprefix(tasks))
+        }
+        parts = (
+            Commit(guards=(Revision(key, flow.revision),)),
+            operation("DEL", key),
+            spread("DEL", (), sorted(found)),
+            operation("ZREM", keys.flow_schedule(), flow.flow_id),
+            operation("SREM", keys.flows_running(), flow.flow_id),
+            _announce(keys, flow.flow_id),
+        )
+        return isinstance(await self._store.commit(join(parts)), Committed)
+
+    async def due(self, now: int, limit: int) -> list[str]:
+        """Return the flows whose next cycle is due, the longest overdue first."""
+        key = self._store.keys.flow_schedule()
+        found: list[str] = await self._store.execute("ZRANGE", key, "-inf", now, "BYSCORE", "LIMIT", 0, limit)
+        return found
+
+    async def next_due(self) -> int | None:
+        """Return the earliest instant at which a cycle is due."""
+        key = self._store.keys.flow_schedule()
+        reply = await self._store.execute("ZRANGE", key, "-inf", f"({_NEVER}", "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
+        return int(float(reply[0][1])) if reply else None
+
+    async def running(self) -> list[str]:
+        """Return the ids of the flows that have a running cycle, sorted."""
+        return sorted(await self._store.execute("SMEMBERS", self._store.keys.flows_running()))
+
+    async def announced(self, position: str) -> tuple[str, list[str]]:
+        """Wait a few seconds for announced changes after a position; return the next position and the flows."""
+        key = self._store.keys.flow_signals()
+        if not position:
+            latest = list(entries(await self._store.execute("XREVRANGE", key, "+", "-", "COUNT", 1)))
+            return (latest[0].entry_id if latest else "0-0"), []
+        reply = await self._store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position)
+        found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
+        return (found[-1].entry_id if found else position), [entry.fields["flow"] for entry in found]
+
+
+def _flow_id(change: FlowChange) -> str:
+    if change.flow:
+        return change.flow.after.flow_id
+    return change.cycle.after.cycle.flow_id if change.cycle else ""
+
+
+def _announce(keys: Keys, flow_id: str) -> Commit:
+    return operation("XADD", keys.flow_signals(), "MAXLEN", "~", _MOST_SIGNALS, "*", "flow", flow_id)
+
+
+def _save_flow(keys: Keys, written: Written[FlowRecord]) -> Commit:
+    before, after = written.before, written.after
+    known = _flow_fields(before) if before else {}
+    changed = {name: text for name, text in _flow_fields(after).items() if known.get(name) != text}
+    key = keys.flow(after.flow_id)
+    parts = [
+        Commit(guards=(Revision(key, before.revision if before else 0),)),
+        operation("HSET", key, *fields(changed)),
+    ]
+    if before is None or before.next_at != after.next_at:
+        score = _NEVER if after.next_at is None else after.next_at
+        parts.append(operation("ZADD", keys.flow_schedule(), score, after.flow_id))
+    if (before is not None and before.in_cycle) != after.in_cycle:
+        parts.append(operation("SADD" if after.in_cycle else "SREM", keys.flows_running(), after.flow_id))
+    return join(parts)
+
+
+def _flow_fields(flow: FlowRecord) -> dict[str, str]:
+    return {
+        "rev": str(flow.revision),
+        "id": flow.flow_id,
+        "config": flow.document,
+        "status": flow.status.value,
+        "last_cycle": str(flow.last_cycle),
+        "last_at": _text(flow.last_at),
+        "next_execution": _text(flow.next_at),
+        "created_at": str(flow.created_at),
+        "in_cycle": "1" if flow.in_cycle else "",
+        "ended": _json(flow.ended),
+        "missed": str(flow.missed),
+        "memory": _json(flow.memory),
+    }
+
+
+def _flow(stored: Mapping[str, str]) -> FlowRecord:
+    return FlowRecord(
+        flow_id=stored["id"],
+        document=stored["config"],
+        created_at=int(stored["created_at"]),
+        status=FlowStatus(stored["status"]),
+        last_cycle=int(stored["last_cycle"]),
+        last_at=_instant(stored["last_at"]),
+        next_at=_instant(stored["next_execution"]),
+        in_cycle=bool(stored["in_cycle"]),
+        ended=msgspec.json.decode(stored["ended"], type=dict[CycleStatus, int]),
+        missed=int(stored["missed"]),
+        memory=msgspec.json.decode(stored["memory"], type=dict[str, Any]),
+        revision=int(stored["rev"]),
+    )
+
+
+def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) -> Commit:
+    before, after = written.before, written.after
+    cycle = after.cycle
+    known = _cycle_fields(before) if before else {}
+    changed = {name: text for name, text in _cycle_fields(after).items() if known.get(name) != text}
+    key = keys.flow_cycle(cycle.flow_id, cycle.number)
+    parts = [
+        Commit(guards=(Revision(key, before.revision if before else 0),)),
+        operation("HSET", key, *fields(changed)),
+        *_save_tasks(keys, before.cycle if before else None, cycle),
+    ]
+    if before is None:
+        parts.append(operation("PEXPIRE", key, CYCLE_LIFETIME_MS))
+    if after.ended_at is not None:
+        # The flow as it was when the cycle began is of no use for a cycle that has ended.
+        parts.append(operation("HDEL", key, "document"))
+    if expired is not None:
+        gone = [keys.node_task(cycle.flow_id, expired, node) for node in cycle.tasks]
+        large = [keys.node_output(cycle.flow_id, expired, node) for node in cycle.tasks]
+        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, expired),), (*gone, *large)))
+    return join(parts)
+
+
+def _cycle_fields(record: CycleRecord) -> dict[str, str]:
+    cycle = record.cycle
+    return {
+        "rev": str(record.revision),
+        "flow_id": cycle.flow_id,
+        "cycle": str(cycle.number),
+        "status": cycle.status.value,
+        "at": str(cycle.at),
+        "started_at": str(record.started_at),
+        "ended_at": _text(record.ended_at),
+        "owner": record.owner,
+        "nodes": _json(list(cycle.tasks)),
+        "document": record.document,
+    }
+
+
+def _save_tasks(keys: Keys, before: Cycle | None, cycle: Cycle) -> Iterable[Commit]:
+    """Write the node tasks that changed; one that is only registered needs no key."""
+    for node, task in cycle.tasks.items():
+        known = before.tasks[node] if before else NodeTask()
+        if task == known or task.status is NodeStatus.REGISTERED:
+            continue
+        texts = node_task.encode(cycle.flow_id, cycle.number, node, task)
+        key = keys.node_task(cycle.flow_id, cycle.number, node)
+        yield operation("SET", key, texts.task, "PX", NODE_TASK_LIFETIME_MS)
+        if texts.output is not None:
+            key = keys.node_output(cycle.flow_id, cycle.number, node)
+            yield operation("SET", key, texts.output, "PX", NODE_TASK_LIFETIME_MS)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _text(instant: int | None) -> str:
+    return "" if instant is None else str(instant)
+
+
+def _instant(text: str) -> int | None:
+    return int(text) if text else None

@@ -1,0 +1,73 @@
+"""The port to what is stored of flows: one decision is one change, written whole or not at all."""
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from edge.flows.record import CycleRecord, FlowRecord
+
+RecordT = TypeVar("RecordT", FlowRecord, CycleRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[RecordT]):
+    """A record as it was read, None for a new one, and as it is to be."""
+
+    before: RecordT | None
+    after: RecordT
+
+
+@dataclass(frozen=True, slots=True)
+class FlowChange:
+    """What one decision writes of a flow and of its last cycle.
+
+    `expired` is the number of a cycle that is removed with its node tasks. A decision of a process that does not run
+    the cycle is announced: the gateway that does looks again.
+    """
+
+    flow: Written[FlowRecord] | None = None
+    cycle: Written[CycleRecord] | None = None
+    expired: int | None = None
+    announced: bool = False
+
+
+class FlowState(Protocol):
+    """Holds flows, cycles and node tasks. Every call raises Unavailable when the store is gone."""
+
+    async def load_flow(self, flow_id: str) -> FlowRecord | None:
+        """Return a flow; None when there is none."""
+        ...
+
+    async def flow_ids(self) -> list[str]:
+        """Return the ids of all flows, sorted."""
+        ...
+
+    async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
+        """Return a cycle of a flow; None when it is not kept. Node tasks that have expired are registered."""
+        ...
+
+    async def commit(self, change: FlowChange) -> bool:
+        """Write a change; return False, and write nothing, when a record is not as it was read."""
+        ...
+
+    async def delete(self, flow: FlowRecord) -> bool:
+        """Remove a flow with all that is stored of it; return False when it is not as it was read."""
+        ...
+
+    async def due(self, now: int, limit: int) -> list[str]:
+        """Return the flows whose next cycle is due, the longest overdue first."""
+        ...
+
+    async def next_due(self) -> int | None:
+        """Return the earliest instant at which a cycle is due."""
+        ...
+
+    async def running(self) -> list[str]:
+        """Return the ids of the flows that have a running cycle, sorted."""
+        ...
+
+    async def announced(self, position: str) -> tuple[str, list[str]]:
+        """Wait a few seconds for announced changes after a position; return the next position and the flows.
+
+        The position to begin with is empty: it skips what was announced before.
+        """
+        ...

@@ -1,0 +1,89 @@
+"""Flows in Redis have the keys, types and lifetimes of their page, and deleting one leaves none of them."""
+
+from dataclasses import replace
+
+from msgspec.structs import replace as changed
+
+from edge.flows.cycle import Cycle, NodeStatus, NodeTask
+from edge.flows.record import CycleRecord, FlowRecord
+from edge.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, RedisFlowState
+from edge.flows.state import FlowChange, Written
+from edge.store.client import Store
+from edge.store.keys import KEYS
+
+FLOW = FlowRecord(flow_id="press*report", document='{"id": 1}', created_at=5, revision=5, next_at=60_000, in_cycle=True)
+TASKS = {"mean": NodeTask(NodeStatus.COMPLETED, "v" * 70_000, attempts=1), "publish": NodeTask()}
+CYCLE = CycleRecord(
+    cycle=Cycle("press*report", 0, 60_000, TASKS), document="{}", owner="edge", started_at=60_001, revision=60_001
+)
+BEGUN = FlowChange(Written(None, FLOW), Written(None, CYCLE), announced=True)
+
+
+async def types(store: Store) -> dict[str, str]:
+    """Return the type of each key without its prefix."""
+    _, keys = await store.execute("SCAN", "0", "COUNT", 1000)
+    ours = sorted(key for key in keys if key.startswith(f"{store.keys.prefix}:"))
+    found = await store.read([("TYPE", key) for key in ours])
+    return {key.removeprefix(f"{store.keys.prefix}:"): kind for key, kind in zip(ours, found, strict=True)}
+
+
+async def test_keys_are_those_of_the_page(store: Store) -> None:
+    before = await types(store)
+    await RedisFlowState(store).commit(BEGUN)
+    new = {name: kind for name, kind in (await types(store)).items() if name not in before}
+    assert new == {
+        "flow:press*report": "hash",
+        "flow:press*report:cycle:0": "hash",
+        "flows:running": "set",
+        "flows:schedule": "zset",
+        "flows:signals": "stream",
+        "node_tasks:press*report_0_mean": "string",
+        "node_tasks:press*report_0_mean:output": "string",
+    }
+    specs = {spec.pattern: spec.type for spec in KEYS}
+    assert specs["flow:{flow}"] == "hash"
+    assert specs["node_tasks:{flow}_{cycle}_{node}"] == "string"
+
+
+async def test_cycles_and_node_tasks_expire(store: Store) -> None:
+    await RedisFlowState(store).commit(BEGUN)
+    keys = store.keys
+    timed = {
+        keys.flow_cycle("press*report", 0): CYCLE_LIFETIME_MS,
+        keys.node_task("press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,
+        keys.node_output("press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,
+    }
+    for key, lifetime in timed.items():
+        assert lifetime - 60_000 < await store.execute("PTTL", key) <= lifetime
+
+
+async def test_deleted_flow_leaves_no_key_and_no_other_flow_loses_one(store: Store) -> None:
+    state = RedisFlowState(store)
+    other = changed(FLOW, flow_id="press-report")
+    kept = changed(CYCLE, cycle=replace(CYCLE.cycle, flow_id="press-report"))
+    await state.commit(FlowChange(Written(None, other), Written(None, kept), announced=True))
+    before = await types(store)
+    await state.commit(BEGUN)
+    assert await state.delete(FLOW)
+    assert await types(store) == before
+
+
+async def test_ended_cycle_keeps_no_copy_of_the_flow(store: Store) -> None:
+    state = RedisFlowState(store)
+    await state.commit(BEGUN)
+    key = store.keys.flow_cycle("press*report", 0)
+    assert await store.execute("HGET", key, "document") == "{}"
+    ended = changed(CYCLE, ended_at=60_500, revision=CYCLE.revision + 1)
+    assert await state.commit(FlowChange(cycle=Written(CYCLE, ended)))
+    assert await store.execute("HGET", key, "document") is None
+    assert await state.load_cycle(FLOW, 0) == changed(ended, document="")
+
+
+async def test_unchanged_node_tasks_are_not_written_again(store: Store) -> None:
+    state = RedisFlowState(store)
+    await state.commit(BEGUN)
+    await store.execute("DEL", store.keys.node_task("press*report", 0, "mean"))
+    running = replace(CYCLE.cycle, tasks={**TASKS, "publish": NodeTask(NodeStatus.RUNNING, attempts=1)})
+    await state.commit(FlowChange(cycle=Written(CYCLE, changed(CYCLE, cycle=running, revision=CYCLE.revision + 1))))
+    assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "mean")) == 0
+    assert await store.execute("EXISTS", store.keys.node_task("press*report", 0, "publish")) == 1
