@@ -15,7 +15,7 @@ COMMANDS = {
     "jobs": "Show jobs; store, start, pause or end them.",
     "equipment": "Show equipment with its connection, open commands and faults, or ping it.",
     "dead-letters": "Show work that failed too often; retry or drop it.",
-    "refused": "Show refused messages, newest first.",
+    "refused": "Show refused messages and declined calls, newest first.",
     "station": "Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit.",
     "check": "Check a settings file or a recipe and report every fault.",
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",

@@ -1,4 +1,4 @@
-"""`edge refused`: shows refused messages of the MES and of equipment."""
+"""`edge refused`: shows refused messages and declined calls."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,12 +21,14 @@ _SHOWN_CHARACTERS = 400
 @settings_option
 @json_option
 def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
-    """Show refused messages, newest first.
+    """Show refused messages and declined calls, newest first.
 
-    Each is shown with its topic, the reason, and the beginning of its payload; with --json the stored 4 KiB of the
-    payload. The newest thousand messages are stored. The exit status is 0, or 1 when the store is unavailable.
+    A message of the MES or of equipment is refused when it cannot be read or executed; it is shown with its topic. A
+    call of a job method is declined when its ReturnStatus is not 1; it is shown with the `source` of the call. Each has
+    its reason and the beginning of its payload; with --json the stored 4 KiB of the payload. The newest thousand are
+    stored. The exit status is 0, or 1 when the store is unavailable.
     """
-    from edge.store.refused import count, newest
+    from edge.store.refused import DECLINED_COUNTER, count, newest
 
     async def show() -> None:
         async with open_access(settings_file) as at:
@@ -36,8 +38,8 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
                 return
             for each in found:
                 print_text("\n".join(_report(each)))
-            many = await count(at.store)
-            print_text(f"{many} refused since the store began" if many else "nothing was refused")
+            refused, declined = await count(at.store), await count(at.store, DECLINED_COUNTER)
+            print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
 
     asyncio.run(show())
 

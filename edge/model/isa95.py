@@ -210,9 +210,17 @@ class IdCall(Payload, frozen=True, kw_only=True):
 
 
 class MethodAnswer(Payload, frozen=True, kw_only=True):
-    """The output argument of every job method."""
+    """The output argument of every job method; `reason` says why the status is not 1 (not part of the standard)."""
 
     return_status: int
+    reason: str | None = None
+
+
+class RefusalAnswer(Payload, frozen=True, kw_only=True):
+    """The answer to a message that was not executed: the attributes `mdcserrorkind` and `mdcserrormessage` as data."""
+
+    error_kind: str
+    reason: str
 
 
 class ResolveCall(Payload, frozen=True, kw_only=True):
@@ -248,10 +256,11 @@ class StateCall(Payload, frozen=True, kw_only=True):
 
 
 class ResponseAnswer(Payload, frozen=True, kw_only=True):
-    """The output arguments of RequestJobResponseByJobOrderID; without a response, the status says why."""
+    """The output arguments of RequestJobResponseByJobOrderID; without a response, `reason` says why."""
 
     job_response: JobResponse | None = None
     return_status: int
+    reason: str | None = None
 
 
 class ResponsesAnswer(Payload, frozen=True, kw_only=True):
@@ -263,6 +272,7 @@ class ResponsesAnswer(Payload, frozen=True, kw_only=True):
     job_responses: tuple[JobResponse, ...]
     return_status: int
     next: str | None = None
+    reason: str | None = None
 
 
 _P = TypeVar("_P")

@@ -29,6 +29,7 @@ from edge.model.isa95 import (
     OrderCall,
     Personnel,
     PhysicalAsset,
+    RefusalAnswer,
     ResolveCall,
     ResponseAnswer,
     ResponsesAnswer,
@@ -50,6 +51,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
         for method in METHODS
     },
     "Method.answer": (MethodAnswer, "the answer of every job method"),
+    "Refusal.answer": (RefusalAnswer, "the answer to a message that was not executed; it has `mdcserrorkind`"),
     f"{_BY_ID}.call": (IdCall, METHOD_TYPE.format(_BY_ID)),
     f"{_BY_ID}.answer": (ResponseAnswer, METHOD_TYPE.format(_BY_ID)),
     f"{_BY_STATE}.call": (StateCall, METHOD_TYPE.format(_BY_STATE)),

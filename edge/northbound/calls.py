@@ -17,6 +17,7 @@ from edge.model.isa95 import (
     MethodAnswer,
     OrderCall,
     Payload,
+    RefusalAnswer,
     ResolveCall,
     ResponseAnswer,
     ResponsesAnswer,
@@ -26,7 +27,7 @@ from edge.model.isa95 import (
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.sfc.signal import Resolution
-from edge.station.jobs import JobCall, JobService, refuse_expired
+from edge.station.jobs import CallAnswer, JobCall, JobService, refuse_expired
 from edge.station.resolve import ResolveRequest, resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
@@ -108,14 +109,14 @@ class CallHandler:
             kind, reason = refusal.kind, _reason(refusal)
             logger.warning("message refused", source=call.source, kind=kind, reason=reason)
             await self._record_refusal(call, kind, reason)
-            reply = Reply(error_kind=kind, reason=reason)
+            reply = _refusal(kind, reason)
         return self._reply_event(reply, call)
 
     async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:
         """Return the answer to a call that met a defect. Raises Unavailable when the store is gone."""
         reason = f"the call met a defect of this software: {type(error).__name__}"
         await self._record_refusal(call, "internal", reason)
-        return self._reply_event(Reply(error_kind="internal", reason=reason), call)
+        return self._reply_event(_refusal("internal", reason), call)
 
     async def _record_refusal(self, call: IncomingCall, kind: str, reason: str) -> None:
         event_type, event_id = call.attributes.get("type", ""), call.attributes.get("id", "")
@@ -165,7 +166,7 @@ class CallHandler:
             trace={name: event.extensions[name] for name in _TRACE_CONTEXT if name in event.extensions},
         )
         answer = await self._jobs.call(call)
-        return Reply(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+        return _method_reply(answer)
 
     async def _apply_settings(self, scope: str, kind: str, event: CloudEvent, expires_at: int | None) -> Reply:
         method, origin = _settings_method(event), EventOrigin(event.source, event.id)
@@ -192,17 +193,21 @@ class CallHandler:
             event_id=event.id,
         )
         answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
-        return Reply(MethodAnswer(return_status=answer.status), reason="; ".join(answer.reasons) or None)
+        return _method_reply(answer)
 
     async def _response_by_id(self, scope: str, arguments: IdCall) -> Reply:
         found = await self._responses.of_job(scope, arguments.job_order_id)
         response = found.responses[0] if found.responses else None
-        return Reply(ResponseAnswer(job_response=response, return_status=found.status), reason=found.reason or None)
+        reason = found.reason or None
+        return Reply(ResponseAnswer(job_response=response, return_status=found.status, reason=reason), reason=reason)
 
     async def _responses_by_state(self, scope: str, arguments: StateCall) -> Reply:
         found = await self._responses.in_state(scope, arguments.job_order_state, arguments.after or "")
-        answer = ResponsesAnswer(job_responses=found.responses, return_status=found.status, next=found.next or None)
-        return Reply(answer, reason=found.reason or None)
+        reason = found.reason or None
+        answer = ResponsesAnswer(
+            job_responses=found.responses, return_status=found.status, next=found.next or None, reason=reason
+        )
+        return Reply(answer, reason=reason)
 
     def _reply_event(self, reply: Reply, call: IncomingCall) -> CloudEvent:
         event = None if isinstance(call.event, Refused) else call.event
@@ -221,6 +226,15 @@ class CallHandler:
             extensions=MappingProxyType({name: extensions[name] for name in _TRACE_CONTEXT if name in extensions}),
             data=reply.data,
         )
+
+
+def _method_reply(answer: CallAnswer) -> Reply:
+    reason = "; ".join(answer.reasons) or None
+    return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason)
+
+
+def _refusal(kind: str, reason: str) -> Reply:
+    return Reply(RefusalAnswer(error_kind=kind, reason=reason), kind, reason)
 
 
 def _reason(refusal: Refused) -> str:

@@ -12,6 +12,7 @@ from edge.errors import Refused
 from edge.instant import Clock
 from edge.listeners import notify
 from edge.model.acceptance import refusal_reasons, validate_id, validate_order
+from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
@@ -23,6 +24,7 @@ from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
+from edge.store.refused import RefusedMessage, record_decline
 
 logger = structlog.get_logger(__name__)
 
@@ -159,7 +161,10 @@ class JobService:
                 assert_never(plan)
 
     async def _write(self, call: JobCall, change: _Change, answer: CallAnswer) -> CallAnswer | None:
-        match await self._store.commit(join((change.commit, self._mark(call, answer)))):
+        parts = [change.commit, self._mark(call, answer)]
+        if answer.reasons:
+            parts.append(record_decline(self._store.keys, _declined(call, answer)))
+        match await self._store.commit(join(parts)):
             case Committed():
                 if change.due is not None:
                     notify(self.listeners, change.due)
@@ -288,6 +293,17 @@ def refuse_expired(expires_at: int | None, now: int) -> None:
     """Raise Refused(`expired`) for a message whose expiry, in milliseconds since the epoch, has passed."""
     if expires_at is not None and now > expires_at:
         raise Refused("expired", f"the message expired {now - expires_at} ms ago", "If still wanted, send a new one.")
+
+
+def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:
+    return RefusedMessage(
+        way=call.source,
+        event_type=METHOD_TYPE.format(call.method),
+        event_id=call.event_id,
+        kind="declined",
+        reason=f"ReturnStatus {answer.status.value}: {'; '.join(answer.reasons)}",
+        payload=msgspec.json.encode(call.arguments),
+    )
 
 
 def _has_transaction(call: JobCall) -> bool:

@@ -176,7 +176,7 @@ class Keys:
 
     @_key("stream", Lifetime.STREAM)
     def event_refused_list(self) -> str:
-        """Return the key of messages that could not be taken."""
+        """Return the key of refused messages and declined calls."""
         return f"{self.prefix}:event:refused:list"
 
     @_key("set", Lifetime.OURS)

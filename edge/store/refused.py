@@ -1,4 +1,4 @@
-"""What could not be taken: set aside for a person to look at, and counted."""
+"""Store and count refused messages and declined calls, for a person to look at."""
 
 from dataclasses import dataclass, field
 
@@ -9,15 +9,16 @@ from edge.store.keys import Keys
 from edge.store.stream import entries
 
 COUNTER = "refused"
+DECLINED_COUNTER = "declined"
 STREAM_LENGTH = 1000
 _KEPT_BYTES = 4096
 _KEPT_CHARACTERS = 1000
-"""Of each of the other texts: who sends nonsense has written some of them, too."""
+"""The limit of each other text: some of them come from the sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedMessage:
-    """A message that was refused: where it came in, what was wrong, and the beginning of what it held."""
+    """A refused message or a declined call: where it came from, the reason, and the beginning of its payload."""
 
     way: str
     event_type: str
@@ -26,11 +27,20 @@ class RefusedMessage:
     reason: str
     payload: bytes
     at: int | None = field(default=None, compare=False)
-    """When it was set aside, in milliseconds since the epoch; read from the store."""
+    """When it was stored, in milliseconds since the epoch; read from the store."""
 
 
 def record_refusal(keys: Keys, message: RefusedMessage) -> Commit:
-    """Keep a refused message among the newest, and count it."""
+    """Store a refused message among the newest, and count it."""
+    return join((_append(keys, message), operation("INCR", keys.counter(COUNTER))))
+
+
+def record_decline(keys: Keys, call: RefusedMessage) -> Commit:
+    """Store a declined call among the newest refused messages, and count it apart from them."""
+    return join((_append(keys, call), operation("INCR", keys.counter(DECLINED_COUNTER))))
+
+
+def _append(keys: Keys, message: RefusedMessage) -> Commit:
     texts = {
         "way": message.way,
         "type": message.event_type,
@@ -41,16 +51,11 @@ def record_refusal(keys: Keys, message: RefusedMessage) -> Commit:
     cut = {name: text[:_KEPT_CHARACTERS] for name, text in texts.items()}
     payload = message.payload[:_KEPT_BYTES].decode(errors="backslashreplace")
     entry = fields(cut | {"payload": payload})
-    return join(
-        (
-            operation("XADD", keys.event_refused_list(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry),
-            operation("INCR", keys.counter(COUNTER)),
-        )
-    )
+    return operation("XADD", keys.event_refused_list(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry)
 
 
 async def newest(store: Store, many: int) -> list[RefusedMessage]:
-    """Return what was set aside last, the newest first; payloads as they were kept."""
+    """Return the last refused messages and declined calls, newest first; payloads as they were stored."""
     reply = await store.execute("XREVRANGE", store.keys.event_refused_list(), "+", "-", "COUNT", many)
     return [
         RefusedMessage(
@@ -66,9 +71,9 @@ async def newest(store: Store, many: int) -> list[RefusedMessage]:
     ]
 
 
-async def count(store: Store) -> int:
-    """Return how many messages were refused since the store began. Raises Refused when the counter cannot be read."""
-    key = store.keys.counter(COUNTER)
+async def count(store: Store, counter: str = COUNTER) -> int:
+    """Return a counter since the store was created. Raises Refused when it cannot be read."""
+    key = store.keys.counter(counter)
     text = await store.execute("GET", key)
     try:
         return int(text or 0)

@@ -1,12 +1,15 @@
-"""`edge refused` shows what could not be taken, and why."""
+"""`edge refused` shows refused messages and declined calls with their reasons."""
 
 import json
 
 import pytest
 
+from edge.model.job_state import Cause
 from edge.store.refused import RefusedMessage, record_refusal
 from tests.cli.calling import Edge
 from tests.station.plant import Plant
+
+NONE = "0 messages refused, 0 calls declined since the store was created\n"
 
 
 @pytest.fixture
@@ -22,20 +25,20 @@ async def plant_that_refused(plant: Plant) -> Plant:
 
 
 @pytest.mark.usefixtures("plant")
-async def test_nothing_is_a_word(edge: Edge) -> None:
-    assert (await edge("refused")).output == "nothing was refused\n"
+async def test_empty_list_shows_both_counters(edge: Edge) -> None:
+    assert (await edge("refused")).output == NONE
     assert json.loads((await edge("refused", "--json")).output) == []
 
 
 @pytest.mark.usefixtures("plant_that_refused")
-async def test_the_newest_comes_first_with_reason_and_beginning(edge: Edge) -> None:
+async def test_newest_message_is_first_with_reason_and_payload(edge: Edge) -> None:
     first, reason, named, payload, second, *rest = (await edge("refused")).output.splitlines()
     assert first.endswith("  rpc  unknown_type")
     assert reason == "  type 'none.v1' is not known here."
     assert named == "  type none.v1, id 7"
     assert payload == "  {'a':  }" + "x" * 392 + " …"
     assert second.endswith("  app/jobs/station-1/commands  unreadable")
-    assert rest == ["  not a CloudEvent.", "2 refused since the store began"]
+    assert rest == ["  not a CloudEvent.", "2 messages refused, 0 calls declined since the store was created"]
     assert len((await edge("refused", "--last", "1")).output.splitlines()) == 5
 
 
@@ -53,9 +56,21 @@ async def test_damaged_counter_is_reported_after_the_messages(edge: Edge, plant_
 
 
 @pytest.mark.usefixtures("plant_that_refused")
-async def test_a_program_is_told_all_that_is_kept(edge: Edge) -> None:
-    told = json.loads((await edge("refused", "--json")).output)
-    assert (told[0]["way"], told[0]["id"], told[0]["kind"]) == ("rpc", "7", "unknown_type")
-    assert len(told[0]["payload"]) == 508
-    assert told[0]["at"].endswith("Z")
-    assert (told[1]["type"], told[1]["id"], told[1]["payload"]) == (None, None, "")
+async def test_json_output_has_the_stored_payload(edge: Edge) -> None:
+    shown = json.loads((await edge("refused", "--json")).output)
+    assert (shown[0]["way"], shown[0]["id"], shown[0]["kind"]) == ("rpc", "7", "unknown_type")
+    assert len(shown[0]["payload"]) == 508
+    assert shown[0]["at"].endswith("Z")
+    assert (shown[1]["type"], shown[1]["id"], shown[1]["payload"]) == (None, None, "")
+
+
+async def test_declined_call_is_shown_once_with_status_and_job(edge: Edge, plant: Plant) -> None:
+    for _ in range(2):
+        assert (await plant.ask(Cause.PAUSE, "J9", event_id="c1")).status == 2
+    (shown,) = json.loads((await edge("refused", "--json")).output)
+    assert (shown["way"], shown["id"], shown["kind"]) == ("mes", "c1", "declined")
+    assert shown["type"] == "org.opcfoundation.ISA95-JOBCONTROL_V2.Pause.v2"
+    assert shown["reason"] == "ReturnStatus 2: no such job order in this scope"
+    assert json.loads(shown["payload"]) == {"JobOrderID": "J9"}
+    report = (await edge("refused")).output.splitlines()
+    assert report[-1] == "0 messages refused, 1 calls declined since the store was created"

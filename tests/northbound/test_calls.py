@@ -10,7 +10,7 @@ from edge.errors import Refused
 from edge.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
-from edge.model.isa95 import MethodAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
+from edge.model.isa95 import MethodAnswer, RefusalAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
 from edge.northbound.calls import CallHandler, IncomingCall
 from edge.station.jobs import JobService
 from edge.store import jobs, refused, resources
@@ -56,6 +56,7 @@ async def test_the_scope_is_that_of_the_event_else_that_of_the_way(
 async def test_what_cannot_be_read_is_answered_to_whom_it_tells(calls: CallHandler) -> None:
     answer = await calls.answer(incoming(UNREADABLE))
     assert (answer.mdcserrorkind, answer.mdcserrormessage) == ("unreadable", "no event. Send one.")
+    assert answer.data == RefusalAnswer(error_kind="unreadable", reason="no event. Send one.")
     assert (answer.type, answer.causationid, answer.correlationid) == ("told.v1", "told", "c")
     nameless = await calls.answer(IncomingCall(UNREADABLE, {}, SCOPE, "test"))
     assert nameless.type == REFUSED_TYPE
@@ -97,7 +98,8 @@ class TestJobResponses:
     )
     async def test_why_there_is_no_response_is_said(self, calls: CallHandler, job_order_id: str, status: int) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderID", {"JobOrderID": job_order_id})
-        assert answer.data == ResponseAnswer(return_status=status)
+        assert answer.mdcserrormessage
+        assert answer.data == ResponseAnswer(return_status=status, reason=answer.mdcserrormessage)
         assert answer.mdcserrormessage
 
     @pytest.mark.usefixtures("aborted")
@@ -187,6 +189,7 @@ async def test_a_transaction_that_was_declined_may_be_tried_again(calls: CallHan
     await store.commit(full(store.keys, SCOPE, 0))
     declined = await calls.answer(called("StoreAndStart", "1", order("J1"), extensions={"transactionid": "t"}))
     assert status(declined) == ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
+    assert declined.data == MethodAnswer(return_status=16, reason=declined.mdcserrormessage)
     await store.commit(full(store.keys, SCOPE, None))
     again = await calls.answer(called("StoreAndStart", "2", order("J1"), extensions={"transactionid": "t"}))
     assert status(again) == 1

@@ -34,3 +34,16 @@ def test_a_job_continues_after_the_broker_was_frozen(plant: Plant) -> None:
     plant.wrench.release()
     plant.broker.thaw()
     plant.mes.wait_for_state("J1", "Ended", 30)
+
+
+def test_declined_call_has_its_reason_in_the_payload(plant: Plant) -> None:
+    answer = plant.mes.call("Clear", {"JobOrderID": "never-stored"}, deadline=30)
+    assert answer.data == {"ReturnStatus": 2, "Reason": "no such job order in this scope"}
+    assert answer.attributes["mdcserrormessage"] == answer.data["Reason"]
+
+
+def test_refused_message_has_its_reason_in_the_payload(plant: Plant) -> None:
+    answer = plant.mes.call("Clear", {"JobOrder": "no id"}, deadline=30)
+    assert answer.attributes["mdcserrorkind"] == answer.data["ErrorKind"] == "invalid_payload"
+    assert answer.attributes["mdcserrormessage"] == answer.data["Reason"]
+    assert "JobOrderID" in answer.data["Reason"]
