@@ -109,7 +109,7 @@ def unique() -> str:
 def wait_until() -> WaitUntil:
     """How to wait for a condition, failing after `deadline` seconds."""
 
-    async def wait(condition: Callable[[], object], deadline: float = 5.0) -> None:
+    async def wait(condition: Callable[[], object], deadline: float = 60.0) -> None:
         end = time.monotonic() + deadline
         while not condition():
             assert time.monotonic() < end, "the condition did not come true in time"

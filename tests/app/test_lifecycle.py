@@ -27,7 +27,7 @@ async def test_a_signal_stops_it_and_the_signals_are_as_they_were(
     before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
     with capture_logs() as logs:
         life = asyncio.create_task(serve(least(redis)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await wait_until(lambda: "ready" in {entry["event"] for entry in logs})
             os.kill(os.getpid(), number)
             await life
@@ -39,7 +39,7 @@ async def test_a_signal_stops_it_and_the_signals_are_as_they_were(
 async def test_a_signal_during_the_start_is_heeded(redis: RedisSettings, wait_until: WaitUntil) -> None:
     with capture_logs() as logs:
         life = asyncio.create_task(serve(least(redis)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await wait_until(lambda: "starting" in {entry["event"] for entry in logs})
             os.kill(os.getpid(), signal.SIGTERM)
             await life

@@ -70,7 +70,7 @@ async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(
             host, _, port = address.partition(":")
             _, writer = await asyncio.open_connection(host, int(port))
             writer.close()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert "mdcserrorkind" in (await answers.get()).user_properties
             assert ready.splitlines()[1].startswith("STATUS=scopes station-1; 2 pieces of equipment; OPC UA ")
             for _ in range(3):

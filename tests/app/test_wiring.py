@@ -29,7 +29,7 @@ async def test_it_says_what_it_serves_and_leaves_nothing_open(
         assert not await is_refused(int(address[1]))
     assert await is_refused(int(address[1]))
     # What asyncua lets end by itself ends in the next turns of the loop.
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while left := asyncio.all_tasks() - before:
             await asyncio.wait(left)
 
@@ -109,7 +109,7 @@ async def test_gateway_serves_without_the_mes_broker_and_connects_later(
     async with open_broker("log_type all") as broker:
         await broker.stop()
         settings = settings_of(redis, MqttSettings(url=broker.url), unique, opcua_in(tmp_path))
-        async with asyncio.timeout(20), open_gateway(settings) as summary:
+        async with asyncio.timeout(60), open_gateway(settings) as summary:
             assert summary.startswith("serving, degraded: broker unavailable: wrench, camera, MES; scopes station-1;")
             address = re.search(r"OPC UA opc.tcp://127\.0\.0\.1:(\d+)", summary)
             assert address
@@ -143,6 +143,6 @@ async def test_a_part_that_fails_while_it_runs_ends_the_whole(redis: RedisSettin
     # A key of another type is nothing that waiting mends.
     await store.execute("SET", store.keys.sfc_timers(), "not a sorted set")
     with pytest.raises(BaseExceptionGroup) as failure:
-        async with asyncio.timeout(5), open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)):
+        async with asyncio.timeout(60), open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)):
             await asyncio.Event().wait()
     assert "WRONGTYPE" in repr(failure.value.exceptions)

@@ -166,7 +166,7 @@ async def floors(aof: str, commits: int) -> tuple[Row, Row, Row]:
         script = hashlib.sha1(_COMMIT_LUA, usedforsecurity=False).hexdigest()
 
         async def by_redis_py() -> object:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 return await plain.execute_command("EVALSHA", script, 0, pack(_STEP))
 
         found = (

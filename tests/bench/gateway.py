@@ -80,7 +80,7 @@ async def _process(
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(process.wait(), 20)
+            await asyncio.wait_for(process.wait(), 60)
         except TimeoutError:
             process.kill()
 

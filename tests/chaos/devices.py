@@ -209,7 +209,7 @@ class RestartedGateway:
             async with edge_run("--settings", self._file) as gateway:
                 self._gateway = gateway
                 with suppress(AssertionError, TimeoutError):
-                    await gateway.until("ready", deadline=60.0)
+                    await gateway.until("ready")
                     self.ready.set()
                 await gateway.ended(deadline=3600.0)
                 self.ready.clear()

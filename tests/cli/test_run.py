@@ -142,7 +142,7 @@ async def test_it_stops_in_order_when_told(
     async with edge_run("--settings", file) as gateway:
         ready = await gateway.until("ready")
         gateway.send(number)
-        assert await gateway.ended(deadline=5.0) == 0
+        assert await gateway.ended(deadline=60.0) == 0
     assert "OPC UA opc.tcp://127.0.0.1:" in ready["serving"]
     assert [record["event"] for record in gateway.records()][-2:] == ["stopping", "stopped"]
     assert not [line for line in gateway.log if not line.startswith("{")]

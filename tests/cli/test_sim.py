@@ -69,7 +69,7 @@ async def runs(ready: str, *arguments: str) -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", START, *arguments, stdout=PIPE)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while ready not in (line := (await process.stdout.readline()).decode()):
                 assert line, "it ended before it was ready"
             process.send_signal(signal.SIGTERM)

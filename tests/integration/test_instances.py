@@ -89,7 +89,7 @@ async def test_what_a_killed_gateway_was_at_is_done_and_told_by_the_other(
         await pair.mes.configure(SCOPE, "workmaster", master)
         await pair.start_jobs()
         one.send(signal.SIGKILL)
-        await wait_until(lambda: pair.ended() == JOBS, deadline=12.0)
+        await wait_until(lambda: pair.ended() == JOBS)
     for number in range(JOBS):
         assert pair.heard.states(f"J{number}") == ["Running", "Ended/Completed"]
     ids = [command.id for command in pair.controller.commands]

@@ -49,7 +49,7 @@ async def call(node: Node, name: str, uri_index: int, *arguments: ua.Variant) ->
 
 async def chart_of(space: Space, job_order_id: str) -> Node:
     folder = await (await space.machine()).get_child([space.name("RunningCharts", TYPES_URI)])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             for chart in await folder.get_children():
                 if (await chart.read_browse_name()).Name == job_order_id:

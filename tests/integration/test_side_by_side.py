@@ -98,7 +98,7 @@ async def test_a_device_that_answers_after_two_seconds_delays_no_other_job(plant
     began = time.monotonic()
     for number in range(10):
         await plant.start(f"quick-{number}", "quick")
-    await wait_until(lambda: len(plant.ended) == 20, deadline=10.0)
+    await wait_until(lambda: len(plant.ended) == 20)
     quick = [at for job_id, at in plant.ended.items() if job_id.startswith("quick")]
     slow = [at for job_id, at in plant.ended.items() if job_id.startswith("slow")]
     assert max(quick) < min(slow)
@@ -111,7 +111,7 @@ async def test_a_scope_with_many_jobs_leaves_the_other_its_turn(plant: Plant, wa
             tasks.create_task(plant.start(f"many-{number}", "quick"))
         await asyncio.sleep(0)
         tasks.create_task(plant.start("lonely", "quick", SCOPES[1]))
-    await wait_until(lambda: len(plant.ended) == 151, deadline=20.0)
+    await wait_until(lambda: len(plant.ended) == 151)
     assert sum(at < plant.ended["lonely"] for at in plant.ended.values()) < 75
 
 

@@ -74,7 +74,7 @@ async def test_a_bolt_that_is_not_ok_is_done_again_although_the_controller_is_un
             await wait_until(lambda: len(controller.begun) == 2)
             async with controller.device.unplugged():
                 await controller.end_joining()
-            await wait_until(heard.ended, deadline=20)
+            await wait_until(heard.ended)
             await wait_until(lambda: len(controller.acknowledged) == 2)
     assert len(controller.begun) == 2
     data = heard.retained["result/J1"]["JobResponseData"]

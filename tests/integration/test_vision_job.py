@@ -57,5 +57,5 @@ async def test_a_job_is_done_although_the_camera_is_unplugged_at_work(
             await wait_until(lambda: camera.begun)
             async with camera.device.unplugged():
                 await camera.end_job()
-            await wait_until(heard.ended, deadline=20)
+            await wait_until(heard.ended)
     assert len(camera.begun) == 1

@@ -45,14 +45,14 @@ async def connected(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, async
 async def ended(reader: asyncio.StreamReader) -> None:
     """Wait until the other end has closed the connection, in order or not, without a word."""
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-        await asyncio.wait_for(reader.readexactly(1), 5)
+        await asyncio.wait_for(reader.readexactly(1), 60)
 
 
 async def ask(url: str, request: str) -> tuple[str, dict[str, str], str]:
     """Send a request; give the status line, the headers and the body of the answer, which ends the connection."""
     async with connected(url) as (reader, writer):
         writer.write(request.encode())
-        head, _, body = (await asyncio.wait_for(reader.read(), 5)).decode().partition("\r\n\r\n")
+        head, _, body = (await asyncio.wait_for(reader.read(), 60)).decode().partition("\r\n\r\n")
     status, *headers = head.split("\r\n")
     return status, dict(header.split(": ", 1) for header in headers), body
 
@@ -114,7 +114,7 @@ async def test_one_visitor_too_many_is_sent_away_until_another_leaves(
     monkeypatch.setattr(http_page, "_AT_A_TIME", 1)
     async with connected(url), connected(url) as (reader, _):
         await ended(reader)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             with suppress(ConnectionError, ValueError):
                 status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\n\r\n")

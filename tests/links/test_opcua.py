@@ -89,7 +89,7 @@ async def test_who_falls_silent_holds_up_no_end_of_a_session(server: UaServer) -
     async with await asyncio.start_server(relay, "127.0.0.1", 0) as between:
         port = between.sockets[0].getsockname()[1]
         async with (
-            asyncio.timeout(5),
+            asyncio.timeout(60),
             open_client(f"opc.tcp://127.0.0.1:{port}", request_timeout=30) as session,
             session.watch(None, (), {}),
         ):

@@ -75,7 +75,7 @@ class Line:
 
     async def hear(self) -> Any:
         """Return the next message; None at the end."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not self._read:
                 try:
                     data = await self.reader.read(65536)

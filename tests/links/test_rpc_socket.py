@@ -26,7 +26,7 @@ async def greeting(url: str, said: bytes = b"", **files: str) -> bytes:
     reader, writer = await connect(url, **files)
     writer.write(said)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()

@@ -256,7 +256,7 @@ async def test_a_disk_that_is_full_ends_the_recording_with_the_reason(
     settings = msgspec.structs.replace(settings_of(mqtt, unique), redis=drill.redis, southbound=both)
 
     async def record() -> None:
-        async with recording(name, settings, set(), tmp_path / "full.jsonl", print), asyncio.timeout(5):
+        async with recording(name, settings, set(), tmp_path / "full.jsonl", print), asyncio.timeout(60):
             await session.publish(f"{unique}/wrench/presence", b"online")
             await asyncio.Event().wait()
 
@@ -293,7 +293,7 @@ async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
     told = garbage.replace("%s", "[" * 3000, 1).replace("%s", "]" * 3000)
 
     async def record() -> None:
-        async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(5):
+        async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(60):
             await store.execute("PUBLISH", trace_channel.channel(store, "drill"), told)
             await asyncio.Event().wait()
 

@@ -66,7 +66,7 @@ class Caller:
         content_type: str | None = "application/json",
         topic: str = "",
         correlation_data: bytes = b"",
-        deadline: float = 5.0,
+        deadline: float = 60.0,
     ) -> Message:
         """Send one message and return its answer."""
         correlation_data = correlation_data or uuid.uuid4().bytes

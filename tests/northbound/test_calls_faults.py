@@ -227,7 +227,7 @@ async def test_an_operator_decision_reaches_the_run(calls: CallHandler, station:
     assert status(unknown) == ReturnStatus.UNKNOWN_JOB_ORDER_ID
     async with station.at_work():
         await calls.answer(method("StoreAndStart", "2", order("J1")))
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(60):
             while not await station.runs.load("J1"):
                 pass
     running = await calls.answer(call(RESOLVE_TYPE, "3", decision))

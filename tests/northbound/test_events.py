@@ -38,7 +38,7 @@ async def test_the_response_has_the_state_right_after_the_change(store: Store) -
     order = OrderCall(job_order=JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id=WORK_MASTER.id),)))
     service = JobService(store, station.runs, max_job_orders=10, dedupe_ms=60_000)
     begin = await changes.latest(store, [SCOPE])
-    async with station.at_work(), asyncio.timeout(5):
+    async with station.at_work(), asyncio.timeout(60):
         await service.call(JobCall(SCOPE, Cause.STORE_AND_START, order, "/mes", "1"))
         async for stored in changes.follow(store, begin):
             if stored.status.state is JobState.RUNNING:

@@ -341,6 +341,6 @@ async def test_no_answer_is_published_to_a_topic_of_equipment(
         # Answered in order: the answer of the first would have come before that of the second.
         assert status_of(await mes.call("Start", {"JobOrderID": "J1"})) == ReturnStatus.NO_ERROR
         await session.send(Message(foreign, b"last"))
-        first = await asyncio.wait_for(seen.get(), 5.0)
+        first = await asyncio.wait_for(seen.get(), 60)
     assert (first.payload, seen.empty()) == (b"last", True)
     assert await state_of(station.store, "J1") is JobState.ALLOWED_TO_START

@@ -63,7 +63,7 @@ async def start(station: Station, runs: Runs) -> None:
     calls = CallHandler("urn:edge", (SCOPE,), station.store, service, station.settings, now_ms)
     async with station.at_work():
         await calls.answer(method("StoreAndStart", "1", order("J1")))
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(60):
             while not await runs.load("J1"):
                 pass
 

@@ -89,7 +89,7 @@ class Bench:
     async def all_events_published(self) -> None:
         """Wait until every change is out, and the index that says so."""
         newest = (await changes.latest(self.station.store, [SCOPE]))[SCOPE]
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(60):
             while self._index_position() != newest:
                 # A test may take the connection away meanwhile.
                 with contextlib.suppress(Unavailable):
@@ -98,7 +98,7 @@ class Bench:
     async def all_published(self) -> None:
         """Wait until every change has been published, or refused."""
         newest = await changes.latest(self.station.store, [SCOPE])
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(60):
             while await changes.cursors(self.station.store, [SCOPE]) != newest:
                 pass
 
@@ -264,7 +264,7 @@ async def test_what_happens_while_the_broker_is_gone_is_told_when_it_is_back(
                 await bench.store_and_abort(f"J{number}")
             await wait_until(lambda: "publishing waits" in {entry["event"] for entry in logs})
             await own_broker.start()
-            await wait_until(lambda: bench.heard.states("J4"), deadline=10.0)
+            await wait_until(lambda: bench.heard.states("J4"))
             await wait_until(lambda: "publishing goes on" in {entry["event"] for entry in logs})
     assert [bench.heard.states(f"J{number}") for number in range(2, 5)] == [[["Aborted"]]] * 3
     assert sum(entry["event"] == "publishing waits" for entry in logs) == 1

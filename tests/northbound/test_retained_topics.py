@@ -147,7 +147,7 @@ async def test_topics_are_published_again_before_they_expire(bench: Bench, wait_
     topic = bench.topics.order("J1")
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
-        await wait_until(lambda: sum(each.topic == topic for each in bench.heard.messages) >= 3, deadline=10.0)
+        await wait_until(lambda: sum(each.topic == topic for each in bench.heard.messages) >= 3)
 
 
 async def test_topics_are_renewed_before_they_expire_under_load(bench: Bench) -> None:
@@ -155,7 +155,7 @@ async def test_topics_are_renewed_before_they_expire_under_load(bench: Bench) ->
     topic = bench.topics.order("waits")
     async with bench.publishing():
         await bench.call(Cause.STORE, order("waits"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sum(each.topic == topic for each in bench.heard.messages) < 2:
                 await bench.call(Cause.STORE, order("busy"))
                 await bench.call(Cause.CANCEL, IdCall(job_order_id="busy"))
@@ -185,7 +185,7 @@ async def test_after_an_outage_of_the_broker_the_retained_topics_tell_everything
         await own_broker.start()
         expected = {"J1": "Aborted", "J2": "Aborted", "J3": "Aborted", "J4": "Aborted", "J9": "NotAllowedToStart"}
         async with returned(mqtt, unique) as mes:
-            await wait_until(lambda: mes.jobs == expected and mes.whole(), deadline=15.0)
+            await wait_until(lambda: mes.jobs == expected and mes.whole())
 
 
 async def test_events_lost_by_a_killed_broker_are_republished_in_order(
@@ -201,14 +201,14 @@ async def test_events_lost_by_a_killed_broker_are_republished_in_order(
         await own_broker.start()
         await bench.store_and_abort("J2")
         await bench.store_and_abort("J3")
-        await wait_until(lambda: bench.heard.states("J3"), deadline=10.0)
+        await wait_until(lambda: bench.heard.states("J3"))
         # It stored all at its stop, and nothing since.
         await own_broker.kill()
         await own_broker.start()
         await bench.store_and_abort("J4")
         async with open_session(mqtt, f"{unique}-away") as away:
             await away.subscribe(bench.topics.events, heard.take)
-            await wait_until(lambda: heard.states("J4"), deadline=10.0)
+            await wait_until(lambda: heard.states("J4"))
     published = dict.fromkeys(event.data["JobOrder"]["JobOrderID"] for event in heard.events)
     assert list(published) == ["J1", "J2", "J3", "J4"]
 
@@ -233,7 +233,7 @@ async def test_event_published_after_the_last_index_is_republished(
         bench.heard.messages.clear()
         await own_broker.start()
         async with bench.publishing(), returned(mqtt, unique) as mes:
-            await wait_until(lambda: bench.heard.states("J1"), deadline=10.0)
+            await wait_until(lambda: bench.heard.states("J1"))
             await wait_until(lambda: mes.jobs == {"J0": "Aborted", "J1": "Aborted"} and mes.whole())
         # To publish all jobs would flood the MES: its broker drops what it cannot take.
         assert bench.topics.order("J0") not in {each.topic for each in bench.heard.messages}
@@ -350,7 +350,7 @@ async def test_publisher_waiting_for_a_long_republish_does_not_stall(
         async with keeper.exclusive():
             had_its_turn.set()
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         async with keeper.exclusive():
             tasks.create_task(publish(), name="publish changes")
             await asyncio.sleep(0.4)

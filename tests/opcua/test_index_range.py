@@ -80,7 +80,7 @@ async def test_who_monitors_a_part_hears_of_that_part_alone(jobs: UaServer, clie
         RequestedParameters=ua.MonitoringParameters(ClientHandle=7, QueueSize=10),
     )
     await subscription.create_monitored_items([request])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert (await heard.get()).StatusCode == NO_DATA
         jobs.show("station-1", entry("job-0"), None)
         jobs.show("station-1", entry("job-1"), None)

@@ -175,7 +175,7 @@ class TestSessions:
 
 async def ended(client: Client) -> None:
     """Ask what needs no session until the one of the client, which was never activated, has ended."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             await client.get_endpoints()
             try:

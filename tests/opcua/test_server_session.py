@@ -65,7 +65,7 @@ class TestOwnership:
         yield made.subscription_id
         while not listener.heard.empty():
             listener.heard.get_nowait()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await listener.heard.get()
         await made.delete()
 

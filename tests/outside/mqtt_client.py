@@ -88,7 +88,7 @@ class MqttClient:
             info.wait_for_publish(confirm)
             assert info.is_published(), f"no PUBACK for a message to {topic}"
 
-    def wait(self, condition: Callable[[], object], what: str, deadline: float = 10.0) -> None:
+    def wait(self, condition: Callable[[], object], what: str, deadline: float = 60.0) -> None:
         """Wait for a condition that messages make true; fail after `deadline` seconds."""
         with self._changed:
             assert self._changed.wait_for(condition, deadline), f"not within {deadline:g} s: {what}"

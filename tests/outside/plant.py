@@ -66,7 +66,7 @@ class Mes:
         """Return the answer to a call, None while there is none."""
         return next((each for each in list(self.client.received) if each.correlation_data == correlation), None)
 
-    def call(self, method: str, data: object, *, deadline: float = 10.0, **attributes: str) -> Answer:
+    def call(self, method: str, data: object, *, deadline: float = 60.0, **attributes: str) -> Answer:
         """Call a method and wait for its answer."""
         return self._ask(METHOD.format(method), data, deadline, attributes)
 

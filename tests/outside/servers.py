@@ -20,7 +20,7 @@ SCOPE = "station-1"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def wait_for(condition: Callable[[], object], what: str, deadline: float = 10.0) -> None:
+def wait_for(condition: Callable[[], object], what: str, deadline: float = 60.0) -> None:
     """Wait until a condition is true; fail after `deadline` seconds."""
     end = time.monotonic() + deadline
     while not condition():

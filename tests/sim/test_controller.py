@@ -141,7 +141,7 @@ async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique
     async with bench(mqtt, unique, delay=0.2) as (equipment, answers, _):
         for number in range(50):
             await equipment.send(replace(TIGHTEN, command_id=f"J{number}:tighten:1"))
-        await wait_until(lambda: len(answers) == 50, deadline=8.0)
+        await wait_until(lambda: len(answers) == 50)
 
 
 @pytest.mark.parametrize(

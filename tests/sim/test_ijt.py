@@ -104,7 +104,7 @@ async def test_a_connection_may_break_in_the_middle(
     with pytest.raises(Unavailable):
         async with open_client(controller.device.url) as session:
             await happening(controller, session, fault)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not await is_reachable(controller.device.url):
             pass
     async with open_client(controller.device.url) as session:

@@ -49,7 +49,7 @@ async def test_who_is_connected_anew_is_born_again(unique: str, wait_until: Wait
             await broker.start()
             async with open_session(mqtt, f"{unique}-bystander") as ears:
                 await ears.subscribe(f"{unique}/presence", bystander.note)
-                await wait_until(lambda: bystander.heard, deadline=10)
+                await wait_until(lambda: bystander.heard)
     assert set(bystander.heard) == {b"online"}
 
 
@@ -60,7 +60,7 @@ async def test_of_who_is_killed_the_broker_says_it(mqtt: MqttSettings, unique: s
         await ears.subscribe(f"{unique}/wrench/presence", bystander.note)
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", START, *arguments, stdout=DEVNULL)
         try:
-            await wait_until(lambda: bystander.heard, deadline=20)
+            await wait_until(lambda: bystander.heard)
         finally:
             process.send_signal(signal.SIGKILL)
             await process.wait()

@@ -31,7 +31,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def test_a_process_becomes_ready_by_what_it_says_and_ends_with_the_block(tmp_path: Path) -> None:
-    async with asyncio.timeout(20), open_process("p", python(FOR_EVER), tmp_path / "log", "at work", nobody) as process:
+    async with asyncio.timeout(60), open_process("p", python(FOR_EVER), tmp_path / "log", "at work", nobody) as process:
         await process.wait_until_ready()
         assert process.last_lines() == "  at work"
 
@@ -39,7 +39,7 @@ async def test_a_process_becomes_ready_by_what_it_says_and_ends_with_the_block(t
 async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
     told: asyncio.Queue[Unavailable] = asyncio.Queue()
     code = "import sys\nfor n in range(50): print('line', n, flush=True)\nsys.exit('the disk is full')"
-    async with asyncio.timeout(20), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
+    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
         failure = await told.get()
     assert failure.message.startswith("the p ended with status 1:\n")
     assert failure.message.endswith("\n  the disk is full")
@@ -50,14 +50,14 @@ async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
 async def test_an_end_by_a_signal_is_named(tmp_path: Path) -> None:
     told: asyncio.Queue[Unavailable] = asyncio.Queue()
     code = "import os\nos.kill(os.getpid(), 9)"
-    async with asyncio.timeout(20), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
+    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
         assert (await told.get()).message.startswith("the p was ended by SIGKILL")
 
 
 async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_until: WaitUntil) -> None:
     code = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {FOR_EVER!r}])\nprint(child.pid)\n"
     log = tmp_path / "log"
-    async with asyncio.timeout(20), open_process("p", python(code), log, "at work", lambda _: None) as process:
+    async with asyncio.timeout(60), open_process("p", python(code), log, "at work", lambda _: None) as process:
         await process.wait_until_ready()
         child = int(next(line for line in log.read_text().split() if line.isdigit()))
         assert is_alive(child)
@@ -67,7 +67,7 @@ async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_un
 async def test_a_process_that_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edge.sim.process._STOP_SECONDS", 0.1)
     deaf = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{FOR_EVER}"
-    async with asyncio.timeout(20), open_process("p", python(deaf), tmp_path / "log", "at work", nobody) as process:
+    async with asyncio.timeout(60), open_process("p", python(deaf), tmp_path / "log", "at work", nobody) as process:
         await process.wait_until_ready()
 
 
@@ -79,7 +79,7 @@ async def test_our_own_variables_stay_with_us(tmp_path: Path, monkeypatch: pytes
     def end(_: Unavailable) -> None:
         ended.set()
 
-    async with asyncio.timeout(20), open_process("p", python(code), tmp_path / "log", "done", end) as process:
+    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "done", end) as process:
         await ended.wait()
         assert process.last_lines() == "  []\n  done"
     assert "EDGE_MQTT__URL" in os.environ

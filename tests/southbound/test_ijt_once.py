@@ -77,7 +77,7 @@ async def test_joining_that_ended_unreported_is_found_and_not_repeated(
         bench.station.unanswered = [WORK]
         async with bench.device.cut_off():
             await bench.device.finish()
-        await wait_until(lambda: bench.station.answers, deadline=10)
+        await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
     assert controller.begun == [SPINDLE]
 
@@ -91,7 +91,7 @@ async def test_joining_lost_in_a_power_cut_is_unknown_and_not_repeated(
         bench.station.unanswered = [WORK]
         async with bench.device.away():
             pass
-        await wait_until(lambda: bench.station.unknown, deadline=10)
+        await wait_until(lambda: bench.station.unknown)
     assert [each.command_id for each in bench.station.unknown] == [WORK.command_id]
     assert controller.begun == [SPINDLE]
 
@@ -105,7 +105,7 @@ async def test_result_of_an_operator_in_between_does_not_repeat_a_joining(
         async with bench.device.cut_off():
             await controller.end_joining()
             await controller.end_joining()
-        await wait_until(lambda: bench.station.answers, deadline=10)
+        await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].error is None
     assert controller.begun == [SPINDLE]
 
@@ -119,7 +119,7 @@ async def test_joining_that_ends_between_two_questions_at_reconnect_is_found(
         controller.fault = IjtFault.UNSEEN
         async with bench.device.cut_off():
             pass
-        await wait_until(lambda: bench.station.answers, deadline=10)
+        await wait_until(lambda: bench.station.answers)
     assert bench.station.answers[0].error is None
     assert controller.begun == [SPINDLE]
 
@@ -147,7 +147,7 @@ async def test_begun_mark_is_committed_before_the_start(
         bench.station.unanswered = [WORK]
         await wait_until(lambda: not bench.station.failures)
         assert controller.begun == []
-        await wait_until(lambda: controller.begun, deadline=10)
+        await wait_until(lambda: controller.begun)
     assert bench.station.begun == [WORK.command_id]
 
 
@@ -170,7 +170,7 @@ async def test_settings_may_allow_a_lost_joining_to_be_repeated(
         bench.station.unanswered = [WORK]
         async with bench.device.away():
             pass
-        await wait_until(lambda: len(controller.begun) == 2, deadline=10)
+        await wait_until(lambda: len(controller.begun) == 2)
     assert bench.equipment.repetition_of(WORK.type_id) is Repetition.REPEATABLE
     assert bench.station.begun == []
 
@@ -186,7 +186,7 @@ async def test_result_after_a_stop_reaches_the_station_before_it_is_acknowledged
         await controller.end_joining()
         await wait_until(lambda: not bench.station.failures)
         assert controller.acknowledged == []
-        await wait_until(lambda: controller.acknowledged, deadline=10)
+        await wait_until(lambda: controller.acknowledged)
         assert bench.station.said()[WORK.command_id]["evaluation"] == "OK"
 
 
@@ -225,7 +225,7 @@ async def test_unconfirmed_start_is_not_sent_again(
         bench.station.unanswered = [WORK]
         await begun(bench, wait_until)
         await wait_until(lambda: not bench.equipment.connected)
-        await wait_until(lambda: bench.equipment.connected, deadline=10)
+        await wait_until(lambda: bench.equipment.connected)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
     assert [each.error for each in bench.station.answers] == [None]

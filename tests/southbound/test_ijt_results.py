@@ -106,7 +106,7 @@ async def test_results_that_came_about_while_the_line_was_cut_are_asked_for_by_t
         async with bench.device.cut_off():
             await controller.end_joining()
             await controller.end_joining()
-        await wait_until(lambda: NEXT.command_id in bench.station.said(), deadline=10)
+        await wait_until(lambda: NEXT.command_id in bench.station.said())
     assert len(controller.begun) == 2
 
 
@@ -118,7 +118,7 @@ async def test_a_joining_that_a_controller_cannot_tell_of_is_waited_for_and_not_
         bench.station.unanswered = [WORK]
         async with bench.device.cut_off():
             pass
-        await wait_until(lambda: bench.equipment.connected, deadline=10)
+        await wait_until(lambda: bench.equipment.connected)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
     assert len(controller.begun) == 1

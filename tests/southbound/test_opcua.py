@@ -195,7 +195,7 @@ async def test_after_a_restart_events_come_again_although_the_indexes_changed(wa
             await tell(server, index, 1.5)
             await wait_until(lambda: tool.torques == [1.5])
         async with vendor(port, (NAMESPACE_URI, "urn:one")) as (server, index):
-            await wait_until(lambda: len(tool.paths) == 2, deadline=15)
+            await wait_until(lambda: len(tool.paths) == 2)
             await tell(server, index, 2.5)
             await wait_until(lambda: tool.torques == [1.5, 2.5])
     assert tool.paths == ["/0:Objects/3:Tool", "/0:Objects/2:Tool"]

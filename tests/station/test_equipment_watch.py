@@ -179,7 +179,7 @@ async def test_who_has_no_equipment_writes_nothing(store: Store) -> None:
 
     watch.listeners.append(note)
     async with background_task(watch.run(), "equipment"):
-        await asyncio.wait_for(looked.wait(), 5)
+        await asyncio.wait_for(looked.wait(), 60)
     assert not await store.execute("EXISTS", store.keys.health("edge"))
 
 

@@ -67,7 +67,7 @@ async def test_an_answer_and_what_followed_that_the_store_forgot_are_asked_for_a
     await go_back(working.store, before)
     first, second = (command.command_id for command in tool.commands)
     with capture_logs() as logs:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await working.answer(tool.commands[1])
         await until_true(lambda: tool.told() == ["a", "b", "a"])
         tool.replies = obliging

@@ -200,7 +200,7 @@ async def test_an_instance_of_which_something_cannot_be_taken_over_yet_is_not_fo
         return not await dying.store.execute("SISMEMBER", register, "empty")
 
     async with replica(redis, tool, clock, "other", late_s=0.1) as (other, _):
-        await until(the_empty_one_is_forgotten, deadline=15.0)
+        await until(the_empty_one_is_forgotten)
         assert await dying.store.execute("SISMEMBER", register, "dying")
         await dying.store.execute("HSET", run, "recipe", recipe)
         await other.until_state("J1", JobState.ENDED)

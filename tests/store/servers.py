@@ -40,7 +40,7 @@ class Server:
             *("--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "always", *self._options),
             stdout=asyncio.subprocess.DEVNULL,
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 with contextlib.suppress(OSError):
                     reader, writer = await asyncio.open_unix_connection(self.url[7:])
@@ -135,7 +135,7 @@ class Relay:
 
 async def until_served(store: Store) -> None:
     """Wait until a store that has lost its connection has another."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(Unavailable):
                 await store.execute("PING")

@@ -29,7 +29,7 @@ async def sentinel(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[in
             str(_binary.get_binary_path()), str(configuration), "--sentinel", stdout=asyncio.subprocess.DEVNULL
         )
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while True:
                     try:
                         _, writer = await asyncio.open_connection("127.0.0.1", watch)

@@ -159,7 +159,7 @@ class Ear:
         self.heard.put_nowait(value if data.monitored_item.Value.StatusCode.is_good() else data.monitored_item.Value)
 
     async def next(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.heard.get()
 
 

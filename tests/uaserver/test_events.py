@@ -38,7 +38,7 @@ class Ear:
         self.heard.put_nowait([field.Value for field in event.event_fields])
 
     async def next(self) -> list[Any]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.heard.get()
 
 

@@ -92,7 +92,7 @@ async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, sp
             subscription = await client.create_subscription(50, heard)
             await subscription.subscribe_data_change(node)
             assert (await store_over_mqtt(store, order)).status is ReturnStatus.NO_ERROR
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while not (told := await heard.lists.get()):
                     pass
             read = await node.read_value()

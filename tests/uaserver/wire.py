@@ -39,7 +39,7 @@ class Wire:
 
     async def receive(self) -> tuple[bytes, Buffer]:
         """Wait for the next chunk; give its kind and what is in it."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             kind, size = struct.unpack("<3sxI", await self.reader.readexactly(8))
             return kind, Buffer(await self.reader.readexactly(size - 8))
 
@@ -83,7 +83,7 @@ class Wire:
 
     async def is_ended(self) -> None:
         """See that the connection has ended, and nothing more comes."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             with contextlib.suppress(ConnectionError):
                 assert await self.reader.read(1) == b""
 
