@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.outside.servers import ROOT
 
 
 def opcua_client(port: int, *arguments: str) -> subprocess.Popen[str]:

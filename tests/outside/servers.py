@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 STOP_SECONDS = 15.0
+ROOT = Path(__file__).parents[2]
 PREFIX = "plant"
 SCOPE = "station-1"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -74,14 +75,21 @@ class Server:
         assert self._process
         return self._process.pid
 
-    def launch(self, command: Sequence[str | Path], ready: Callable[[], bool], **environment: str) -> None:
+    def launch(
+        self,
+        command: Sequence[str | Path],
+        ready: Callable[[], bool],
+        *,
+        stdin: int = subprocess.DEVNULL,
+        **environment: str,
+    ) -> None:
         """Start the process and wait until it is ready."""
         kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
         shimmed = self._clock.environment if self._clock else {}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=log,
                 stderr=log,
                 env={"PATH": _PATH} | kept | shimmed | environment,
@@ -115,7 +123,11 @@ class Server:
 
     def _end(self, number: int) -> None:
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
+        if process is None:
+            return
+        if process.stdin:
+            process.stdin.close()
+        if process.poll() is not None:
             return
         process.send_signal(signal.SIGCONT)
         process.send_signal(number)

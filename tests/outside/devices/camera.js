@@ -1,0 +1,136 @@
+// A Machine Vision camera (OPC 40100-1) on an independent stack (node-opcua).
+//
+//   node camera.js PORT DIRECTORY MILLISECONDS     a job takes so long; DIRECTORY keeps the certificate
+//
+// It prepares a recipe a while after it has answered PrepareRecipe, and is Ready with the recipe before meanwhile.
+// Orders: `cut MILLISECONDS` closes every connection and listens again after that time.
+"use strict";
+
+const { DataType, Variant, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
+const { promoteToStateMachine } = require("node-opcua-address-space");
+const { VariantArrayType } = require("node-opcua-variant");
+
+const VISION = "http://opcfoundation.org/UA/MachineVision";
+const [port, directory, duration] = process.argv.slice(2);
+const PREPARE_MS = 200;
+
+function build(addressSpace) {
+  const index = addressSpace.getNamespaceIndex(VISION);
+  const make = (name, fields) => addressSpace.constructExtensionObject(addressSpace.findDataType(name, index), fields);
+  const id = (name, text) => make(name, { id: text });
+  const structure = (value) => variant(DataType.ExtensionObject, value);
+  const error = (number) => variant(DataType.Int32, number);
+
+  const system = addressSpace.findObjectType("VisionSystemType", index).instantiate({
+    browseName: "camera",
+    organizedBy: addressSpace.rootFolder.objects,
+    optionals: [
+      "VisionStateMachine.SelectModeAutomatic",
+      ...["StartSingleJob", "Stop"].map((each) => `VisionStateMachine.AutomaticModeStateMachine.${each}`),
+      "RecipeManagement.PrepareRecipe",
+      "ResultManagement.GetResultListFiltered",
+    ],
+  });
+  const machine = promoteToStateMachine(system.visionStateMachine);
+  const automatic = promoteToStateMachine(machine.automaticModeStateMachine);
+  const tellResult = eventSource(addressSpace, addressSpace.findEventType("ResultReadyEventType", index), "Ready");
+  const tellRecipe = eventSource(addressSpace, addressSpace.findEventType("RecipePreparedEventType", index), "Prepared");
+  const state = { recipe: null, jobs: 0, job: null, results: [] };
+
+  const show = (mode) => {
+    machine.setState("Operational");
+    automatic.setState(mode);
+  };
+
+  function finish(job) {
+    const fields = {
+      resultId: id("ResultIdDataType", `R-${job.number}`),
+      isPartial: false,
+      isSimulated: false,
+      resultState: 1,
+      measId: id("MeasIdDataType", job.measId),
+      partId: id("PartIdDataType", job.partId),
+      jobId: id("JobIdDataType", `V-${job.number}`),
+      creationTime: new Date(),
+      resultContent: [variant(DataType.Boolean, true), variant(DataType.String, job.recipe)],
+    };
+    const result = make("ResultDataType", {
+      ...fields,
+      internalRecipeId: id("RecipeIdInternalDataType", job.recipe),
+      internalConfigurationId: id("ConfigurationIdDataType", ""),
+    });
+    state.results.push({ measId: job.measId, result });
+    print({ finished: job.measId, recipe: job.recipe });
+    show("Ready");
+    const types = { isPartial: DataType.Boolean, isSimulated: DataType.Boolean, resultState: DataType.Int32, creationTime: DataType.DateTime };
+    const told = Object.entries(fields).map(([name, value]) => [
+      name,
+      name === "resultContent"
+        ? new Variant({ dataType: DataType.Variant, arrayType: VariantArrayType.Array, value })
+        : variant(types[name] ?? DataType.ExtensionObject, value),
+    ]);
+    tellResult(Object.fromEntries(told));
+  }
+
+  bind(machine, {
+    Reset: () => {
+      machine.setState("Preoperational");
+      return [error(0)];
+    },
+    SelectModeAutomatic: () => {
+      show("Initialized");
+      return [error(0)];
+    },
+  });
+  bind(system.recipeManagement, {
+    PrepareRecipe: (external) => {
+      print({ asked: external.id });
+      show("Ready");
+      pause(PREPARE_MS).then(() => {
+        state.recipe = external.id;
+        print({ prepared: external.id });
+        tellRecipe({ externalId: structure(external) });
+      });
+      return [structure(id("RecipeIdInternalDataType", external.id)), variant(DataType.Boolean, false), error(0)];
+    },
+  });
+  bind(automatic, {
+    StartSingleJob: (measId, partId) => {
+      if (state.job) return [structure(null), error(1)];
+      state.jobs += 1;
+      state.job = { number: state.jobs, measId: measId.id, partId: partId.id, recipe: state.recipe };
+      print({ started: measId.id, recipe: state.recipe });
+      show("SingleExecution");
+      pause(Number(duration)).then(() => {
+        const job = state.job;
+        state.job = null;
+        if (job) finish(job);
+      });
+      return [structure(id("JobIdDataType", `V-${state.jobs}`)), error(0)];
+    },
+    Stop: () => {
+      print({ stopped: state.job && state.job.measId });
+      state.job = null;
+      show("Ready");
+      return [error(0)];
+    },
+  });
+  bind(system.resultManagement, {
+    GetResultListFiltered: (_state, measId) => {
+      const found = state.results.filter((each) => each.measId === measId.id).map((each) => each.result);
+      return [
+        variant(DataType.Boolean, true),
+        variant(DataType.UInt32, found.length),
+        variant(DataType.UInt32, 0),
+        variant(DataType.ExtensionObject, found),
+        error(0),
+      ];
+    },
+  });
+  machine.setState("Preoperational");
+}
+
+serve(port, directory, ["machineVision"], build).catch((defect) => {
+  console.error(defect);
+  process.exit(1);
+});

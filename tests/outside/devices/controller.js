@@ -1,0 +1,131 @@
+// A tightening controller (OPC 40450-1) on an independent stack (node-opcua).
+//
+//   node controller.js PORT DIRECTORY MILLISECONDS     a joining takes so long; DIRECTORY keeps the certificate
+//
+// Orders: `cut MILLISECONDS` closes every connection and listens again after that time.
+"use strict";
+
+const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
+
+const RESULT = "http://opcfoundation.org/UA/Machinery/Result/";
+const IJT = "http://opcfoundation.org/UA/IJT/Base/";
+const MACHINERY = "http://opcfoundation.org/UA/Machinery/";
+const MODELS = ["di", "ia", "machinery", "machineryResult", "amb", "ijtBase"];
+const PARTS = {
+  "AssetManagement.MethodSet": ["EnableAsset", "SendIdentifiers", "GetIdentifiers", "ResetIdentifiers"],
+  JoiningProcessManagement: ["StartJoiningProcess", "AbortJoiningProcess", "DeselectJoiningProcess"],
+  ResultManagement: ["GetLatestResult", "RequestResults", "AcknowledgeResults"],
+};
+
+const [port, directory, duration] = process.argv.slice(2);
+const status = (message = "") => [
+  variant(DataType.Int64, message ? 1 : 0),
+  variant(DataType.LocalizedText, { text: message || "done" }),
+];
+
+// node-opcua numbers the optional fields of a derived structure from the count of all fields of its base, those that
+// are not optional included; OPC 10000-6, 5.2.7 counts the optional ones.
+function correctMask(schema, base) {
+  const surplus = base.fields.filter((each) => each.switchBit === undefined).length;
+  for (const each of schema.fields) if (each.switchBit !== undefined) each.switchBit -= surplus;
+}
+
+function build(addressSpace) {
+  const [result, ijt, machinery] = [RESULT, IJT, MACHINERY].map((uri) => addressSpace.getNamespaceIndex(uri));
+  const make = (namespace, name, fields) =>
+    addressSpace.constructExtensionObject(addressSpace.findDataType(name, namespace), fields);
+  const metaData = make(ijt, "JoiningResultMetaDataType", { resultId: "" });
+  correctMask(metaData.schema, make(result, "ResultMetaDataType", { resultId: "" }).schema);
+
+  const system = addressSpace.findObjectType("JoiningSystemType", ijt).instantiate({
+    browseName: "wrench",
+    organizedBy: addressSpace.rootFolder.objects.getFolderElementByName("Machines", machinery),
+    optionals: Object.entries(PARTS).flatMap(([part, methods]) => methods.map((each) => `${part}.${each}`)),
+  });
+  const tell = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemResultReadyEventType", ijt), "Ready");
+  const tellAgain = eventSource(addressSpace, addressSpace.findEventType("RequestedResultEventType", ijt), "Requested");
+  const state = { enabled: false, identifiers: [], joining: null, results: [] };
+
+  const raise = (source, each) => source({ result: { dataType: DataType.ExtensionObject, value: each } });
+
+  function finish(process) {
+    const number = state.results.length + 1;
+    const torque = make(ijt, "ResultValueDataType", { measuredValue: 85.2, name: "Torque", physicalQuantity: 2, valueTag: 1 });
+    const each = make(result, "ResultDataType", {
+      resultMetaData: make(ijt, "JoiningResultMetaDataType", {
+        resultId: `N${number}`,
+        isPartial: false,
+        creationTime: new Date(),
+        resultEvaluation: 1,
+        sequenceNumber: [0, number],
+        name: process,
+        classification: 1,
+        associatedEntities: state.identifiers,
+      }),
+      resultContent: [variant(DataType.ExtensionObject, make(ijt, "JoiningResultDataType", { overallResultValues: [torque] }))],
+    });
+    state.identifiers = [];
+    state.results.push(each);
+    print({ finished: process, result: `N${number}` });
+    raise(tell, each);
+  }
+
+  bind(system.assetManagement.methodSet, {
+    EnableAsset: (_uri, enable) => {
+      state.enabled = enable;
+      print({ enabled: enable });
+      return status();
+    },
+    SendIdentifiers: (_uri, entities) => {
+      state.identifiers = entities || [];
+      print({ identifiers: state.identifiers.map((each) => `${each.name}=${each.entityId}`) });
+      return status();
+    },
+    GetIdentifiers: () => [variant(DataType.ExtensionObject, state.identifiers), ...status()],
+    ResetIdentifiers: () => {
+      state.identifiers = [];
+      return status();
+    },
+  });
+  bind(system.joiningProcessManagement, {
+    StartJoiningProcess: (_uri, process) => {
+      if (!state.enabled || state.joining) return status(state.joining ? "a joining is at work" : "the tool is locked");
+      state.joining = process.joiningProcessId;
+      print({ started: state.joining });
+      pause(Number(duration)).then(() => {
+        const done = state.joining;
+        state.joining = null;
+        if (done) finish(done);
+      });
+      return status();
+    },
+    AbortJoiningProcess: () => {
+      print({ aborted: state.joining });
+      const running = state.joining;
+      state.joining = null;
+      return status(running ? "" : "no joining is at work");
+    },
+    DeselectJoiningProcess: () => status(),
+  });
+  bind(system.resultManagement, {
+    GetLatestResult: () => {
+      const latest = state.results.at(-1) || null;
+      return [variant(DataType.UInt32, 0), variant(DataType.ExtensionObject, latest), variant(DataType.Int32, latest ? 0 : 1)];
+    },
+    RequestResults: (first, last) => {
+      const asked = state.results.slice(Math.max(0, first[1] - 1), last[1]);
+      print({ requested: asked.length });
+      for (const each of asked) raise(tellAgain, each);
+      return [variant(DataType.Double, 0), ...status()];
+    },
+    AcknowledgeResults: (ids) => {
+      for (const id of ids) print({ acknowledged: id });
+      return [variant(DataType.Int32, []), variant(DataType.Int32, 0)];
+    },
+  });
+}
+
+serve(port, directory, MODELS, build).catch((error) => {
+  console.error(error);
+  process.exit(1);
+});
