@@ -32,6 +32,10 @@ class DecodeError(Exception):
     """The bytes do not encode a value of the expected type; the message says why."""
 
 
+class NestingError(DecodeError):
+    """The value is nested deeper than MAX_DEPTH."""
+
+
 class BoundedBuffer(Buffer):
     """The bytes of a value; their number bounds how many structures it may contain, MAX_DEPTH how deep."""
 
@@ -41,10 +45,10 @@ class BoundedBuffer(Buffer):
         self._depth = 0
 
     def enter(self) -> None:
-        """Start a nested value. Raises DecodeError when it is nested too deep."""
+        """Start a nested value. Raises NestingError when it is nested too deep."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise DecodeError(f"nested more than {MAX_DEPTH} levels deep")
+            raise NestingError(f"nested more than {MAX_DEPTH} levels deep")
 
     def leave(self) -> None:
         """End the current nested value."""

@@ -21,7 +21,7 @@ from edge.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
 from edge.opcua.access import CALLER
-from edge.opcua.binary import DecodeError
+from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.limits import DECODED_AT_ONCE
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.response_provider import WHOLE, FoundResponses, PageLimit
@@ -177,6 +177,9 @@ def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Varian
         try:
             read.append(take(argument))
             verdicts.append(ua.StatusCode())
+        except NestingError:
+            # As for an order that is nested less deep but deeper than the station takes.
+            return _answer(ReturnStatus.INVALID_REQUEST)
         except DecodeError:
             verdicts.append(ua.StatusCode(ua.StatusCodes.BadTypeMismatch))
     if len(read) == len(signature):

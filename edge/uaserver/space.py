@@ -21,13 +21,14 @@ from asyncua.server.internal_server import InternalServer
 
 from edge.errors import Defect
 from edge.model.acceptance import ResourceKind
-from edge.model.job_state import METHODS, RESPONSE_METHODS
+from edge.model.job_state import METHODS, RESPONSE_METHODS, SUBSTATE_MACHINE
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
 _RECEIVER_TYPE = ua.NodeId(1002, Namespace.ISA95)
+_RECEIVER_SUBSTATES_TYPE = ua.NodeId(1008, Namespace.ISA95)
 _PROVIDER_TYPE = ua.NodeId(1003, Namespace.ISA95)
 _ABSTRACT_EVENT_TYPE = ua.NodeId(1006, Namespace.ISA95)
 _MACHINES = ua.NodeId(1001, Namespace.MACHINERY)
@@ -53,8 +54,11 @@ _STRING = ua.NodeId(ua.ObjectIds.String)
 
 _MEMBER_REFERENCES = frozenset({HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 
-# Members that the types leave optional, and that we have.
-_OPTIONAL_MEMBERS = frozenset({*METHODS, "JobOrderResponseList"})
+# Optional members of the types that every machine has.
+_OPTIONAL_MEMBERS = frozenset({*METHODS, *SUBSTATE_MACHINE.values(), "JobOrderResponseList"})
+
+# JobManagementType declares the receiver; ours is of its subtype with sub-states (OPC 10031-4, 6.2.5).
+_INSTANCE_TYPES: Mapping[ua.NodeId, ua.NodeId] = MappingProxyType({_RECEIVER_TYPE: _RECEIVER_SUBSTATES_TYPE})
 
 _RESOURCES: Mapping[ResourceKind, str] = MappingProxyType(
     {
@@ -214,10 +218,11 @@ def _enable_event_subscription(iserver: InternalServer, node_id: ua.NodeId) -> N
 
 
 async def _invalidate_current_state(iserver: InternalServer, control: str) -> None:
-    # The receiver describes the states a job can have; it is in none of them itself (OPC 10031-4, 6.2.1.2).
+    # The receiver and its sub-state machines describe the states of a job and are in none of them (10031-4, 6.2.1.2).
     bad = ua.DataValue(ua.Variant(), StatusCode=ua.StatusCode(ua.StatusCodes.BadStateNotActive))
-    for node_id in (_node_id(control, "CurrentState"), _node_id(control, "CurrentState", "Id")):
-        (await iserver.aspace.write_attribute_value(node_id, ua.AttributeIds.Value, bad)).check()
+    for machine in (control, *(f"{control}/{name}" for name in SUBSTATE_MACHINE.values())):
+        for node_id in (_node_id(machine, "CurrentState"), _node_id(machine, "CurrentState", "Id")):
+            (await iserver.aspace.write_attribute_value(node_id, ua.AttributeIds.Value, bad)).check()
 
 
 def _instantiate(
@@ -236,7 +241,8 @@ def _instantiate(
             origins = tuple(_with_supertypes(iserver, declaration))
         case ua.NodeClass.Object:
             item = place.item(ua.NodeClass.Object, _object_attributes(source, place.browse_name))
-            item.TypeDefinition = next(_targets(source, _HAS_TYPE_DEFINITION))
+            declared = next(_targets(source, _HAS_TYPE_DEFINITION))
+            item.TypeDefinition = _INSTANCE_TYPES.get(declared, declared)
             origins = (source, *_with_supertypes(iserver, item.TypeDefinition))
         case ua.NodeClass.Variable:
             given = values.get(place.browse_name.Name)

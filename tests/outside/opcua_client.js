@@ -2,13 +2,24 @@
 //
 //   node opcua_client.js ENDPOINT list                     the job ids in JobOrderList and whether the session still works
 //   node opcua_client.js ENDPOINT hold SECONDS             keep one session and read once a second; print every failure
+//   node opcua_client.js ENDPOINT watch SECONDS            subscribe to JobOrderList; print how many changes came
+//   node opcua_client.js ENDPOINT delays SECONDS           read small values all the time; print percentiles of the delay
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
 "use strict";
 
 const print = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 console.log = console.warn = console.error;
 
-const { AttributeIds, MessageSecurityMode, OPCUAClient, SecurityPolicy, makeBrowsePath } = require("node-opcua-client");
+const {
+  AttributeIds,
+  ClientMonitoredItem,
+  ClientSubscription,
+  MessageSecurityMode,
+  OPCUAClient,
+  SecurityPolicy,
+  TimestampsToReturn,
+  makeBrowsePath,
+} = require("node-opcua-client");
 
 const MACHINERY = "http://opcfoundation.org/UA/Machinery/";
 const JOBS = "http://opcfoundation.org/UA/Machinery/Jobs/";
@@ -45,6 +56,31 @@ const deeds = {
       await pause(200);
     }
     print({ held: true });
+  },
+
+  async watch(session, seconds) {
+    const subscription = ClientSubscription.create(session, { requestedPublishingInterval: 100, publishingEnabled: true });
+    const item = ClientMonitoredItem.create(subscription, await findList(session), { queueSize: 1 }, TimestampsToReturn.Both);
+    let changes = 0;
+    item.on("changed", () => { changes += 1; });
+    await new Promise((done) => item.once("initialized", done));
+    print({ watching: true });
+    await pause(1000 * seconds);
+    print({ changes });
+  },
+
+  async delays(session, seconds) {
+    const end = Date.now() + 1000 * seconds;
+    const delays = [];
+    while (Date.now() < end) {
+      const started = performance.now();
+      await session.read(CLOCK);
+      delays.push(performance.now() - started);
+      await pause(10);
+    }
+    delays.sort((one, other) => one - other);
+    const share = (part) => delays[Math.floor(delays.length * part)];
+    print({ count: delays.length, p50: share(0.5), p99: share(0.99), longest: delays.at(-1) });
   },
 
   async flood(session, count, seconds) {

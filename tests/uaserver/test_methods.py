@@ -60,7 +60,9 @@ async def ask(
     owner = await part(space, "JobOrderResults" if name in RESPONSE_METHODS else "JobOrderControl", scope)
     method = await owner.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])
     if of_type:
-        kind = space.client.get_node(await owner.read_type_definition())
+        kinds = {"JobOrderControl": 1002, "JobOrderResults": 1003}  # that of the receiver is a supertype of its own
+        declared = kinds[(await owner.read_browse_name()).Name]
+        kind = space.client.get_node(ua.NodeId(declared, space.index[UA + "ISA95-JOBCONTROL_V2/"]))
         method = await kind.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])
     request = ua.CallMethodRequest(ObjectId=owner.nodeid, MethodId=method.nodeid, InputArguments=list(arguments))
     (result,) = await space.client.uaclient.call([request])

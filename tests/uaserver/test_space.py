@@ -52,7 +52,7 @@ class TestPlace:
         isa95 = space.index[UA + "ISA95-JOBCONTROL_V2/"]
 
         assert await management.read_type_definition() == ua.NodeId(1003, space.index[UA + "Machinery/Jobs/"])
-        assert await kinds["JobOrderControl"].read_type_definition() == ua.NodeId(1002, isa95)
+        assert await kinds["JobOrderControl"].read_type_definition() == ua.NodeId(1008, isa95)
         assert await kinds["JobOrderResults"].read_type_definition() == ua.NodeId(1003, isa95)
 
     async def test_identifies_each_machine_from_the_settings(self, space: Space) -> None:
