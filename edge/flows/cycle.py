@@ -44,6 +44,7 @@ class SkipReason(StrEnum):
 
 
 _ENDED: Final = frozenset({NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.TERMINATED, NodeStatus.SKIPPED})
+_ACTIVE: Final = frozenset({NodeStatus.PENDING, NodeStatus.RUNNING})
 _WAITING: Final = frozenset({NodeStatus.REGISTERED, NodeStatus.PENDING})
 
 
@@ -64,6 +65,11 @@ class NodeTask:
     def has_ended(self) -> bool:
         """Return whether nothing more happens to this task in its cycle."""
         return self.status in _ENDED
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether this task runs or is about to."""
+        return self.status in _ACTIVE
 
     @property
     def passed_on(self) -> bool:

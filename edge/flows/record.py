@@ -23,7 +23,7 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `document` is its JSON. `next_at` is when its next cycle is due, None while none is. `in_cycle` says that its last
     cycle is running. `ended` counts its cycles by their outcome; `missed` counts those that did not run in time.
-    `memory` is what its nodes remember for the next cycle.
+    `memory` is what its nodes remember for the next cycle; `reason` is why it was stopped.
     """
 
     flow_id: str
@@ -37,6 +37,7 @@ class FlowRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended: Mapping[CycleStatus, int] = {}
     missed: int = 0
     memory: Mapping[str, Any] = {}
+    reason: str = ""
     revision: int = 1
 
 

@@ -162,6 +162,7 @@ def _flow_fields(flow: FlowRecord) -> dict[str, str]:
         "ended": _json(flow.ended),
         "missed": str(flow.missed),
         "memory": _json(flow.memory),
+        "reason": flow.reason,
     }
 
 
@@ -178,6 +179,7 @@ def _flow(stored: Mapping[str, str]) -> FlowRecord:
         ended=msgspec.json.decode(stored["ended"], type=dict[CycleStatus, int]),
         missed=int(stored["missed"]),
         memory=msgspec.json.decode(stored["memory"], type=dict[str, Any]),
+        reason=stored["reason"],
         revision=int(stored["rev"]),
     )
 
@@ -191,11 +193,10 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
     parts = [
         Commit(guards=(Revision(key, before.revision if before else 0),)),
         operation("HSET", key, *fields(changed)),
-        *_save_tasks(keys, before.cycle if before else None, cycle),
+        *_save_tasks(keys, before.cycle if before else None, cycle, has_ended=after.ended_at is not None),
     ]
-    if before is None:
-        parts.append(operation("PEXPIRE", key, CYCLE_LIFETIME_MS))
     if after.ended_at is not None:
+        parts.append(operation("PEXPIRE", key, CYCLE_LIFETIME_MS))
         # The flow as it was when the cycle began is of no use for a cycle that has ended.
         parts.append(operation("HDEL", key, "document"))
     if expired is not None:
@@ -221,18 +222,26 @@ def _cycle_fields(record: CycleRecord) -> dict[str, str]:
     }
 
 
-def _save_tasks(keys: Keys, before: Cycle | None, cycle: Cycle) -> Iterable[Commit]:
-    """Write the node tasks that changed; one that is only registered needs no key."""
+def _save_tasks(keys: Keys, before: Cycle | None, cycle: Cycle, *, has_ended: bool) -> Iterable[Commit]:
+    """Write the node tasks that changed; one that is only registered needs no key.
+
+    Lifetimes begin with the end of the cycle: a task that expired before would be run again.
+    """
+    lifetime = ("PX", NODE_TASK_LIFETIME_MS) if has_ended else ()
     for node, task in cycle.tasks.items():
         known = before.tasks[node] if before else NodeTask()
-        if task == known or task.status is NodeStatus.REGISTERED:
-            continue
-        texts = node_task.encode(cycle.flow_id, cycle.number, node, task)
         key = keys.node_task(cycle.flow_id, cycle.number, node)
-        yield operation("SET", key, texts.task, "PX", NODE_TASK_LIFETIME_MS)
-        if texts.output is not None:
-            key = keys.node_output(cycle.flow_id, cycle.number, node)
-            yield operation("SET", key, texts.output, "PX", NODE_TASK_LIFETIME_MS)
+        if task.status is NodeStatus.REGISTERED:
+            continue
+        if task != known:
+            texts = node_task.encode(cycle.flow_id, cycle.number, node, task)
+            yield operation("SET", key, texts.task, *lifetime)
+            if texts.output is not None:
+                large = keys.node_output(cycle.flow_id, cycle.number, node)
+                yield operation("SET", large, texts.output, *lifetime)
+        elif has_ended:
+            yield operation("PEXPIRE", key, NODE_TASK_LIFETIME_MS)
+            yield operation("PEXPIRE", keys.node_output(cycle.flow_id, cycle.number, node), NODE_TASK_LIFETIME_MS)
 
 
 def _json(value: object) -> str:

@@ -14,6 +14,9 @@ from cronsim import CronSim, CronSimError
 MEMBERS: Final = ("interval_seconds", "cron", "shifts")
 """A flow has exactly one of these."""
 
+MOST_COUNTED: Final = 1000
+_WINDOWS_MS: Final = (3_600_000, 86_400_000, 33 * 86_400_000, 367 * 86_400_000, 9 * 366 * 86_400_000)
+"""How far to look back for the last instant: in a short window there are few."""
 _TIME_OF_DAY: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _CRON_FIELDS: Final = 5
 _LONGEST_INTERVAL_S: Final = 366 * 86_400
@@ -95,9 +98,61 @@ def next_due(schedule: Schedule, last_ms: int, not_before_ms: int) -> int | None
             return _next_local(schedule, max(last_ms + 1, not_before_ms))
 
 
+def following_due(schedule: Schedule, last_ms: int, now_ms: int) -> int | None:
+    """Return when the cycle after one is due, seen from now.
+
+    A clock that went back by more than one period does not delay the flow until its old time is reached again.
+    """
+    natural = first_due(schedule, now_ms)
+    if isinstance(schedule, Once) or natural is None or natural >= last_ms:
+        return next_due(schedule, last_ms, now_ms)
+    return natural
+
+
+def latest_due(schedule: Schedule, due_ms: int, now_ms: int) -> int:
+    """Return the last instant that is not after now, for a flow that is due since an instant."""
+    match schedule:
+        case Once():
+            return due_ms
+        case Interval(period_ms=period_ms):
+            return max(due_ms, _rounded_up(period_ms * (now_ms // period_ms)))
+        case Cron() | Shifts():
+            for window_ms in _WINDOWS_MS:
+                at = first_due(schedule, max(due_ms, now_ms - window_ms))
+                if at is not None and at <= now_ms:
+                    return _last_until(schedule, at, now_ms)
+            return due_ms
+
+
+def count_between(schedule: Schedule, after_ms: int, before_ms: int) -> int:
+    """Return how many instants are after one and before another; at most MOST_COUNTED are counted one by one."""
+    match schedule:
+        case Once():
+            return 0
+        case Interval(period_ms=period_ms):
+            return max(0, int((before_ms - 1) // period_ms - after_ms // period_ms))
+        case Cron() | Shifts():
+            count = 0
+            at = first_due(schedule, after_ms + 1)
+            while at is not None and at < before_ms and count < MOST_COUNTED:
+                count += 1
+                at = first_due(schedule, at + 1)
+            return count
+
+
+def _last_until(schedule: Cron | Shifts, at_ms: int, now_ms: int) -> int:
+    while (later := first_due(schedule, at_ms + 1)) is not None and later <= now_ms:
+        at_ms = later
+    return at_ms
+
+
+def _rounded_up(instant: Fraction) -> int:
+    return -int(-instant // 1)
+
+
 def _multiple(period_ms: Fraction, at_least_ms: int) -> int:
     """Return the first multiple at or after an instant, rounded up to the millisecond."""
-    return -int(-(period_ms * -((-at_least_ms) // period_ms)) // 1)
+    return _rounded_up(period_ms * -((-at_least_ms) // period_ms))
 
 
 def _zone(name: object) -> tzinfo:

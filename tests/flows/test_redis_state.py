@@ -45,9 +45,14 @@ async def test_keys_are_those_of_the_page(store: Store) -> None:
     assert specs["node_tasks:{flow}_{cycle}_{node}"] == "string"
 
 
-async def test_cycles_and_node_tasks_expire(store: Store) -> None:
-    await RedisFlowState(store).commit(BEGUN)
-    keys = store.keys
+async def test_cycles_and_node_tasks_expire_after_their_end(store: Store) -> None:
+    """A task that expired while its cycle runs would be run again."""
+    state, keys = RedisFlowState(store), store.keys
+    await state.commit(BEGUN)
+    for key in (keys.flow_cycle("press*report", 0), keys.node_task("press*report", 0, "mean")):
+        assert await store.execute("PTTL", key) == -1
+    ended = changed(CYCLE, ended_at=60_500, revision=CYCLE.revision + 1)
+    await state.commit(FlowChange(cycle=Written(CYCLE, ended)))
     timed = {
         keys.flow_cycle("press*report", 0): CYCLE_LIFETIME_MS,
         keys.node_task("press*report", 0, "mean"): NODE_TASK_LIFETIME_MS,

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.flows.schedule import InvalidScheduleError, first_due, next_due, parse_schedule
+from edge.flows.schedule import (
+    InvalidScheduleError,
+    count_between,
+    first_due,
+    following_due,
+    latest_due,
+    next_due,
+    parse_schedule,
+)
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -118,3 +126,40 @@ def test_interval_is_the_first_multiple_that_fits(period_ms: int, last: int, bus
     assert found > last
     assert found >= last + busy_ms
     assert found - period_ms <= max(last, last + busy_ms - 1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "due", "now", "expected", "missed"),
+    [
+        ({"interval_seconds": 60}, 60_000, 60_000, 60_000, 0),
+        ({"interval_seconds": 60}, 60_000, 359_999, 300_000, 4),
+        ({"interval_seconds": 0.3}, 300, 1000, 900, 2),
+        ({"interval_seconds": 0}, 5, 1000, 5, 0),
+        ({"cron": "* * * * *"}, 60_000, 359_999, 300_000, 4),
+        ({"cron": "0 0 1 1 *"}, 0, 400 * DAY, 365 * DAY, 1),
+        ({"cron": "* * * * *"}, 0, 100 * DAY, 100 * DAY, 1000),
+        ({"shifts": ["06:00", "14:00"]}, 6 * HOUR, 3 * DAY + 7 * HOUR, 3 * DAY + 6 * HOUR, 6),
+    ],
+)
+def test_of_instants_that_passed_the_last_counts(
+    schedule: dict[str, Any], due: int, now: int, expected: int, missed: int
+) -> None:
+    parsed = parse_schedule(schedule)
+    assert latest_due(parsed, due, now) == expected
+    assert count_between(parsed, due - 1, expected) == missed
+
+
+@pytest.mark.parametrize(
+    ("schedule", "last", "now", "expected"),
+    [
+        ({"interval_seconds": 60}, 600_000, 610_000, 660_000),
+        ({"interval_seconds": 60}, 600_000, 590_000, 660_000),
+        ({"interval_seconds": 60}, 600_000, 70_000, 120_000),
+        ({"shifts": ["06:00"]}, 6 * HOUR, 6 * HOUR - 5000, DAY + 6 * HOUR),
+        ({"interval_seconds": 0}, 600_000, 5, None),
+    ],
+)
+def test_clock_that_went_back_repeats_no_instant_and_silences_no_flow(
+    schedule: dict[str, Any], last: int, now: int, expected: int | None
+) -> None:
+    assert following_due(parse_schedule(schedule), last, now) == expected

@@ -55,6 +55,7 @@ async def test_flow_is_read_as_it_was_written(state: FlowState) -> None:
         ended={CycleStatus.FAILED: 2},
         missed=7,
         memory={"c": {"value": [1, None]}},
+        reason="night",
     )
     assert await state.commit(registered(flow))
     assert await state.load_flow("a_1") == flow

@@ -1,0 +1,230 @@
+"""Begins the cycles that are due, runs them, and takes over those of a gateway that is gone."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.flows import decision
+from edge.flows.cycle import CycleStatus
+from edge.flows.plan import Plan
+from edge.flows.record import FlowRecord
+from edge.flows.runner import CycleLostError, CycleRunner, RunnerContext
+from edge.flows.state import FlowChange, Written
+from edge.latency import Latency
+from edge.store.retry import restart_on_outage
+
+logger = structlog.get_logger(__name__)
+
+_BATCH: Final = 100
+_LOOK_AGAIN_S: Final = 5.0
+"""How long a change of the schedule may stay unknown whose announcement was missed; also bounds a clock step."""
+_NOTHING_BEGUN_S: Final = 0.5
+LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
+
+
+@dataclass(slots=True)
+class FlowStats:
+    """What this gateway counted of flows since its start."""
+
+    cycles: dict[CycleStatus, int] = field(default_factory=dict)
+    missed: int = 0
+    lateness: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
+    duration: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
+
+
+class FlowEngine:
+    """The flows of one gateway on a flow state that it may share with others."""
+
+    def __init__(
+        self,
+        context: RunnerContext,
+        is_gone: Callable[[str], Awaitable[bool]],
+        *,
+        gone_after_s: float = 5.0,
+        look_every_s: float = 2.0,
+    ) -> None:
+        """Run flows; `is_gone` returns whether the gateway of a name holds no lease.
+
+        A cycle is taken over once its gateway has been gone for `gone_after_s`: after an outage of the store it has to
+        renew its lease first.
+        """
+        self.stats = FlowStats()
+        self._context = context
+        self._state = context.state
+        self._is_gone = is_gone
+        self._gone_after_s = gone_after_s
+        self._look_every_s = look_every_s
+        self._runners: dict[str, CycleRunner] = {}
+        self._beginning: set[str] = set()
+        self._gone_since: dict[str, float] = {}
+        self._unplanned: set[str] = set()
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run flows until cancelled; first the cycles that this gateway was at when it ended."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(restart_on_outage("flow changes", self._follow), name="flow changes")
+            tasks.create_task(
+                restart_on_outage("flow take-over", lambda: self._take_over(tasks)), name="flow take-over"
+            )
+            await restart_on_outage("flows", lambda: self._serve(tasks))
+
+    async def _follow(self) -> None:
+        position = ""
+        while True:
+            position, flows = await self._state.announced(position)
+            for flow_id in flows:
+                if runner := self._runners.get(flow_id):
+                    runner.look()
+            if flows:
+                self._wake.set()
+
+    async def _serve(self, tasks: asyncio.TaskGroup) -> None:
+        last = self._context.clock()
+        await self._correct_schedules()
+        while True:
+            self._wake.clear()
+            begun = [
+                await self._begin(flow_id, tasks) for flow_id in await self._state.due(self._context.clock(), _BATCH)
+            ]
+            if not any(begun):
+                await self._sleep(is_waiting=bool(begun))
+            now = self._context.clock()
+            if now < last:
+                await self._correct_schedules()
+            last = now
+
+    async def _sleep(self, *, is_waiting: bool) -> None:
+        """Sleep until a cycle is due; while one is due that cannot begin here, for a moment."""
+        due = await self._state.next_due()
+        wait_s = _LOOK_AGAIN_S
+        if due is not None:
+            wait_s = min(wait_s, max(0, due - self._context.clock()) / 1000)
+        if is_waiting:
+            wait_s = max(wait_s, _NOTHING_BEGUN_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+
+    async def _correct_schedules(self) -> None:
+        """Advance the cycles that would wait until a clock that went back reaches their instant again."""
+        now = self._context.clock()
+        for flow_id in await self._state.flow_ids():
+            flow = await self._state.load_flow(flow_id)
+            plan = self._plan(flow) if flow else None
+            if flow is None or plan is None:
+                continue
+            corrected = decision.correct_schedule(flow, plan, now)
+            if corrected is not flow and await self._state.commit(FlowChange(Written(flow, corrected))):
+                logger.warning("clock went back, next cycle earlier", flow=flow_id, next_at=corrected.next_at)
+
+    async def _begin(self, flow_id: str, tasks: asyncio.TaskGroup) -> bool:
+        """Begin the next cycle of a flow; return whether this gateway did."""
+        flow = await self._state.load_flow(flow_id)
+        plan = self._plan(flow) if flow else None
+        if flow is None or plan is None or flow.next_at is None or flow.next_at > self._context.clock():
+            return False
+        # Until its runner is known, the cycle must not look like one that was left behind.
+        self._beginning.add(flow_id)
+        try:
+            runner = await CycleRunner.begin(self._context, plan, flow)
+            if runner is None:
+                return False
+            self._run(runner, tasks)
+        except Unavailable:
+            raise
+        except Exception:
+            # A defect in one flow must not stop the others.
+            logger.exception("flow cycle cannot begin", flow=flow_id)
+            return False
+        finally:
+            self._beginning.discard(flow_id)
+        self.stats.missed += runner.flow.missed - flow.missed
+        self.stats.lateness.record(max(0, runner.record.started_at - runner.record.cycle.at) / 1000)
+        return True
+
+    def _run(self, runner: CycleRunner, tasks: asyncio.TaskGroup) -> None:
+        if runner.has_ended:
+            self._count(runner)
+            return
+        flow_id = runner.flow.flow_id
+        self._runners[flow_id] = runner
+        tasks.create_task(self._run_to_end(flow_id, runner), name=f"flow {flow_id}")
+
+    async def _run_to_end(self, flow_id: str, runner: CycleRunner) -> None:
+        try:
+            await runner.run()
+        except Exception:
+            # A defect in one flow must not stop the others; the cycle is taken over.
+            logger.exception("flow cycle failed", flow=flow_id)
+        finally:
+            if self._runners.get(flow_id) is runner:
+                del self._runners[flow_id]
+            self._wake.set()
+        if runner.has_ended:
+            self._count(runner)
+
+    def _count(self, runner: CycleRunner) -> None:
+        record = runner.record
+        status = record.cycle.status
+        self.stats.cycles[status] = self.stats.cycles.get(status, 0) + 1
+        self.stats.duration.record(max(0, (record.ended_at or 0) - record.started_at) / 1000)
+
+    def _plan(self, flow: FlowRecord) -> Plan | None:
+        """Return the plan of a flow; None when this gateway lacks a node kind of it."""
+        found = self._context.plans.of(flow.document)
+        if isinstance(found, Plan):
+            self._unplanned.discard(flow.flow_id)
+            return found
+        if flow.flow_id not in self._unplanned:
+            self._unplanned.add(flow.flow_id)
+            faults = [f"{each.where}: {each.message}" for each in found.faults]
+            logger.warning("flow cannot run on this gateway", flow=flow.flow_id, faults=faults)
+        return None
+
+    async def _take_over(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            for flow_id in await self._state.running():
+                if not self._is_ours(flow_id):
+                    await self._take_over_flow(flow_id, tasks)
+            await asyncio.sleep(self._look_every_s)
+
+    async def _take_over_flow(self, flow_id: str, tasks: asyncio.TaskGroup) -> None:
+        flow = await self._state.load_flow(flow_id)
+        if flow is None or not flow.in_cycle:
+            return
+        record = await self._state.load_cycle(flow, flow.last_cycle)
+        if record is None or record.ended_at is not None:
+            # The cycle has expired or was removed by hand: the flow goes on with the next.
+            await self._state.commit(FlowChange(Written(flow, decision.lose_cycle(flow, self._context.clock()))))
+            self._wake.set()
+            return
+        if record.owner != self._context.owner and not await self._is_surely_gone(record.owner):
+            return
+        plan = self._context.plans.of(record.document)
+        if not isinstance(plan, Plan) or self._is_ours(flow_id):
+            return
+        runner = CycleRunner(self._context, plan, flow, record)
+        try:
+            await runner.take_over()
+        except CycleLostError:
+            return
+        logger.info("flow cycle taken over", flow=flow_id, cycle=flow.last_cycle, former=record.owner)
+        self._run(runner, tasks)
+
+    def _is_ours(self, flow_id: str) -> bool:
+        """Return whether this process runs the cycle of a flow, or is about to."""
+        return flow_id in self._runners or flow_id in self._beginning
+
+    async def _is_surely_gone(self, owner: str) -> bool:
+        if not await self._is_gone(owner):
+            self._gone_since.pop(owner, None)
+            return False
+        now = time.monotonic()
+        return now - self._gone_since.setdefault(owner, now) >= self._gone_after_s

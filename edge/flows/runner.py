@@ -1,0 +1,246 @@
+"""Runs one cycle of a flow: decides with each outcome, commits once, then performs what was committed."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from edge.flows import decision
+from edge.flows.attempt import Outside, compute_now, perform
+from edge.flows.cycle import (
+    AttemptInterrupted,
+    AttemptStarted,
+    Cycle,
+    CycleDue,
+    CycleStatus,
+    NodeStatus,
+    Outcome,
+    advance,
+    inputs_of,
+)
+from edge.flows.nodes.kind import Attempt
+from edge.flows.plan import Plan
+from edge.flows.plans import Plans
+from edge.flows.record import CycleRecord, FlowRecord
+from edge.flows.state import FlowChange, FlowState, Written
+from edge.instant import Clock
+from edge.store.retry import retry_while_unavailable
+
+logger = structlog.get_logger(__name__)
+
+_LONGEST_PAUSE_S: Final = 60.0
+
+
+class CycleLostError(Exception):
+    """The cycle was deleted, or another gateway has taken it over."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerContext:
+    """What the runners of a gateway share; `retry_pause_s` doubles with each further attempt at a node."""
+
+    state: FlowState
+    outside: Outside
+    plans: Plans
+    clock: Clock
+    owner: str
+    kept_cycles: int
+    retry_pause_s: float = 1.0
+
+
+class CycleRunner:
+    """One running cycle of a gateway."""
+
+    def __init__(self, context: RunnerContext, plan: Plan, flow: FlowRecord, record: CycleRecord) -> None:
+        """Run a cycle that is stored already, in `flow` and `record`."""
+        self._context = context
+        self._plan = plan
+        self._flow = flow
+        self._record = record
+        self._attempts: dict[str, asyncio.Task[None]] = {}
+        self._begun: list[str] = []
+        self._outcomes: list[Outcome] = []
+        self._paused: dict[str, asyncio.TimerHandle] = {}
+        self._changed = asyncio.Event()
+        self._announced = False
+
+    @classmethod
+    async def begin(cls, context: RunnerContext, plan: Plan, flow: FlowRecord) -> "CycleRunner | None":
+        """Begin the next cycle of a flow that is due; None when another process was faster.
+
+        Nodes that only compute run in the same decision: a flow of such nodes is one commit.
+        """
+        begun, record = decision.begin_cycle(flow, plan, context.owner, context.clock())
+        runner = cls(context, plan, begun, record)
+        cycle = advance(plan, record.cycle, CycleDue(), record.started_at).cycle
+        step = runner._decide(cycle, ())
+        expired = record.cycle.number - context.kept_cycles
+        change = FlowChange(
+            Written(flow, step.flow), Written(None, step.record), expired=expired if expired >= 0 else None
+        )
+        if not await context.state.commit(change):
+            return None
+        runner._adopt(step)
+        return runner
+
+    @property
+    def flow(self) -> FlowRecord:
+        """Return the flow as this runner last wrote or read it."""
+        return self._flow
+
+    @property
+    def record(self) -> CycleRecord:
+        """Return the cycle as this runner last wrote or read it."""
+        return self._record
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the cycle has ended."""
+        return self._record.ended_at is not None
+
+    def look(self) -> None:
+        """Read the cycle again: another process changed it or its flow."""
+        self._announced = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Run the cycle to its end, or until it is no longer that of this gateway."""
+        async with asyncio.TaskGroup() as tasks:
+            try:
+                self._launch(tasks)
+                while not self.has_ended:
+                    await self._changed.wait()
+                    self._changed.clear()
+                    outcomes, self._outcomes = tuple(self._outcomes), []
+                    await retry_while_unavailable("flow cycle", partial(self._settle, outcomes))
+                    self._launch(tasks)
+            except CycleLostError as lost:
+                flow, number = self._record.cycle.flow_id, self._record.cycle.number
+                logger.warning("flow cycle lost", flow=flow, cycle=number, reason=str(lost))
+            finally:
+                for handle in self._paused.values():
+                    handle.cancel()
+                for attempt in self._attempts.values():
+                    attempt.cancel()
+
+    async def take_over(self) -> None:
+        """Take over the cycle of a gateway that is gone; the attempts it was at are interrupted."""
+        running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
+        self._outcomes += [AttemptInterrupted(node) for node in running]
+        self._changed.set()
+        taken = replace(self._record, owner=self._context.owner, revision=self._record.revision + 1)
+        if not await self._context.state.commit(FlowChange(cycle=Written(self._record, taken))):
+            raise CycleLostError("another gateway was faster")
+        self._record = taken
+
+    async def _settle(self, outcomes: Sequence[Outcome]) -> None:
+        """Decide on outcomes and commit, until no other process is faster."""
+        if self._announced:
+            await self._reload()
+        while True:
+            step = self._decide(self._record.cycle, outcomes)
+            if step.record == self._record:
+                self._adopt(step)
+                return
+            flow = Written(self._flow, step.flow) if step.flow is not self._flow else None
+            if await self._context.state.commit(FlowChange(flow, Written(self._record, step.record))):
+                self._adopt(step)
+                return
+            await self._reload()
+
+    async def _reload(self) -> None:
+        self._announced = False
+        number = self._record.cycle.number
+        flow = await self._context.state.load_flow(self._record.cycle.flow_id)
+        record = await self._context.state.load_cycle(flow, number) if flow else None
+        if flow is None or record is None or record.owner != self._context.owner or flow.last_cycle != number:
+            raise CycleLostError("it was deleted, or another gateway runs it")
+        # What the nodes remember belongs to the begin of the cycle.
+        cycle = Cycle(flow.flow_id, number, record.cycle.at, record.cycle.tasks, self._record.cycle.memory)
+        self._flow, self._record = flow, replace(record, cycle=cycle)
+
+    def _decide(self, cycle: Cycle, outcomes: Iterable[Outcome]) -> "_Step":
+        if self.has_ended:
+            return _Step(self._flow, self._record, ())
+        now = self._context.clock()
+        for outcome in outcomes:
+            cycle = advance(self._plan, cycle, outcome, now).cycle
+        cycle, launched = self._start_pending(cycle, now)
+        # A commit whose reply was lost has begun attempts that were never launched.
+        begun = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.RUNNING]
+        launched = [node for node in begun if node in launched or node not in self._attempts]
+        if cycle == self._record.cycle and cycle.status is CycleStatus.RUNNING:
+            return _Step(self._flow, self._record, launched)
+        return _Step(*decision.move_cycle(self._flow, self._record, cycle, self._schedule_plan(), now), launched)
+
+    def _schedule_plan(self) -> Plan:
+        """Return the plan of the flow as it is now: it may have been replaced since the cycle began."""
+        found = self._context.plans.of(self._flow.document)
+        return found if isinstance(found, Plan) else self._plan
+
+    def _start_pending(self, cycle: Cycle, now: int) -> tuple[Cycle, list[str]]:
+        """Start every node that may start; nodes that only compute end at once. Return those to launch."""
+        launched: list[str] = []
+        while pending := [node for node in self._pending(cycle) if node not in launched]:
+            for node in pending:
+                cycle = advance(self._plan, cycle, AttemptStarted(node), now).cycle
+                outcome = compute_now(self._plan.nodes[node], self._attempt(cycle, node, now))
+                if outcome is None:
+                    launched.append(node)
+                else:
+                    cycle = advance(self._plan, cycle, outcome, now).cycle
+        return cycle, launched
+
+    def _pending(self, cycle: Cycle) -> list[str]:
+        """Return the nodes to start; one that failed before waits for its pause."""
+        pending = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.PENDING]
+        for node in pending:
+            attempts = cycle.tasks[node].attempts
+            if attempts and node not in self._paused:
+                pause_s = min(self._context.retry_pause_s * 2 ** (attempts - 1), _LONGEST_PAUSE_S)
+                self._paused[node] = asyncio.get_running_loop().call_later(pause_s, self._changed.set)
+        loop_time = asyncio.get_running_loop().time()
+        ready = [node for node in pending if node not in self._paused or self._paused[node].when() <= loop_time]
+        for node in ready:
+            self._paused.pop(node, None)
+        return ready
+
+    def _attempt(self, cycle: Cycle, node: str, now: int) -> Attempt:
+        inputs = inputs_of(self._plan, cycle, node)
+        return Attempt(cycle.flow_id, node, cycle.tasks[node].attempts, now, inputs, cycle.memory.get(node))
+
+    def _adopt(self, step: "_Step") -> None:
+        """Hold what was committed; cancel the attempts at nodes that have ended or begin again."""
+        self._flow, self._record = step.flow, step.record
+        for node, attempt in list(self._attempts.items()):
+            if self._record.cycle.tasks[node].status is not NodeStatus.RUNNING or node in step.launched:
+                attempt.cancel()
+                del self._attempts[node]
+        self._begun += step.launched
+
+    def _launch(self, tasks: asyncio.TaskGroup) -> None:
+        """Start the attempts that were committed as begun."""
+        begun, self._begun = self._begun, []
+        cycle = self._record.cycle
+        for node in begun:
+            attempt = self._attempt(cycle, node, self._context.clock())
+            work = self._perform(node, attempt, f"{cycle.flow_id}_{cycle.number}_{node}")
+            self._attempts[node] = tasks.create_task(work, name=f"flow node {node}")
+
+    async def _perform(self, node: str, attempt: Attempt, task_id: str) -> None:
+        outcome = await perform(self._plan.nodes[node], attempt, task_id, self._context.outside)
+        self._outcomes.append(outcome)
+        self._changed.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a decision makes of flow and cycle, and the attempts to launch once it is committed."""
+
+    flow: FlowRecord
+    record: CycleRecord
+    launched: Sequence[str]

@@ -1,0 +1,18 @@
+"""A plant of gateways on an empty flow state in memory."""
+
+import pytest
+
+from edge.flows.memory_state import MemoryFlowState
+from tests.flows.gateways import FakeOutside, Plant
+
+
+@pytest.fixture
+def plant() -> Plant:
+    """Gateways on a flow state in memory."""
+    return Plant(MemoryFlowState())
+
+
+@pytest.fixture
+def outside() -> FakeOutside:
+    """What the nodes of one gateway read from and act on."""
+    return FakeOutside()

@@ -1,0 +1,166 @@
+"""Cycles begin when they are due, on one of the gateways; one that is gone leaves no cycle behind."""
+
+from typing import Any
+
+import pytest
+
+from edge.flows.cycle import CycleStatus
+from edge.flows.nodes.kind import Withheld
+from tests.flows.documents import flow, node
+from tests.flows.gateways import CHAIN, FakeOutside, Plant, reasons, statuses
+
+MINUTE = 60_000
+EVERY_MINUTE = flow([node("read", "tag.latest", tag="t")], interval_seconds=60)
+FAST = flow([node("read", "tag.latest", tag="t")], interval_seconds=0.02)
+
+
+async def test_cycles_follow_each_other_without_gaps(plant: Plant) -> None:
+    async with plant.gateway():
+        await plant.run(FAST)
+        record = await plant.until(lambda record: record.cycle.number >= 5)
+        found = await plant.service.load("flow")
+        first = await plant.service.load_cycle(found, 1)
+        assert first
+    assert record.cycle.at % 20 == 0
+    assert first.cycle.at < record.cycle.at
+
+
+async def test_cycles_of_a_flow_do_not_overlap(plant: Plant, outside: FakeOutside) -> None:
+    outside.hold()
+    async with plant.gateway(outside=outside) as engine:
+        await plant.run(FAST)
+        await plant.at("read")
+        await plant.until(lambda record: plant.clock() >= record.cycle.at + 100)
+        assert outside.asked == {"LatestValue": 1}
+        outside.release()
+        await plant.until(lambda record: record.cycle.number >= 1)
+        assert (await plant.service.load("flow")).missed >= 4
+        assert engine.stats.cycles[CycleStatus.COMPLETED] >= 1
+
+
+async def test_missed_cycles_are_counted_and_not_repeated(plant: Plant) -> None:
+    await plant.run(EVERY_MINUTE)
+    plant.step_ms += 10 * MINUTE
+    async with plant.gateway():
+        record = await plant.ended()
+    found = await plant.service.load("flow")
+    assert (record.cycle.number, found.missed, found.last_cycle) == (0, 9, 0)
+    assert 0 <= plant.clock() - record.cycle.at < 2 * MINUTE
+
+
+async def test_missed_cycles_run_later_with_catch_up(plant: Plant) -> None:
+    await plant.run({**EVERY_MINUTE, "catch_up": True})
+    plant.step_ms += 3 * MINUTE
+    async with plant.gateway():
+        last = await plant.until(lambda record: record.cycle.number == 2 and record.ended_at)
+    found = await plant.service.load("flow")
+    first = await plant.service.load_cycle(found, 0)
+    assert first
+    assert (last.cycle.at - first.cycle.at, found.missed) == (2 * MINUTE, 0)
+
+
+async def test_clock_step_forward_skips_at_most_one_cycle(plant: Plant) -> None:
+    await plant.run(EVERY_MINUTE)
+    plant.step_ms += MINUTE
+    async with plant.gateway():
+        await plant.ended()
+        plant.step_ms += 60 * MINUTE
+        await plant.service.put(EVERY_MINUTE)
+        record = await plant.until(lambda record: record.cycle.number == 1 and record.ended_at)
+    assert plant.clock() - record.cycle.at < MINUTE
+
+
+@pytest.mark.parametrize(("minutes", "waits"), [(1, 2), (60, 1)])
+async def test_clock_step_back_does_not_silence_a_flow(plant: Plant, minutes: int, waits: int) -> None:
+    """A small step repeats no cycle; a large one does not delay the next until the old time is reached again."""
+    await plant.run(EVERY_MINUTE)
+    plant.step_ms += MINUTE
+    async with plant.gateway():
+        await plant.ended()
+    plant.step_ms -= minutes * MINUTE
+    async with plant.gateway():
+        found = await plant.until_flow(
+            lambda found: found.next_at is not None and found.next_at - plant.clock() <= waits * MINUTE
+        )
+    assert found.last_cycle == 0
+
+
+async def test_two_gateways_run_each_cycle_once(plant: Plant) -> None:
+    first, second = FakeOutside(), FakeOutside()
+    async with plant.gateway("a", first), plant.gateway("b", second):
+        await plant.run({**CHAIN, "interval_seconds": 0.02})
+        await plant.until(lambda record: record.cycle.number >= 10)
+        await plant.service.stop("flow", "enough")
+        await plant.ended()
+    actions = [task for task, _ in (*first.actions, *second.actions)]
+    last = (await plant.service.load("flow")).last_cycle
+    assert sorted(actions) == sorted(f"flow_{number}_send" for number in range(last + 1))
+
+
+async def test_read_of_a_gateway_that_is_gone_runs_again(plant: Plant, outside: FakeOutside) -> None:
+    outside.hold()
+    async with plant.gateway("a", outside):
+        await plant.run(CHAIN)
+        await plant.at("read")
+    second = FakeOutside()
+    async with plant.gateway("b", second):
+        record = await plant.ended()
+    assert (record.owner, record.cycle.status) == ("b", CycleStatus.COMPLETED)
+    assert record.cycle.tasks["read"].attempts == 2
+    assert second.actions == [("flow_0_send", 42)]
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+async def test_action_of_a_gateway_that_is_gone_is_not_repeated(plant: Plant, outside: FakeOutside, name: str) -> None:
+    """The same gateway after a restart, or another one: the outcome is unknown."""
+    act = [node("a", "constant", value=1), node("b", "mqtt.publish", topic="x"), node("c", "delay", seconds=0)]
+    outside.hold()
+    async with plant.gateway("a", outside):
+        await plant.run(flow(act, "a>b b>c", interval_seconds=0))
+        await plant.at("b")
+    second = FakeOutside()
+    async with plant.gateway(name, second):
+        record = await plant.ended()
+    assert statuses(record) == {"a": "completed", "b": "failed", "c": "skipped"}
+    assert reasons(record)["b"] == "interrupted"
+    assert (len(outside.actions), second.actions) == (1, [])
+
+
+async def test_stopped_flow_begins_no_cycle(plant: Plant) -> None:
+    await plant.run(FAST)
+    await plant.service.stop("flow", "maintenance")
+    async with plant.gateway():
+        await plant.run({**CHAIN, "id": "other"})
+        await plant.ended("other")
+    found = await plant.service.load("flow")
+    assert (found.last_cycle, found.status.value, found.reason) == (-1, "stopped", "maintenance")
+
+
+async def test_flow_starts_again_after_a_stop(plant: Plant) -> None:
+    async with plant.gateway():
+        await plant.run(CHAIN)
+        await plant.ended()
+        await plant.service.start("flow")
+        record = await plant.until(lambda record: record.cycle.number == 1 and record.ended_at)
+    assert record.cycle.status is CycleStatus.COMPLETED
+
+
+async def test_flow_whose_cycle_is_gone_goes_on(plant: Plant, outside: FakeOutside) -> None:
+    outside.hold()
+    await plant.run({**CHAIN, "interval_seconds": 60})
+    plant.step_ms += MINUTE
+    async with plant.gateway("a", outside):
+        await plant.at("read")
+    cycles: dict[Any, Any] = vars(plant.state)["_cycles"]
+    cycles.clear()
+    async with plant.gateway("b"):
+        record = await plant.until(lambda record: record.ended_at)
+    assert (record.cycle.number, record.cycle.status) == (1, CycleStatus.COMPLETED)
+
+
+async def test_changed_remembers_across_cycles(plant: Plant) -> None:
+    document = flow([node("read", "tag.latest", tag="t"), node("new", "changed")], "read>new", interval_seconds=0.02)
+    async with plant.gateway():
+        await plant.run(document)
+        record = await plant.until(lambda record: record.cycle.number >= 1 and record.ended_at)
+    assert record.cycle.tasks["new"].withheld is Withheld.UNCHANGED

@@ -1,0 +1,27 @@
+"""A document is planned once."""
+
+import json
+
+from edge.flows.plan import Plan, Rejected
+from edge.flows.plans import Plans
+from tests.flows.documents import flow, node
+
+
+def test_document_is_planned_once() -> None:
+    plans = Plans()
+    text = json.dumps(flow([node("a", "constant", value=1)]))
+    found = plans.of(text)
+    assert isinstance(found, Plan)
+    assert plans.of(text) is found
+
+
+def test_faults_of_a_document_are_returned() -> None:
+    assert isinstance(Plans().of(json.dumps(flow([node("a", "nothing")]))), Rejected)
+
+
+def test_plans_that_are_not_used_are_dropped() -> None:
+    plans = Plans()
+    first = plans.of(json.dumps(flow([node("a", "constant", value=-1)])))
+    for value in range(1000):
+        plans.of(json.dumps(flow([node("a", "constant", value=value)])))
+    assert plans.of(json.dumps(flow([node("a", "constant", value=-1)]))) is not first
