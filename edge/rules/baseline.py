@@ -5,11 +5,16 @@ Golub and LeVeque (1979): a sample costs the same however long the window is, an
 """
 
 import math
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from edge.model.rule import BaselineRule
+
+WindowSample: TypeAlias = tuple[int, float]
+"""The instant and the value of a sample."""
 
 CHUNK_LENGTH: Final = 256
 MAX_SAMPLES: Final = 100_000
@@ -55,12 +60,16 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BaselineState(msgspec.Struct, frozen=True, tag="baseline"):
-    """The window of a subject; `recent` are samples of the instant `recent_at`, which do not count at that instant."""
+    """The window of a subject; `recent` are samples of the instant `recent_at`, which do not count at that instant.
+
+    `taken` counts the samples that ever entered the window: a copy of it knows by this number what it lacks.
+    """
 
     chunks: tuple[Chunk, ...] = ()
     recent: tuple[float, ...] = ()
     recent_at: int = 0
     holds: bool = False
+    taken: int = 0
 
 
 def observe(rule: BaselineRule, state: BaselineState, value: float, at: int) -> BaselineState:
@@ -79,7 +88,45 @@ def observe(rule: BaselineRule, state: BaselineState, value: float, at: int) -> 
     if moments.count >= rule.min_samples and deviation > 0:
         holds = abs(value - moments.mean) > rule.sigma * deviation
     recent = (*state.recent, value) if same_instant else (value,)
-    return BaselineState(chunks, recent, at, holds)
+    return BaselineState(chunks, recent, at, holds, state.taken + 1)
+
+
+def window_of(state: BaselineState) -> list[WindowSample]:
+    """Return the samples of the window in order of time."""
+    found = [pair for chunk in state.chunks for pair in zip(chunk.times, chunk.values, strict=True)]
+    return found + [(state.recent_at, value) for value in state.recent]
+
+
+def latest_of(state: BaselineState, count: int) -> list[WindowSample]:
+    """Return the newest samples of the window, at most `count`, in order of time."""
+    found = [(state.recent_at, value) for value in state.recent[-count:]] if count else []
+    for chunk in reversed(state.chunks):
+        if len(found) >= count:
+            break
+        found = list(zip(chunk.times, chunk.values, strict=True))[len(found) - count :] + found
+    return found
+
+
+def window_length(state: BaselineState) -> int:
+    """Return the number of samples of the window."""
+    return sum(len(chunk.times) for chunk in state.chunks) + len(state.recent)
+
+
+def without_window(state: BaselineState) -> BaselineState:
+    """Return the state without the samples of its window."""
+    return replace(state, chunks=(), recent=())
+
+
+def with_window(state: BaselineState, samples: Iterable[WindowSample]) -> BaselineState:
+    """Return the state with these samples as its window; those of its last instant are the recent ones."""
+    chunks: tuple[Chunk, ...] = ()
+    recent: tuple[float, ...] = ()
+    for at, value in samples:
+        if at == state.recent_at:
+            recent = (*recent, value)
+        else:
+            chunks = _append(chunks, at, value)
+    return replace(state, chunks=chunks, recent=recent)
 
 
 def _append(chunks: tuple[Chunk, ...], at: int, value: float) -> tuple[Chunk, ...]:

@@ -160,7 +160,8 @@ def next_instant(rule: Rule, state: SubjectState, jobs: RunningJobs) -> int | No
             end = staleness.next_end(rule, stale, jobs)
         case _:
             end = None
-    waits = state.cooldown_until is not None and not state.active and _severity(rule, state.detector) > 0
+    waits = isinstance(state.detector, OccursState) or (not state.active and _severity(rule, state.detector) > 0)
+    # The end of a cooldown lets go of a subject of occurrences, and raises a condition that still holds.
     instants = (end, state.cooldown_until if waits else None)
     return min((instant for instant in instants if instant is not None), default=None)
 

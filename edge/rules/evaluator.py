@@ -1,6 +1,6 @@
 """Evaluates many rules over a stream of samples: finds the subjects of each input, and the instants of their timers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TypeAlias
@@ -9,6 +9,7 @@ from edge.model.rule import ExpressionRule, OccursRule, Rule, StaleRule
 from edge.rules.evaluate import (
     JobEnded,
     JobStarted,
+    OccursState,
     ReadyRule,
     RuleInput,
     SubjectState,
@@ -37,6 +38,9 @@ class OrderedFinding:
     finding: Finding
 
 
+_OCCURS_NOTHING = SubjectState(OccursState())
+
+
 class RuleEvaluator:
     """Keeps the states of all rules and subjects; inputs come in order of time, with `run_until` between them."""
 
@@ -47,6 +51,7 @@ class RuleEvaluator:
         self._due: dict[Key, int] = {}
         self._routes: dict[str, tuple[Key, ...]] = {}
         self._jobs = RunningJobs()
+        self._changed: set[Key] = set()
         for number, ready in enumerate(self._rules):
             if isinstance(ready.rule, StaleRule) and not has_wildcard(ready.rule.tag):
                 self._store((number, ready.rule.tag), new_state(ready.rule, begin))
@@ -55,6 +60,31 @@ class RuleEvaluator:
     def states(self) -> dict[Key, SubjectState]:
         """Return the state of each subject, by the number of its rule and its name."""
         return self._states
+
+    @property
+    def jobs(self) -> RunningJobs:
+        """Return the running jobs."""
+        return self._jobs
+
+    @property
+    def next_timer(self) -> int | None:
+        """Return the next instant at which time alone may change a subject; None when there is none."""
+        while self._timers and self._due.get(self._timers[0][1:]) != self._timers[0][0]:
+            heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def restore(self, states: Mapping[Key, SubjectState], jobs: RunningJobs) -> None:
+        """Continue from states that were taken earlier; subjects without one begin as new."""
+        self._jobs = jobs
+        for key, state in states.items():
+            self._store(key, state)
+        self._changed.clear()
+
+    def take_changed(self) -> dict[Key, SubjectState | None]:
+        """Return the states that changed since the last call, None for a subject that is no longer kept."""
+        changed = {key: self._states.get(key) for key in self._changed}
+        self._changed.clear()
+        return changed
 
     def run_until(self, now: int) -> Iterator[OrderedFinding]:
         """Yield the findings of every delay, staleness and cooldown that ends up to an instant, that one included."""
@@ -96,7 +126,14 @@ class RuleEvaluator:
             yield OrderedFinding(number, finding)
 
     def _store(self, key: Key, state: SubjectState) -> None:
-        self._states[key] = state
+        known = self._states.get(key)
+        if isinstance(state.detector, OccursState) and state == _OCCURS_NOTHING:
+            # A subject of occurrences is a job: it must not stay after the job.
+            self._states.pop(key, None)
+        else:
+            self._states[key] = state
+        if known is not state and known != state:
+            self._changed.add(key)
         instant = next_instant(self._rules[key[0]].rule, state, self._jobs)
         if instant is None:
             self._due.pop(key, None)

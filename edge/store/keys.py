@@ -27,7 +27,7 @@ class Lifetime(StrEnum):
     WORKER = "60 seconds after the last heartbeat"
 
 
-KeyType: TypeAlias = Literal["hash", "set", "stream", "string", "zset"]
+KeyType: TypeAlias = Literal["hash", "list", "set", "stream", "string", "zset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +299,56 @@ class Keys:
         """Return the key of the flows that a process other than their gateway changed."""
         return f"{self.prefix}:flows:signals"
 
+    @_key("stream", Lifetime.STREAM)
+    def telemetry(self) -> str:
+        """Return the key of the batches of samples and occurrences, for the consumer group rules."""
+        return f"{self.prefix}:telemetry"
+
+    @_key("stream", Lifetime.STREAM)
+    def telemetry_dlq(self) -> str:
+        """Return the key of the batches that could not be evaluated, with the reason and without secrets."""
+        return f"{self.prefix}:telemetry:dlq"
+
+    @_key("stream", Lifetime.STREAM)
+    def telemetry_attempts(self) -> str:
+        """Return the key of each attempt to send an alarm, with its result."""
+        return f"{self.prefix}:telemetry:attempts"
+
+    @_key("hash", Lifetime.OURS)
+    def telemetry_state(self) -> str:
+        """Return the key of the states of rules, by rule and subject, and of the jobs that run."""
+        return f"{self.prefix}:telemetry:state"
+
+    @_key("list", Lifetime.OURS)
+    def telemetry_window(self, digest: str) -> str:
+        """Return the key of the window of a baseline rule for a subject, the oldest sample first."""
+        return f"{self.prefix}:telemetry:window:{digest}"
+
+    @_key("hash", Lifetime.OURS)
+    def telemetry_counters(self) -> str:
+        """Return the key of the counters of telemetry, by name; those of a rule by its id."""
+        return f"{self.prefix}:telemetry:counters"
+
+    @_key("hash", Lifetime.OURS)
+    def telemetry_cursors(self) -> str:
+        """Return the key of the last change of an alarm that each reader has handled."""
+        return f"{self.prefix}:telemetry:cursors"
+
+    @_key("hash", Lifetime.OURS)
+    def tags(self) -> str:
+        """Return the key of the last sample of each tag, written every few seconds."""
+        return f"{self.prefix}:tags"
+
+    @_key("hash", Lifetime.OURS)
+    def alarms(self) -> str:
+        """Return the key of the alarms that are not normal, or are silenced, by id."""
+        return f"{self.prefix}:alarms"
+
+    @_key("stream", Lifetime.STREAM)
+    def alarm_changes(self) -> str:
+        """Return the key of each change of an alarm."""
+        return f"{self.prefix}:alarms:changes"
+
 
 def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySpec:
     _, *fields = inspect.signature(build).parameters
@@ -311,3 +361,6 @@ KEYS = tuple(_spec(*each) for each in _BUILDERS)
 
 GROUP = "sfc-engine"
 """The consumer group of the work streams."""
+
+RULES_GROUP = "rules"
+"""The consumer group of the stream of samples."""

@@ -1,1 +1,1 @@
-"""Planned room of tags, samples and alarms: nothing is built yet."""
+"""Tags, rules and alarms at work: samples are queued, evaluated, and become changes of alarms."""

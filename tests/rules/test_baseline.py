@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.model.rule import BaselineRule
-from edge.rules.baseline import CHUNK_LENGTH, MAX_SAMPLES, BaselineState, Chunk, Moments, observe
+from edge.rules.baseline import (
+    CHUNK_LENGTH,
+    MAX_SAMPLES,
+    BaselineState,
+    Chunk,
+    Moments,
+    latest_of,
+    observe,
+    window_length,
+    window_of,
+    with_window,
+    without_window,
+)
 from tests.rules.replayed import events
 
 RULE: dict[str, Any] = {"kind": "baseline", "tag": "t", "window_seconds": 10, "sigma": 2, "min_samples": 3}
@@ -85,3 +97,18 @@ def test_trimmed_window_has_the_moments_of_what_is_left() -> None:
         moments = moments.merge(chunk.moments)
     assert math.isclose(moments.mean, statistics.fmean(left))
     assert math.isclose(moments.deviation, statistics.stdev(left))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), min_size=1, max_size=600), st.integers(0, 20))
+def test_window_comes_back_from_its_samples(steps: list[tuple[int, int]], count: int) -> None:
+    rule = BaselineRule(id="b", severity=1, tag="t", window_seconds=1)
+    state, at = BaselineState(), 0
+    for step, value in steps:
+        at += step * 10
+        state = observe(rule, state, float(value), at)
+    window = window_of(state)
+    restored = with_window(without_window(state), window)
+    assert window_of(restored) == window
+    assert (restored.recent, restored.taken, restored.holds) == (state.recent, len(steps), state.holds)
+    assert latest_of(state, count) == window[max(0, len(window) - count) :]
+    assert window_length(state) == len(window)

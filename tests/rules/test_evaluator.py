@@ -52,3 +52,35 @@ def test_occurrence_without_rule_changes_nothing() -> None:
 def test_ready_rule_has_a_condition_only_for_expressions() -> None:
     rules, _ = parse_rules(RULES)
     assert [ready_rule(rule).condition is not None for rule in rules] == [False, False, True]
+
+
+def test_evaluator_continues_from_states_that_were_taken() -> None:
+    first = evaluator()
+    list(first.feed(Occurrence(0, "job.started", "J1", None)))
+    list(first.feed(Sample(500, "w.a", 6)))
+    second = evaluator()
+    second.restore(first.states, first.jobs)
+    assert second.take_changed() == {}
+    assert second.next_timer == first.next_timer == 1500
+    assert list(second.run_until(3000)) == list(first.run_until(3000))
+    assert second.jobs == first.jobs
+
+
+def test_only_changed_states_are_taken() -> None:
+    found = evaluator()
+    assert set(found.take_changed()) == {(1, "w.t")}
+    list(found.feed(Sample(5, "w.a", 6)))
+    assert set(found.take_changed()) == {(0, "w.a")}
+    list(found.feed(Sample(6, "w.a", 6)))
+    assert found.take_changed() == {}
+
+
+def test_subject_of_an_occurrence_is_let_go_after_its_cooldown() -> None:
+    rules, _ = parse_rules([{"id": "o", "kind": "occurs", "pattern": "x", "severity": 1, "cooldown_seconds": 1}])
+    found = RuleEvaluator(rules, 0)
+    for number in range(100):
+        list(found.feed(Occurrence(0, "x", f"J{number}", None)))
+    assert len(found.states) == 100
+    list(found.run_until(1000))
+    assert found.states == {}
+    assert set(found.take_changed().values()) == {None}

@@ -1,0 +1,125 @@
+"""Alarms in the store: those that must be kept by id, and the stream of their changes."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import structlog
+
+from edge.model.alarm import Alarm, AlarmChangeKind
+from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.commit import Commit, RedisCommand, Revision, fields, operation
+from edge.store.keys import Keys
+from edge.store.stream import Entry, entries
+
+logger = structlog.get_logger(__name__)
+
+STREAM_LENGTH: Final = 10_000
+BEGINNING: Final = "0-0"
+_REVISION: Final = "rev"
+_BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmChange:
+    """One change of an alarm; `alarm` is as it was right after it, `position` orders the changes.
+
+    `action` is the method that the station must call for the job of the alarm; empty for none.
+    """
+
+    alarm: Alarm
+    kind: AlarmChangeKind
+    action: str = ""
+    position: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAlarms:
+    """The alarms that are kept, and the revision that guards them."""
+
+    revision: int
+    alarms: Mapping[str, Alarm]
+
+
+async def load(store: Store) -> StoredAlarms:
+    """Read all alarms; one that cannot be read is logged and left out."""
+    stored = await store.execute("HGETALL", store.keys.alarms())
+    found: dict[str, Alarm] = {}
+    for alarm_id, text in stored.items():
+        if alarm_id == _REVISION:
+            continue
+        try:
+            found[alarm_id] = msgspec.json.decode(text, type=Alarm)
+        except msgspec.DecodeError as error:
+            logger.error("alarm cannot be read", alarm=alarm_id, reason=str(error))  # noqa: TRY400
+    return StoredAlarms(int(stored.get(_REVISION, 0)), found)
+
+
+def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Commit:
+    """Write changed alarms and append their changes; an alarm that need not be kept is removed."""
+    key, operations = keys.alarms(), []
+    for each in changes:
+        alarm, text = each.alarm, msgspec.json.encode(each.alarm).decode()
+        kept = ("HSET", (key, alarm.id, text)) if alarm.is_retained else ("HDEL", (key, alarm.id))
+        entry = {"kind": each.kind.value, "action": each.action, "alarm": text}
+        operations.append(RedisCommand(*kept))
+        operations.append(
+            RedisCommand("XADD", (keys.alarm_changes(), "MAXLEN", "~", STREAM_LENGTH, "*", *fields(entry)))
+        )
+    if not operations:
+        return Commit()
+    operations.append(RedisCommand("HSET", (key, _REVISION, str(before.revision + 1))))
+    return Commit((Revision(key, before.revision),), tuple(operations))
+
+
+def applied(before: StoredAlarms, changes: Iterable[AlarmChange]) -> StoredAlarms:
+    """Return the alarms as `save` leaves them."""
+    alarms = dict(before.alarms)
+    changed = False
+    for each in changes:
+        changed = True
+        if each.alarm.is_retained:
+            alarms[each.alarm.id] = each.alarm
+        else:
+            alarms.pop(each.alarm.id, None)
+    return StoredAlarms(before.revision + changed, alarms)
+
+
+async def follow(store: Store, after: str) -> AsyncIterator[AlarmChange]:
+    """Yield every change after a position, for ever, as it happens. Raises Unavailable when the store is gone."""
+    key = store.keys.alarm_changes()
+    while True:
+        reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, after)
+        for raw in (reply or {}).get(key, ()):
+            for entry in entries(raw):
+                after = entry.entry_id
+                if change := _change(entry):
+                    yield change
+
+
+async def newest(store: Store, count: int) -> list[AlarmChange]:
+    """Return the newest changes, at most `count`, the oldest of them first."""
+    reply = await store.execute("XREVRANGE", store.keys.alarm_changes(), "+", "-", "COUNT", count)
+    return [change for entry in reversed(list(entries(reply))) if (change := _change(entry))]
+
+
+async def cursor(store: Store, reader: str) -> str:
+    """Return the last change that a reader has handled."""
+    position: str | None = await store.execute("HGET", store.keys.telemetry_cursors(), reader)
+    return position or BEGINNING
+
+
+def save_cursor(keys: Keys, reader: str, position: str) -> Commit:
+    """Write the last change that a reader has handled."""
+    return operation("HSET", keys.telemetry_cursors(), reader, position)
+
+
+def _change(entry: Entry) -> AlarmChange | None:
+    found = entry.fields
+    try:
+        alarm = msgspec.json.decode(found["alarm"], type=Alarm)
+        return AlarmChange(alarm, AlarmChangeKind(found["kind"]), found.get("action", ""), entry.entry_id)
+    except (KeyError, ValueError, msgspec.DecodeError) as error:
+        logger.error("alarm change cannot be read", position=entry.entry_id, reason=repr(error))  # noqa: TRY400
+        return None

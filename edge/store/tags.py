@@ -1,0 +1,18 @@
+"""The last sample of each tag, as text."""
+
+from collections.abc import Mapping
+
+from edge.store.client import Store
+from edge.store.commit import Commit, spread
+from edge.store.keys import Keys
+
+
+def save(keys: Keys, samples: Mapping[str, str]) -> Commit:
+    """Write the last samples of tags."""
+    return spread("HSET", (keys.tags(),), [each for pair in samples.items() for each in pair])
+
+
+async def load(store: Store) -> dict[str, str]:
+    """Read the last sample of every tag, by its name."""
+    found: dict[str, str] = await store.execute("HGETALL", store.keys.tags())
+    return dict(sorted(found.items()))

@@ -1,0 +1,99 @@
+"""The stream of samples: batches are appended, taken by the consumer group, acknowledged, or set aside."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from edge.store.client import Store
+from edge.store.commit import Commit, fields, join, operation, spread
+from edge.store.keys import RULES_GROUP, Keys
+from edge.store.stream import Entry, entries
+
+DLQ_LENGTH: Final = 1_000
+MAX_DELIVERIES: Final = 5
+"""Deliveries after which an entry is set aside."""
+
+_BATCH: Final = 10
+_PENDING_ENTRIES = "XPENDING "
+"""The blank keeps redis-py from parsing the reply as that of the short form, which has totals."""
+
+
+def append(keys: Keys, batch: Mapping[str, str], length: int) -> Commit:
+    """Append a batch; the stream keeps about `length` of them."""
+    return operation("XADD", keys.telemetry(), "MAXLEN", "~", length, "*", *fields(batch))
+
+
+def acknowledge(keys: Keys, entry_ids: Iterable[str]) -> Commit:
+    """Acknowledge entries; they stay in the stream for other readers."""
+    return spread("XACK", (keys.telemetry(), RULES_GROUP), entry_ids)
+
+
+def set_aside(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
+    """Move an entry to the dead letters; its fields must be free of secrets."""
+    letter = {"id": entry.entry_id, "at": str(now), "reason": reason}
+    letter["fields"] = msgspec.json.encode(entry.fields).decode()
+    return join(
+        (
+            operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter)),
+            acknowledge(keys, (entry.entry_id,)),
+        )
+    )
+
+
+async def create_group(store: Store) -> None:
+    """Create the consumer group where it is missing; it begins at the oldest entry."""
+    key = store.keys.telemetry()
+    groups = await store.execute("XINFO GROUPS", key) if await store.execute("EXISTS", key) else ()
+    if RULES_GROUP not in {group["name"] for group in groups}:
+        await store.execute("XGROUP CREATE", key, RULES_GROUP, "0", "MKSTREAM")
+
+
+async def claim_from_others(store: Store) -> int:
+    """Claim the entries that other consumers took and never acknowledged; return their number.
+
+    The caller is the only consumer at work.
+    """
+    key, claimed = store.keys.telemetry(), 0
+    consumers = await store.execute("XINFO CONSUMERS", key, RULES_GROUP)
+    for name in [each["name"] for each in consumers if each["name"] != store.consumer and int(each["pending"])]:
+        while pending := await store.execute(_PENDING_ENTRIES, key, RULES_GROUP, "-", "+", 100, name):
+            ids = [str(each[0]) for each in pending]
+            await store.execute("XCLAIM", key, RULES_GROUP, store.consumer, 0, *ids, "JUSTID")
+            claimed += len(ids)
+    return claimed
+
+
+async def read_pending(store: Store, after: str) -> list[Entry]:
+    """Return entries that this consumer took and never acknowledged, after a position, oldest first."""
+    reply = await store.execute(
+        *("XREADGROUP", "GROUP", RULES_GROUP, store.consumer, "COUNT", _BATCH),
+        *("STREAMS", store.keys.telemetry(), after),
+    )
+    return _entries(store, reply)
+
+
+async def count_delivery(store: Store, entry_id: str) -> int:
+    """Count one more delivery of an entry that was taken earlier; return the number of deliveries."""
+    key = store.keys.telemetry()
+    _, pending = await store.read(
+        [
+            ("XCLAIM", key, RULES_GROUP, store.consumer, 0, entry_id),
+            (_PENDING_ENTRIES, key, RULES_GROUP, entry_id, entry_id, 1),
+        ]
+    )
+    return int(pending[0][3]) if pending else 1
+
+
+async def take_new(store: Store, block_ms: int) -> list[Entry]:
+    """Take new entries; wait for them at most `block_ms`."""
+    reply = await store.wait(
+        *("XREADGROUP", "GROUP", RULES_GROUP, store.consumer, "COUNT", _BATCH, "BLOCK", max(1, block_ms)),
+        *("STREAMS", store.keys.telemetry(), ">"),
+    )
+    return _entries(store, reply)
+
+
+def _entries(store: Store, reply: Mapping[str, list[list[tuple[str, list[str]]]]] | None) -> list[Entry]:
+    raw = (reply or {}).get(store.keys.telemetry())
+    return list(entries(raw[0])) if raw else []

@@ -1,0 +1,95 @@
+"""Batches of samples and occurrences as the stream holds them: every field is text, and nothing is lost."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from edge.rules.sample_lines import Line, LineError, Occurrence, Quality, Sample, parse_line
+
+MAX_TEXT_LENGTH: Final = 4_096
+MAX_NAME_LENGTH: Final = 200
+_INT64: Final = 1 << 63
+_LATE_MS: Final = 60_000
+_EARLY_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines that arrived together; `producer` and `number` identify one that was appended twice."""
+
+    producer: str
+    number: int
+    arrived_at: int
+    lines: tuple[Line, ...]
+
+
+class BatchError(ValueError):
+    """An entry that is no batch; the message says why."""
+
+
+def fault_of(line: Line) -> str | None:
+    """Return why a line cannot be taken; None when it can."""
+    name = line.tag if isinstance(line, Sample) else line.name
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        return f"its name is empty, longer than {MAX_NAME_LENGTH} characters or not printable"
+    if isinstance(line, Occurrence):
+        return None
+    match line.value:
+        case None | bool() | float():
+            return None
+        case int(number):
+            return None if -_INT64 <= number < _INT64 else "its number has more than 64 bits"
+        case str(text):
+            return None if len(text) <= MAX_TEXT_LENGTH else f"its text has more than {MAX_TEXT_LENGTH} characters"
+        case other:
+            return f"its value is no number, text or truth value, but {type(other).__name__}"
+
+
+def encode_batch(batch: Batch) -> dict[str, str]:
+    """Return the fields of a batch: its facts, then each line as JSON by its number."""
+    head = {"producer": batch.producer, "number": str(batch.number), "at": str(batch.arrived_at)}
+    return head | {str(number): encode_line(line) for number, line in enumerate(batch.lines)}
+
+
+def encode_line(line: Line) -> str:
+    """Return a line in the form of `edge rules test`; `parse_line` reads it back."""
+    data: dict[str, Any]
+    match line:
+        case Sample(at=at, tag=tag, value=value, quality=quality):
+            data = {"at": at, "tag": tag, "value": value}
+            if quality is not Quality.GOOD:
+                data["quality"] = quality.value
+        case Occurrence(at=at, name=name, job=job, data=content):
+            data = {"at": at, "occurrence": name}
+            data |= {key: each for key, each in (("job", job), ("data", content)) if each is not None}
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def decode_batch(fields: Mapping[str, str]) -> tuple[Batch, tuple[str, ...]]:
+    """Return a batch and the faults of the lines that cannot be used. Raises BatchError."""
+    try:
+        producer, number, arrived_at = fields["producer"], int(fields["number"]), int(fields["at"])
+    except (KeyError, ValueError) as error:
+        raise BatchError(f"it is no batch: {error!r}") from None
+    lines, faults = _lines(text for name, text in fields.items() if name.isdecimal())
+    return Batch(producer, number, arrived_at, lines), faults
+
+
+def _lines(texts: Iterable[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+    lines, faults = [], []
+    for text in texts:
+        try:
+            lines.append(parse_line(text))
+        except LineError as error:
+            faults.append(str(error))
+    return tuple(lines), tuple(faults)
+
+
+def event_time(source_at: int, arrived_at: int, latest: int) -> int:
+    """Return the instant at which a line counts: its source time when that is plausible, else that of its arrival.
+
+    A source time more than a minute before or a second after the arrival is implausible. Time never goes back.
+    """
+    is_plausible = arrived_at - _LATE_MS <= source_at <= arrived_at + _EARLY_MS
+    return max(latest, source_at if is_plausible else arrived_at)

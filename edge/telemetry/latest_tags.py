@@ -1,0 +1,43 @@
+"""The last sample of each tag in memory, saved to the store every few seconds."""
+
+from typing import Any, Final
+
+from edge.rules.sample_lines import Line, Sample
+from edge.store import tags
+from edge.store.client import Store
+from edge.telemetry.batch import encode_line
+
+SAVE_EVERY_MS: Final = 5_000
+MAX_TAGS: Final = 10_000
+
+
+class LatestTags:
+    """Keeps the last sample of at most 10,000 tags; those of further tags are not kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._latest: dict[str, Sample] = {}
+        self._unsaved: set[str] = set()
+        self._saved_at = 0
+
+    def note(self, line: Line) -> None:
+        """Keep a sample as the last one of its tag."""
+        if not isinstance(line, Sample) or (line.tag not in self._latest and len(self._latest) >= MAX_TAGS):
+            return
+        self._latest[line.tag] = line
+        self._unsaved.add(line.tag)
+
+    def value_of(self, tag: str) -> Any:
+        """Return the last value of a tag; None for an unknown one."""
+        sample = self._latest.get(tag)
+        return sample.value if sample else None
+
+    async def save_if_due(self, now: int) -> None:
+        """Write the tags that changed, when the last time was long enough ago. Raises Unavailable."""
+        if not self._unsaved or 0 <= now - self._saved_at < SAVE_EVERY_MS:
+            return
+        await self._store.commit(
+            tags.save(self._store.keys, {name: encode_line(self._latest[name]) for name in self._unsaved})
+        )
+        self._unsaved.clear()
+        self._saved_at = now

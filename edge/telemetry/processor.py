@@ -1,0 +1,232 @@
+"""Evaluates the batches of the stream: decides with the rules, commits once, acknowledges in that commit."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+import structlog
+from msgspec.structs import replace
+
+from edge.errors import Unavailable
+from edge.faults import FaultPoint, fault_point
+from edge.instant import Clock
+from edge.latency import Latency
+from edge.links.log_throttle import LogThrottle
+from edge.model.rule import Rule
+from edge.rules.evaluator import OrderedFinding
+from edge.rules.finding import FindingEvent
+from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.store import alarms, telemetry
+from edge.store.alarms import StoredAlarms
+from edge.store.client import MAX_BLOCK_MS, Store
+from edge.store.commit import Commit, Committed, join, operation
+from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
+from edge.store.stream import Entry
+from edge.telemetry.alarm_decision import FoundAlarm, clear_orphans, decide_alarms, expire_shelvings, next_expiry
+from edge.telemetry.batch import Batch, BatchError, decode_batch, event_time
+from edge.telemetry.latest_tags import LatestTags
+from edge.telemetry.rule_memory import RuleMemory, load_memory
+
+logger = structlog.get_logger(__name__)
+
+ALARM_BUCKETS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
+_LINES_PER_TURN: Final = 20
+"""Lines after which other tasks of the event loop get a turn."""
+
+Redact: TypeAlias = Callable[[str], str]
+_Stats: TypeAlias = Counter[str]
+
+
+class RuleProcessor:
+    """The only consumer at work: evaluates entries in order, and timers when the stream is drained."""
+
+    def __init__(
+        self, store: Store, rules: Sequence[Rule], clock: Clock, redact: Redact, retry_s: float = RETRY_INTERVAL_S
+    ) -> None:
+        self.tags = LatestTags(store)
+        self.alarm_latency = Latency(ALARM_BUCKETS_S)
+        """Time from the arrival of a batch to the commit of the alarms that it changed."""
+        self._store = store
+        self._rules = rules
+        self._clock = clock
+        self._redact = redact
+        self._retry_s = retry_s
+        self._has_begun = False
+        self._memory: RuleMemory | None = None
+        self._alarms = StoredAlarms(0, {})
+        self._faults = LogThrottle(logger)
+
+    @property
+    def standing(self) -> int:
+        """Return the number of alarms that are kept."""
+        return len(self._alarms.alarms)
+
+    async def run(self) -> None:
+        """Evaluate until cancelled; an unavailable store is waited for."""
+        await restart_on_outage("telemetry", self._follow, self._retry_s)
+
+    async def _follow(self) -> None:
+        # After an outage the commit may or may not have been carried out: the store knows.
+        self._memory = None
+        await telemetry.create_group(self._store)
+        await telemetry.claim_from_others(self._store)
+        await self._load()
+        await self._take_pending(suspects=not self._has_begun)
+        self._has_begun = True
+        while True:
+            entries = await telemetry.take_new(self._store, self._block_ms())
+            for entry in entries:
+                await self._process(entry)
+            if not entries:
+                await self._pass_time()
+            await self.tags.save_if_due(self._clock())
+
+    async def _load(self) -> RuleMemory:
+        self._memory = await load_memory(self._store, self._rules, self._clock())
+        self._alarms = await alarms.load(self._store)
+        orphans = clear_orphans(self._alarms.alarms, self._memory.active_alarms(), self._clock())
+        if orphans and isinstance(
+            await self._store.commit(alarms.save(self._store.keys, self._alarms, orphans)), Committed
+        ):
+            self._alarms = alarms.applied(self._alarms, orphans)
+        return self._memory
+
+    async def _take_pending(self, *, suspects: bool) -> None:
+        """Evaluate what was taken and not acknowledged.
+
+        After a restart the first entry may have ended the process before: each delivery of it is counted.
+        """
+        after = "0"
+        while pending := await telemetry.read_pending(self._store, after):
+            for entry in pending:
+                after = entry.entry_id
+                deliveries = await telemetry.count_delivery(self._store, entry.entry_id) if suspects else 0
+                if deliveries > telemetry.MAX_DELIVERIES:
+                    await self._set_aside(entry, f"it was delivered {deliveries} times")
+                else:
+                    await self._process(entry)
+
+    async def _process(self, entry: Entry) -> None:
+        """Evaluate an entry; set it aside when it cannot be evaluated."""
+        while True:
+            try:
+                if not entry.fields:
+                    # It was trimmed from the stream before it was evaluated.
+                    await self._store.commit(
+                        join((self._count({"trimmed": 1}), telemetry.acknowledge(self._store.keys, (entry.entry_id,))))
+                    )
+                    return
+                batch, faults = decode_batch(entry.fields)
+                for fault in faults:
+                    self._faults.warning("sample set aside", batch.producer, reason=fault, entry=entry.entry_id)
+                await self._evaluate(entry, batch, len(faults))
+            except Unavailable:
+                raise
+            except BatchError as error:
+                await self._set_aside(entry, str(error))
+            except Exception as error:
+                # A defect in one batch must not stop the others; its states are half done, the store has whole ones.
+                logger.exception("batch cannot be evaluated", entry=entry.entry_id)
+                self._memory = None
+                deliveries = await telemetry.count_delivery(self._store, entry.entry_id)
+                if deliveries <= telemetry.MAX_DELIVERIES:
+                    continue
+                await self._set_aside(entry, f"it met a defect of this software: {error!r}")
+            return
+
+    async def _evaluate(self, entry: Entry, batch: Batch, faults: int) -> None:
+        """Decide about a batch and commit; when another processor was faster, decide again."""
+        done = telemetry.acknowledge(self._store.keys, (entry.entry_id,))
+        while True:
+            memory = self._memory or await self._load()
+            facts = memory.facts
+            stats: _Stats = Counter({"processed": len(batch.lines)})
+            if faults:
+                stats["refused"] = faults
+            found: list[FoundAlarm] = []
+            if facts.producers.get(batch.producer, 0) < batch.number:
+                found = await self._feed(memory, batch)
+            facts = replace(memory.facts, jobs=memory.evaluator.jobs).with_batch(batch.producer, batch.number)
+            written = join((memory.plan_commit(self._store.keys, facts), done))
+            if await self._commit(written, found, stats):
+                if found:
+                    self.alarm_latency.record(max(0, self._clock() - batch.arrived_at) / 1000)
+                return
+            self._memory = None
+
+    async def _feed(self, memory: RuleMemory, batch: Batch) -> list[FoundAlarm]:
+        evaluator, at = memory.evaluator, memory.facts.at
+        found: list[FoundAlarm] = []
+        for number, line in enumerate(batch.lines, 1):
+            at = event_time(line.at, batch.arrived_at, at)
+            moved: Line = (
+                Sample(at, line.tag, line.value, line.quality)
+                if isinstance(line, Sample)
+                else Occurrence(at, line.name, line.job, line.data)
+            )
+            found += self._found(memory, evaluator.run_until(at), None)
+            self.tags.note(line)
+            found += self._found(memory, evaluator.feed(moved), moved)
+            if not number % _LINES_PER_TURN:
+                await asyncio.sleep(0)
+        memory.facts = replace(memory.facts, at=at)
+        return found
+
+    def _found(self, memory: RuleMemory, findings: Iterable[OrderedFinding], line: Line | None) -> Iterable[FoundAlarm]:
+        for each in findings:
+            job = line.job if isinstance(line, Occurrence) else memory.evaluator.jobs.current
+            value: Any = line.value if isinstance(line, Sample) else self.tags.value_of(each.finding.subject)
+            yield FoundAlarm(each.finding, memory.rules[each.rule_number], value, job)
+
+    async def _pass_time(self) -> None:
+        """Evaluate what time alone changes, now that no sample waits."""
+        memory, now = self._memory or await self._load(), self._clock()
+        due = memory.evaluator.next_timer
+        if due is not None and due <= now:
+            at = max(now, memory.facts.at)
+            found = [*self._found(memory, memory.evaluator.run_until(at), None)]
+            facts = replace(memory.facts, at=at)
+            if not await self._commit(memory.plan_commit(self._store.keys, facts), found, Counter()):
+                self._memory = None
+        ends = next_expiry(self._alarms.alarms)
+        if ends is not None and ends <= now:
+            changes = expire_shelvings(self._alarms.alarms, now)
+            await self._store.commit(alarms.save(self._store.keys, self._alarms, changes))
+            self._alarms = await alarms.load(self._store)
+
+    async def _commit(self, written: Commit, found: Sequence[FoundAlarm], stats: _Stats) -> bool:
+        """Commit a decision with the alarms that follow from it; False when the states were changed meanwhile."""
+        keys = self._store.keys
+        for each in found:
+            if each.finding.event is FindingEvent.RAISED:
+                stats[f"rule:triggered:{each.finding.rule}"] += 1
+        while True:
+            changes = decide_alarms(self._alarms.alarms, found)
+            fault_point(FaultPoint.DECIDED)
+            result = await self._store.commit(
+                join((written, alarms.save(keys, self._alarms, changes), self._count(stats)))
+            )
+            if isinstance(result, Committed):
+                self._alarms = alarms.applied(self._alarms, changes)
+                return True
+            if result.key != keys.alarms():
+                return False
+            # A person has answered an alarm meanwhile.
+            self._alarms = await alarms.load(self._store)
+
+    def _count(self, stats: dict[str, int]) -> Commit:
+        key = self._store.keys.telemetry_counters()
+        return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
+
+    async def _set_aside(self, entry: Entry, reason: str) -> None:
+        clean = Entry(entry.entry_id, {name: self._redact(text) for name, text in entry.fields.items()})
+        logger.error("batch is set aside", entry=entry.entry_id, reason=reason)
+        letter = telemetry.set_aside(self._store.keys, clean, self._redact(reason), self._clock())
+        await self._store.commit(join((letter, self._count({"dlq": 1}))))
+
+    def _block_ms(self) -> int:
+        """Return how long to wait for samples: until the next timer or end of a shelving."""
+        timers = (self._memory.evaluator.next_timer if self._memory else None, next_expiry(self._alarms.alarms))
+        due = min((each for each in timers if each is not None), default=None)
+        return MAX_BLOCK_MS if due is None else min(MAX_BLOCK_MS, max(1, due - self._clock()))

@@ -1,0 +1,115 @@
+"""The states of all rules in memory, loaded from the store, and the commit of what changed since the last one."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+import structlog
+
+from edge.model.alarm import alarm_id
+from edge.model.rule import Rule
+from edge.rules.baseline import BaselineState, latest_of, window_length
+from edge.rules.evaluate import SubjectState
+from edge.rules.evaluator import Key, RuleEvaluator
+from edge.store import rule_states
+from edge.store.client import Store
+from edge.store.commit import Commit, join
+from edge.store.keys import Keys
+from edge.store.rule_states import RuleSubject, WindowChange
+from edge.telemetry.state_text import (
+    StreamFacts,
+    decode_facts,
+    decode_state,
+    digest_of,
+    encode_facts,
+    encode_state,
+    encode_window_sample,
+)
+
+logger = structlog.get_logger(__name__)
+
+_States: TypeAlias = dict[Key, SubjectState]
+
+
+class RuleMemory:
+    """The evaluator of the rules, with the revision that guards its states in the store."""
+
+    def __init__(self, rules: Sequence[Rule], evaluator: RuleEvaluator, facts: StreamFacts, revision: int) -> None:
+        self.rules = rules
+        self.evaluator = evaluator
+        self.facts = facts
+        self._revision = revision
+        self._taken = {key: _taken(state) for key, state in evaluator.states.items()}
+        self._gone: dict[RuleSubject, None] = {}
+
+    def forget(self, subjects: Sequence[RuleSubject]) -> None:
+        """Remove states of rules that no longer exist, or that detect something else now, with the next commit."""
+        self._gone |= dict.fromkeys(subjects)
+
+    def active_alarms(self) -> set[str]:
+        """Return the ids of the alarms whose finding is active."""
+        states = self.evaluator.states.items()
+        return {alarm_id(self.rules[number].id, subject) for (number, subject), state in states if state.active}
+
+    def plan_commit(self, keys: Keys, facts: StreamFacts) -> Commit:
+        """Return the commit of the facts and of every state that changed."""
+        changed = self.evaluator.take_changed()
+        texts: dict[RuleSubject, str | None] = dict.fromkeys(self._gone)
+        windows = [rule_states.save_window(keys, each, WindowChange((), 0)) for each in self._gone]
+        for key, state in changed.items():
+            subject = (self.rules[key[0]].id, key[1])
+            texts[subject] = None if state is None else encode_state(state)
+            if state is not None and isinstance(state.detector, BaselineState):
+                windows.append(rule_states.save_window(keys, subject, self._window_change(key, state.detector)))
+                self._taken[key] = state.detector.taken
+        self._gone = {}
+        saved = rule_states.save(keys, self._revision, encode_facts(facts), texts)
+        self._revision += 1
+        self.facts = facts
+        return join((saved, *windows))
+
+    def _window_change(self, key: Key, state: BaselineState) -> WindowChange:
+        length = window_length(state)
+        added = latest_of(state, min(state.taken - self._taken.get(key, 0), length))
+        return WindowChange(tuple(map(encode_window_sample, added)), length)
+
+
+async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemory:
+    """Return the memory of rules as the store has it; states of other rules are forgotten with the next commit."""
+    stored = await rule_states.load(store)
+    try:
+        facts = decode_facts(stored.facts)
+    except msgspec.DecodeError as error:
+        logger.error("facts of telemetry cannot be read, starting again", reason=str(error))  # noqa: TRY400
+        facts = StreamFacts()
+    digests = {rule.id: digest_of(rule) for rule in rules}
+    numbers = {rule.id: number for number, rule in enumerate(rules) if facts.rules.get(rule.id) == digests[rule.id]}
+    states: _States = {}
+    gone: list[RuleSubject] = []
+    for subject, text in stored.states.items():
+        number = numbers.get(subject[0])
+        state = None if number is None else await _load_state(store, subject, text)
+        if number is None or state is None:
+            gone.append(subject)
+        else:
+            states[number, subject[1]] = state
+    evaluator = RuleEvaluator(rules, max(now, facts.at))
+    evaluator.restore(states, facts.jobs)
+    facts = msgspec.structs.replace(facts, rules=digests)
+    memory = RuleMemory(rules, evaluator, facts, stored.revision)
+    memory.forget(gone)
+    return memory
+
+
+async def _load_state(store: Store, subject: RuleSubject, text: str) -> SubjectState | None:
+    """Return a state with its window; None for one that cannot be read, which is logged."""
+    try:
+        window = await rule_states.load_window(store, subject) if '"baseline"' in text else []
+        return decode_state(text, window)
+    except (ValueError, msgspec.DecodeError) as error:
+        logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400
+        return None
+
+
+def _taken(state: SubjectState) -> int:
+    return state.detector.taken if isinstance(state.detector, BaselineState) else 0

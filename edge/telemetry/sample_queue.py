@@ -1,0 +1,96 @@
+"""The bounded queue between the sources of samples and the stream."""
+
+import asyncio
+import functools
+import uuid
+from collections import deque
+from dataclasses import dataclass
+
+import structlog
+
+from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
+from edge.rules.sample_lines import Line, Sample
+from edge.store import telemetry
+from edge.store.client import Store
+from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
+from edge.telemetry.batch import Batch, encode_batch, fault_of
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """How many lines wait, how many make a batch and after which time, and how many leave in a second at most."""
+
+    size: int = 10_000
+    batch_size: int = 100
+    interval_s: float = 0.1
+    per_second: int = 2_000
+    stream_length: int = 1_000
+    retry_s: float = RETRY_INTERVAL_S
+
+
+class SampleQueue:
+    """Takes lines from all sources and appends them to the stream in batches; on overflow the oldest are dropped."""
+
+    def __init__(self, store: Store, clock: Clock, limits: QueueLimits | None = None) -> None:
+        self.dropped = 0
+        """Lines that were dropped because the queue was full."""
+        self.refused = 0
+        """Lines that cannot be taken."""
+        self.appended = 0
+        """Lines that are in the stream."""
+        self._store = store
+        self._clock = clock
+        self._limits = limits or QueueLimits()
+        self._lines: deque[Line] = deque()
+        self._awake = asyncio.Event()
+        self._producer = uuid.uuid4().hex[:12]
+        self._number = 0
+        self._faults = LogThrottle(logger)
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of lines in the queue."""
+        return len(self._lines)
+
+    def put(self, line: Line) -> None:
+        """Queue a line; one that cannot be taken is logged and counted."""
+        if fault := fault_of(line):
+            name = line.tag if isinstance(line, Sample) else line.name
+            self.refused += 1
+            advice = "Correct its source, or take it from the settings."
+            self._faults.warning("sample refused", name[:200], name=name[:200], reason=fault, advice=advice)
+            return
+        if len(self._lines) >= self._limits.size:
+            self._lines.popleft()
+            self.dropped += 1
+            self._faults.warning("sample dropped", "", reason="queue full", dropped=self.dropped)
+        self._lines.append(line)
+        self._awake.set()
+
+    async def run(self) -> None:
+        """Append the queued lines in batches until cancelled; an unavailable store is waited for."""
+        limits = self._limits
+        while True:
+            await self._awake.wait()
+            if len(self._lines) < limits.batch_size:
+                await asyncio.sleep(limits.interval_s)
+            batch = self._take()
+            await retry_while_unavailable("samples", functools.partial(self._append, batch), limits.retry_s)
+            self.appended += len(batch.lines)
+            if len(self._lines) >= limits.batch_size:
+                # Jobs come first: a flood of samples waits here, and then is dropped.
+                await asyncio.sleep(len(batch.lines) / limits.per_second)
+
+    def _take(self) -> Batch:
+        lines = tuple(self._lines.popleft() for _ in range(min(len(self._lines), self._limits.batch_size)))
+        if not self._lines:
+            self._awake.clear()
+        self._number += 1
+        return Batch(self._producer, self._number, self._clock(), lines)
+
+    async def _append(self, batch: Batch) -> None:
+        # After a lost reply the batch is appended again under its number, by which the processor knows it.
+        await self._store.commit(telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length))

@@ -1,0 +1,74 @@
+"""States of rules as text for the store, and the facts about the stream that a processor continues from."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from edge.model.rule import Rule
+from edge.rules.baseline import BaselineState, WindowSample, with_window, without_window
+from edge.rules.evaluate import SubjectState
+from edge.rules.running_jobs import RunningJobs
+
+MAX_PRODUCERS: Final = 32
+"""Producers whose last batch is remembered; the ones that appended longest ago are forgotten first."""
+
+
+class StreamFacts(msgspec.Struct, frozen=True):
+    """The instant of the last evaluation, the running jobs, the last batch of each producer, digests of rules."""
+
+    at: int = 0
+    jobs: RunningJobs = RunningJobs()
+    producers: dict[str, int] = {}
+    rules: dict[str, str] = {}
+
+    def with_batch(self, producer: str, number: int) -> "StreamFacts":
+        """Return the facts after a batch of a producer."""
+        others = {name: last for name, last in self.producers.items() if name != producer}
+        newest = [*others.items(), (producer, number)][-MAX_PRODUCERS:]
+        return replace(self, producers=dict(newest))
+
+
+def encode_facts(facts: StreamFacts) -> str:
+    """Return facts as text."""
+    return msgspec.json.encode(facts).decode()
+
+
+def decode_facts(text: str) -> StreamFacts:
+    """Return facts of a text; an empty text stands for none. Raises msgspec.DecodeError."""
+    return msgspec.json.decode(text, type=StreamFacts) if text else StreamFacts()
+
+
+def digest_of(rule: Rule) -> str:
+    """Return a digest of what a rule detects: with another one its states begin again."""
+    return hashlib.sha256(msgspec.json.encode(rule, order="deterministic")).hexdigest()[:16]
+
+
+def encode_state(state: SubjectState) -> str:
+    """Return a state as text, without the window of a baseline."""
+    if isinstance(state.detector, BaselineState):
+        state = replace(state, detector=without_window(state.detector))
+    return msgspec.json.encode(state).decode()
+
+
+def decode_state(text: str, window: Iterable[str]) -> SubjectState:
+    """Return the state of a text and, for a baseline, of its window. Raises msgspec.DecodeError and ValueError."""
+    state = msgspec.json.decode(text, type=SubjectState)
+    if isinstance(state.detector, BaselineState):
+        samples = [decode_window_sample(each) for each in window]
+        return replace(state, detector=with_window(state.detector, samples))
+    return state
+
+
+def encode_window_sample(sample: WindowSample) -> str:
+    """Return the instant and the value of a sample as text."""
+    return json.dumps(sample, separators=(",", ":"))
+
+
+def decode_window_sample(text: str) -> WindowSample:
+    """Return a sample of a window. Raises msgspec.DecodeError."""
+    found: WindowSample = msgspec.json.decode(text, type=tuple[int, float])
+    return found

@@ -1,0 +1,26 @@
+"""States of rules: one revision for all, a list for each window."""
+
+from edge.store import rule_states
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+from edge.store.rule_states import StoredStates, WindowChange
+
+ONE, OTHER = ("r", 'odd "name"'), ("r2", "s")
+
+
+async def test_states_come_back_and_can_be_removed(store: Store) -> None:
+    assert await rule_states.load(store) == StoredStates()
+    first = rule_states.save(store.keys, 0, "facts", {ONE: "1", OTHER: "2"})
+    assert isinstance(await store.commit(first), Committed)
+    assert isinstance(await store.commit(first), Stale)
+    await store.commit(rule_states.save(store.keys, 1, "later", {OTHER: None}))
+    assert await rule_states.load(store) == StoredStates(2, "later", {ONE: "1"})
+
+
+async def test_window_grows_and_is_trimmed(store: Store) -> None:
+    await store.commit(rule_states.save_window(store.keys, ONE, WindowChange(("a", "b", "c"), 3)))
+    await store.commit(rule_states.save_window(store.keys, ONE, WindowChange(("d",), 2)))
+    assert await rule_states.load_window(store, ONE) == ["c", "d"]
+    assert await rule_states.load_window(store, OTHER) == []
+    await store.commit(rule_states.save_window(store.keys, ONE, WindowChange((), 0)))
+    assert await rule_states.load_window(store, ONE) == []

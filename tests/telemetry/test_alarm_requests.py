@@ -1,0 +1,48 @@
+"""Requests about alarms: applied once, refused with a reason, and never lost to another writer."""
+
+import asyncio
+
+import pytest
+
+from edge.errors import Refused
+from edge.model.alarm import Alarm, AlarmChangeKind, alarm_id
+from edge.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, transition
+from edge.store import alarms
+from edge.store.alarms import AlarmChange
+from edge.store.client import Store
+from edge.store.commit import operation
+from edge.telemetry.alarm_requests import request_change
+
+
+async def raised(store: Store, subject: str) -> Alarm:
+    alarm = Alarm(id=alarm_id("hot", subject), rule="hot", subject=subject)
+    result = transition(alarm, Raise(500, {"en": "hot"}), 1)
+    assert isinstance(result, AlarmChanged)
+    before = await alarms.load(store)
+    await store.commit(alarms.save(store.keys, before, [AlarmChange(result.alarm, AlarmChangeKind.RAISED)]))
+    return result.alarm
+
+
+async def test_request_is_written_with_what_belongs_to_it(store: Store) -> None:
+    alarm = await raised(store, "t")
+    also = operation("SET", store.keys.cededupe("x"), "done")
+    found = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, also)
+    assert (found.by, found.comment, found.changed_at) == ("bo", "seen", 9)
+    assert await store.execute("GET", store.keys.cededupe("x")) == "done"
+    assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
+
+
+async def test_requests_of_several_people_are_all_applied(store: Store) -> None:
+    alarm = await raised(store, "t")
+    people = [f"p{number}" for number in range(8)]
+    await asyncio.gather(*(request_change(store, alarm.id, AddComment(each, "x"), lambda: 9) for each in people))
+    assert sorted(each.alarm.by for each in await alarms.newest(store, 8)) == people
+
+
+async def test_unknown_alarm_and_wrong_state_are_refused(store: Store) -> None:
+    with pytest.raises(Refused, match="no alarm"):
+        await request_change(store, "x", Acknowledge("bo"), lambda: 9)
+    alarm = await raised(store, "t")
+    await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)
+    with pytest.raises(Refused, match="acknowledged already"):
+        await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)

@@ -1,0 +1,26 @@
+"""The last samples of tags are saved every few seconds, of a bounded number of tags."""
+
+from edge.rules.sample_lines import Occurrence, Sample
+from edge.store import tags
+from edge.store.client import Store
+from edge.telemetry.latest_tags import MAX_TAGS, SAVE_EVERY_MS, LatestTags
+
+
+async def test_tags_are_saved_when_the_interval_is_over(store: Store) -> None:
+    latest = LatestTags(store)
+    latest.note(Sample(1, "a", 1))
+    await latest.save_if_due(SAVE_EVERY_MS)
+    latest.note(Sample(2, "a", 2))
+    await latest.save_if_due(SAVE_EVERY_MS + 1)
+    assert await tags.load(store) == {"a": '{"at":1,"tag":"a","value":1}'}
+    await latest.save_if_due(2 * SAVE_EVERY_MS)
+    assert await tags.load(store) == {"a": '{"at":2,"tag":"a","value":2}'}
+
+
+def test_further_tags_and_occurrences_are_not_kept(store: Store) -> None:
+    latest = LatestTags(store)
+    for number in range(MAX_TAGS + 1):
+        latest.note(Sample(1, f"t{number}", number))
+    latest.note(Occurrence(1, "x", None, None))
+    latest.note(Sample(2, "t0", "new"))
+    assert (latest.value_of("t0"), latest.value_of(f"t{MAX_TAGS}"), latest.value_of("x")) == ("new", None, None)

@@ -1,0 +1,238 @@
+"""The processor: one alarm per condition, one commit per batch, and nothing lost or doubled by an outage."""
+
+import asyncio
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.model.alarm import AlarmState
+from edge.rules.alarm import Acknowledge
+from edge.rules.replay import replay
+from edge.rules.sample_lines import Line, Occurrence, Quality, Sample
+from edge.store import alarms, tags, telemetry
+from edge.store.client import Store
+from edge.store.commit import Commit, CommitResult
+from edge.store.opening import open_store
+from edge.telemetry.alarm_requests import request_change
+from edge.telemetry.processor import RuleProcessor
+from tests.telemetry.plant import (
+    BEGIN,
+    HOT,
+    TelemetryClock,
+    append,
+    at_work,
+    changes_of,
+    kinds_of,
+    rules_of,
+    until_async,
+    until_drained,
+)
+
+
+def temp(seconds: float, value: Any, quality: Quality = Quality.GOOD) -> Sample:
+    return Sample(BEGIN + round(seconds * 1000), "wrench.temp", value, quality)
+
+
+async def until_kinds(store: Store, kinds: list[str]) -> None:
+    """Wait until the alarms changed in this way."""
+
+    async def are_there() -> bool:
+        return await kinds_of(store) == kinds
+
+    await until_async(are_there)
+
+
+async def test_hot_tool_raises_one_alarm_that_escalates_and_clears(store: Store) -> None:
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await append(store, *(temp(second, 81 + second / 10) for second in range(100)))
+        await append(store, temp(100, 96), temp(101, 96.5))
+        await append(store, temp(102, 74))
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised", "escalated", "cleared"]
+    (alarm,) = (await alarms.load(store)).alarms.values()
+    assert (alarm.state, alarm.severity, alarm.count) == (AlarmState.RETURNED_UNACKNOWLEDGED, 800, 1)
+    counters = await store.execute("HGETALL", store.keys.telemetry_counters())
+    assert counters == {"processed": "103", "rule:triggered:hot": "1"}
+
+
+async def test_delay_ends_at_its_instant_without_a_sample(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT | {"on_delay_seconds": 0.2}), clock):
+        await append(store, temp(0, 90))
+        await until_drained(store)
+        assert await kinds_of(store) == []
+        clock.now += 200
+        await until_kinds(store, ["raised"])
+    assert (await changes_of(store))[0].alarm.raised_at == BEGIN + 200
+
+
+async def test_delay_and_window_continue_after_a_restart(store: Store) -> None:
+    clock = TelemetryClock()
+    baseline = {"id": "dev", "kind": "baseline", "tag": "wrench.temp", "severity": 300, "min_samples": 5}
+    rules = rules_of(HOT | {"on_delay_seconds": 10}, baseline)
+    chance = Random(7)
+    lines = [temp(second, 20 + chance.random()) for second in range(400)]
+    for first in range(0, 400, 40):
+        async with at_work(store, rules, clock):
+            await append(store, *lines[first : first + 40])
+            await until_drained(store)
+    async with at_work(store, rules, clock):
+        await append(store, temp(400, 90))
+        await until_drained(store)
+    clock.now = BEGIN + 410_000
+    expected = [*replay(rules, [*lines, temp(400, 90)], clock.now)]
+
+    async def are_there() -> bool:
+        return len(await changes_of(store)) >= len(expected)
+
+    async with at_work(store, rules, clock):
+        await until_async(are_there)
+    found = [(each.alarm.rule, each.kind.value, each.alarm.changed_at) for each in await changes_of(store)]
+    assert found == [(each.rule, each.event.value, each.at) for each in expected]
+    assert ("dev", "raised", BEGIN + 400_000) in found
+
+
+async def test_batch_that_was_appended_twice_counts_once(store: Store) -> None:
+    occurs = {"id": "left", "kind": "occurs", "pattern": "carrier.left", "severity": 5}
+    async with at_work(store, rules_of(occurs), TelemetryClock()):
+        for _ in range(3):
+            await append(store, Occurrence(BEGIN, "carrier.left", "J1", None), number=1)
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised", "cleared"]
+    assert (await changes_of(store))[0].alarm.count == 1
+
+
+async def test_answer_of_a_person_is_kept_while_the_rule_goes_on(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock):
+        await append(store, temp(0, 90))
+        await until_drained(store)
+        (alarm_id,) = (await alarms.load(store)).alarms
+        await request_change(store, alarm_id, Acknowledge("bo"), clock)
+        await append(store, temp(1, 70))
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised", "acknowledged", "cleared"]
+    assert (await alarms.load(store)).alarms == {}
+
+
+async def test_entry_that_is_no_batch_is_set_aside_without_secrets(store: Store) -> None:
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "the secret")
+        await append(store, temp(0, 90))
+        await until_drained(store)
+    ((_, fields),) = await store.execute("XRANGE", store.keys.telemetry_dlq(), "-", "+")
+    assert "garbage" in str(fields)
+    assert "secret" not in str(fields)
+    assert await kinds_of(store) == ["raised"]
+    assert await store.execute("HGET", store.keys.telemetry_counters(), "dlq") == "1"
+
+
+async def test_batch_that_kills_its_processor_is_set_aside_after_five_deliveries(store: Store) -> None:
+    await telemetry.create_group(store)
+    await append(store, temp(0, 90))
+    (entry,) = await telemetry.take_new(store, 1)
+    for _ in range(4):
+        await telemetry.count_delivery(store, entry.entry_id)
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await until_drained(store)
+    assert await store.execute("XLEN", store.keys.telemetry_dlq()) == 1
+    assert await kinds_of(store) == []
+
+
+async def test_work_of_a_consumer_that_is_gone_is_taken_over(store: Store, redis: RedisSettings) -> None:
+    async with open_store(redis, "gone") as other:
+        await telemetry.create_group(other)
+        await append(other, temp(0, 90))
+        assert await telemetry.take_new(other, 1)
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised"]
+
+
+async def test_alarm_of_a_rule_that_is_gone_is_cleared(store: Store) -> None:
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await append(store, temp(0, 90))
+        await until_drained(store)
+    async with at_work(store, rules_of(HOT | {"id": "other"}), TelemetryClock()):
+        await until_kinds(store, ["raised", "cleared"])
+        await append(store, temp(1, 90))
+        await until_drained(store)
+    names = [each for each in await store.execute("HKEYS", store.keys.telemetry_state()) if "wrench" in each]
+    assert names == ['["other","wrench.temp"]']
+
+
+async def test_bad_samples_are_counted_and_the_others_evaluated(store: Store) -> None:
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        fields = {"producer": "p", "number": "1", "at": str(BEGIN), "0": "nonsense"}
+        fields["1"] = f'{{"at":{BEGIN},"tag":"wrench.temp","value":90}}'
+        await store.commit(telemetry.append(store.keys, fields, 100))
+        await append(store, temp(1, float("nan")), temp(2, "text"), temp(3, 91, Quality.BAD))
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised"]
+    assert await store.execute("HGET", store.keys.telemetry_counters(), "refused") == "1"
+
+
+async def test_last_sample_of_a_tag_is_saved(store: Store) -> None:
+    async with at_work(store, rules_of(), TelemetryClock()):
+        await append(store, temp(0, 20), temp(1, 21))
+        await until_async(partial(tags.load, store))
+    assert await tags.load(store) == {"wrench.temp": f'{{"at":{BEGIN + 1000},"tag":"wrench.temp","value":21}}'}
+
+
+class FailingStore(Store):
+    """Loses commits: some are not carried out, of some only the reply is lost."""
+
+    chance = Random(0)
+    losses = 0
+
+    async def commit(self, commit: Commit) -> CommitResult:
+        """Commit, unless it is lost."""
+        loss = self.chance.choice(["before", "after", *["nothing"] * 6])
+        if loss == "before":
+            self.losses += 1
+            raise Unavailable("lost before")
+        result = await super().commit(commit)
+        if loss == "after":
+            self.losses += 1
+            raise Unavailable("lost after")
+        return result
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_lost_commits_lose_no_alarm_and_double_none(store: Store, seed: int) -> None:
+    chance = Random(seed)
+    rules = rules_of(
+        HOT | {"on_delay_seconds": 1, "while": "job.running"},
+        {"id": "dev", "kind": "baseline", "tag": "*", "severity": 300, "min_samples": 4, "sigma": 1.5},
+        {"id": "new", "kind": "enters", "tag": "station", "severity": 5, "once": "job"},
+    )
+    lines: list[Line] = []
+    for second in range(120):
+        at = BEGIN + second * 1000
+        match chance.randint(0, 9):
+            case 0:
+                lines.append(Occurrence(at, chance.choice(["job.started", "job.ended"]), chance.choice("JK"), None))
+            case 1 | 2:
+                lines.append(Sample(at, "station", chance.choice(["S1", "S2", "S3"])))
+            case _:
+                lines.append(temp(second, chance.choice([70, 85, 99])))
+    failing = FailingStore.__new__(FailingStore)
+    failing.__dict__ = dict(vars(store))
+    failing.chance = chance
+    await telemetry.create_group(store)
+    processor = RuleProcessor(failing, rules, TelemetryClock(), str, retry_s=0.001)
+    running = asyncio.create_task(processor.run())
+    for first in range(0, len(lines), 6):
+        await append(store, *lines[first : first + 6])
+    await until_drained(store)
+    running.cancel()
+    expected = [each for each in replay(rules, lines, lines[-1].at) if each.rule != "new" or each.event == "raised"]
+    found = [each for each in await changes_of(store) if (each.alarm.rule, each.kind) != ("new", "cleared")]
+    assert [(each.alarm.rule, each.kind.value, each.alarm.changed_at) for each in found] == [
+        (each.rule, each.event.value, each.at) for each in expected
+    ]
+    assert failing.losses > 3

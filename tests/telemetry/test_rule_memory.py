@@ -1,0 +1,58 @@
+"""The memory of rules: loaded as it was committed, without the states of other rules."""
+
+from edge.rules.sample_lines import Sample
+from edge.store import rule_states
+from edge.store.client import Store
+from edge.store.commit import Committed, Stale
+from edge.telemetry.rule_memory import load_memory
+from tests.telemetry.plant import HOT, rules_of
+
+BASELINE = {"id": "dev", "kind": "baseline", "tag": "*", "severity": 3, "window_seconds": 1}
+
+
+async def test_memory_comes_back_as_it_was_committed(store: Store) -> None:
+    rules = rules_of(HOT, BASELINE)
+    first = await load_memory(store, rules, 0)
+    for at in range(0, 6000, 10):
+        list(first.evaluator.feed(Sample(at, "wrench.temp", 90 + at % 70)))
+        if not at % 170:
+            commit = first.plan_commit(store.keys, first.facts)
+            assert isinstance(await store.commit(commit), Committed)
+    await store.commit(first.plan_commit(store.keys, first.facts))
+    second = await load_memory(store, rules, 0)
+    for key, state in first.evaluator.states.items():
+        loaded = second.evaluator.states[key]
+        assert (loaded.active, loaded.cooldown_until) == (state.active, state.cooldown_until)
+    assert second.active_alarms() == first.active_alarms()
+    samples = await rule_states.load_window(store, ("dev", "wrench.temp"))
+    assert [samples[0], samples[-1]] == ["[5000,120.0]", "[5990,130.0]"]
+    assert len(samples) == 100
+
+
+async def test_commit_of_an_old_memory_is_stale(store: Store) -> None:
+    rules = rules_of(HOT)
+    first, second = await load_memory(store, rules, 0), await load_memory(store, rules, 0)
+    assert isinstance(await store.commit(first.plan_commit(store.keys, first.facts)), Committed)
+    assert isinstance(await store.commit(second.plan_commit(store.keys, second.facts)), Stale)
+
+
+async def test_states_of_a_changed_rule_are_forgotten_with_its_window(store: Store) -> None:
+    first = await load_memory(store, rules_of(BASELINE), 0)
+    list(first.evaluator.feed(Sample(0, "t", 1)))
+    await store.commit(first.plan_commit(store.keys, first.facts))
+    second = await load_memory(store, rules_of(BASELINE | {"sigma": 4}), 0)
+    assert second.evaluator.states == {}
+    await store.commit(second.plan_commit(store.keys, second.facts))
+    assert await rule_states.load_window(store, ("dev", "t")) == []
+    assert (await rule_states.load(store)).states == {}
+
+
+async def test_state_that_cannot_be_read_begins_again(store: Store) -> None:
+    rules = rules_of(HOT)
+    first = await load_memory(store, rules, 0)
+    list(first.evaluator.feed(Sample(0, "wrench.temp", 90)))
+    await store.commit(first.plan_commit(store.keys, first.facts))
+    await store.execute("HSET", store.keys.telemetry_state(), '["hot","wrench.temp"]', "{")
+    assert (await load_memory(store, rules, 0)).evaluator.states == {}
+    await store.execute("HSET", store.keys.telemetry_state(), "facts", "{")
+    assert (await load_memory(store, rules, 0)).facts.at == 0

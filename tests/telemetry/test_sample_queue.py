@@ -1,0 +1,78 @@
+"""The queue of samples is bounded; it appends batches, each once however often it is tried."""
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.links.background_task import background_task
+from edge.rules.sample_lines import Occurrence, Sample
+from edge.store.client import Store
+from edge.store.commit import Commit, CommitResult
+from edge.store.stream import entries
+from edge.telemetry.batch import Batch, decode_batch
+from edge.telemetry.sample_queue import QueueLimits, SampleQueue
+from tests.conftest import WaitUntil
+from tests.telemetry.plant import BEGIN, TelemetryClock
+
+
+async def batches(store: Store) -> list[Batch]:
+    raw = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
+    return [decode_batch(each.fields)[0] for each in entries(raw)]
+
+
+def sample(number: int) -> Sample:
+    return Sample(BEGIN + number, "t", number)
+
+
+async def test_lines_leave_in_batches_in_their_order(store: Store, wait_until: WaitUntil) -> None:
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(batch_size=4, interval_s=0.01, per_second=10_000))
+    for number in range(10):
+        queue.put(sample(number))
+    async with background_task(queue.run(), "queue"):
+        await wait_until(lambda: queue.appended == 10, 30)
+    found = await batches(store)
+    assert [len(each.lines) for each in found] == [4, 4, 2]
+    assert [each.number for each in found] == [1, 2, 3]
+    assert [line.at - BEGIN for each in found for line in each.lines] == list(range(10))
+    assert {each.arrived_at for each in found} == {BEGIN}
+
+
+async def test_full_queue_keeps_the_newest_and_counts_the_others(store: Store, wait_until: WaitUntil) -> None:
+    queue = SampleQueue(store, TelemetryClock(), QueueLimits(size=5, interval_s=0))
+    for number in range(12):
+        queue.put(sample(number))
+    assert (queue.waiting, queue.dropped) == (5, 7)
+    async with background_task(queue.run(), "queue"):
+        await wait_until(lambda: queue.appended == 5, 30)
+    assert [line.at - BEGIN for each in await batches(store) for line in each.lines] == [7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("bad", [Sample(1, "", 1), Sample(1, "t", {"a": 1}), Occurrence(1, "x" * 300, None, None)])
+async def test_line_that_cannot_be_taken_is_refused(store: Store, bad: Sample | Occurrence) -> None:
+    queue = SampleQueue(store, TelemetryClock())
+    queue.put(bad)
+    assert (queue.waiting, queue.refused) == (0, 1)
+
+
+class LosingStore(Store):
+    """Carries out the first commits and loses their replies."""
+
+    losses = 2
+
+    async def commit(self, commit: Commit) -> CommitResult:
+        result = await super().commit(commit)
+        if self.losses:
+            self.losses -= 1
+            raise Unavailable("lost")
+        return result
+
+
+async def test_batch_is_repeated_under_its_number_after_a_lost_reply(store: Store, wait_until: WaitUntil) -> None:
+    losing = LosingStore.__new__(LosingStore)
+    losing.__dict__ = dict(vars(store))
+    queue = SampleQueue(losing, TelemetryClock(), QueueLimits(interval_s=0, retry_s=0.01))
+    queue.put(sample(1))
+    async with background_task(queue.run(), "queue"):
+        await wait_until(lambda: queue.appended == 1, 30)
+        queue.put(sample(2))
+        await wait_until(lambda: queue.appended == 2, 30)
+    assert [each.number for each in await batches(store)] == [1, 1, 1, 2]
