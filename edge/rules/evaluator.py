@@ -74,7 +74,7 @@ class RuleEvaluator:
         return self._timers[0][0] if self._timers else None
 
     def restore(self, states: Mapping[Key, SubjectState], jobs: RunningJobs) -> None:
-        """Continue from states that were taken earlier; subjects without one begin as new."""
+        """Restore states that were taken earlier; subjects without one begin as new."""
         self._jobs = jobs
         for key, state in states.items():
             self._store(key, state)
