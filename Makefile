@@ -18,7 +18,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test outside promises endure fuzz schemas bench chaos demo deb repo system-test debian13 ansible-check clean
+.PHONY: help setup lock check format test outside promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test debian13 ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,12 @@ outside: setup ## Test the product from outside, with programs of other vendors:
 
 promises: setup ## Write docs/reference/promises.md from tests/outside/promises.toml
 	@$(BIN)/python -m tests.outside.promises
+
+docs: ## Build the documentation site in build/site; broken links fail
+	@.ci/docs
+
+pictures: setup ## Write docs/images/ by the product: charts, terminal, rooms
+	@$(BIN)/python -m tests.pictures
 
 endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory has to stay flat
 	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \
@@ -87,6 +93,7 @@ lock: setup ## Choose the newest allowed dependencies and write the lock files; 
 	@$(LOCK) --extra gpio pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
 	@$(LOCK) --extra embedded pyproject.toml --constraints requirements-dev.lock --output-file requirements-demo.lock
 	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
+	@$(LOCK) --group docs --constraints requirements-dev.lock --output-file requirements-docs.lock
 	@$(LOCK) --upgrade ansible/requirements.in --output-file ansible/requirements.lock
 
 clean: ## Remove what setup and the tools made

@@ -23,7 +23,9 @@ def test_no_floor_admits_a_version_with_a_known_vulnerability(name: str) -> None
     assert admitting == []
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-docs.lock"]
+)
 def test_no_lock_holds_a_version_with_a_known_vulnerability(lock: str) -> None:
     locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(lock)), re.MULTILINE))
     vulnerable = {
