@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -58,9 +59,15 @@ def _decodes(raw: bytearray) -> bool:
     return True
 
 
+@functools.lru_cache(maxsize=1024)
+def command_prefix(job_id: str, run_id: str) -> str:
+    """Return the part that the ids of all commands of a run share."""
+    return f"{quote(job_id)}/{quote(run_id)}/"
+
+
 def command_id(job_id: str, run_id: str, action: str, attempt: int, *, reset: bool = False) -> str:
     """Write a command id: `job/run/action/attempt`, with `/reset` for a reset."""
-    return f"{quote(job_id)}/{quote(run_id)}/{quote(action)}/{attempt}{'/reset' if reset else ''}"
+    return f"{command_prefix(job_id, run_id)}{quote(action)}/{attempt}{'/reset' if reset else ''}"
 
 
 def parse_command_id(text: str) -> CommandKey | None:

@@ -40,12 +40,15 @@ class ActionState(StrEnum):
     """The command may have been carried out, and its result cannot be found."""
 
 
-class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step that was active at least once; `elapsed_ms` is its last T once left, `held_ms` its time in pauses."""
+class StepState(msgspec.Struct, frozen=True, array_like=True):
+    """A step that was active at least once; `elapsed_ms` is its last T once left, `held_ms` its time in pauses.
 
-    active: bool = False
+    Stored as an array in this order, without the defaults at its end.
+    """
+
     activated_at: int = 0
     count: int = 0
+    active: bool = False
     elapsed_ms: int = 0
     held_ms: int = 0
 
@@ -54,30 +57,33 @@ class StepState(msgspec.Struct, frozen=True, omit_defaults=True):
         return max(0, now - self.activated_at - self.held_ms) if self.active else self.elapsed_ms
 
 
-class Association(msgspec.Struct, frozen=True, omit_defaults=True):
+class Association(msgspec.Struct, frozen=True, array_like=True):
     """The latest activation of an action association.
 
     `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
     an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
+    `resolved_by` is the operator who decided about an unknown outcome, with the reason.
+
+    Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end. New members stand before
+    `action`, or arrays that are stored already are misread.
     """
 
-    action: str = ""
-    step: str = ""
     state: ActionState = ActionState.PENDING
     attempt: int = 0
-    reset: bool = False
-    command_id: str = ""
     armed_at: int | None = None
+    ended_at: int | None = None
+    result: Any = None
     deadline: int | None = None
     due: int | None = None
-    ended_at: int | None = None
+    error: str | None = None
+    reset: bool = False
     type_id: str = ""
     event_id: str = ""
-    result: Any = None
-    error: str | None = None
     begun: str = ""
     resolved_by: str = ""
-    """The operator who decided about an unknown outcome, with the reason."""
+    action: str = ""
+    step: str = ""
+    command_id: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -213,36 +219,52 @@ def waits(run: Run) -> dict[str, int]:
 
 _json: Final = msgspec.json.Encoder()
 _prefixes: Final = ("step:", "action:", "stored:", "var:", "early:", "past:")
+_STORED_MEMBERS: Final = Association.__struct_fields__.index("action")
+"""The key of an association, with the head, holds the members from here on."""
+_NO_STEP: Final = msgspec.structs.astuple(StepState())
+_NO_ASSOCIATION: Final = msgspec.structs.astuple(Association())[:_STORED_MEMBERS]
+_ABSENT: Final = object()
 
 
-def _field(run: Run, name: str) -> str | None:
-    """Return the JSON text of one field; None when the run no longer has it."""
+def _value(run: Run, name: str) -> Any:
+    """Return what one field holds; `_ABSENT` when the run no longer has it."""
     kind, _, key = name.partition(":")
-    value: Any
     match kind:
         case "action":
-            value = run.associations.get(parse_association_key(key))
-            # The field's name and the head say these already.
-            value = value and msgspec.structs.replace(value, action="", step="", command_id="")
+            return run.associations.get(parse_association_key(key), _ABSENT)
         case "step":
-            value = run.steps.get(key)
+            return run.steps.get(key, _ABSENT)
         case "var":
-            if key not in run.variables:
-                return None
-            return _json.encode(run.variables[key]).decode()
+            return run.variables.get(key, _ABSENT)
         case "stored":
-            value = None if key not in run.stored else str(run.stored[key])
+            return str(run.stored[key]) if key in run.stored else _ABSENT
         case "early":
-            value = run.early.get(int(key))
+            return run.early.get(int(key), _ABSENT)
         case "past":
-            value = run.past.get(int(key))
+            return run.past.get(int(key), _ABSENT)
         case "state":
-            value = _State(
-                run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, tuple(map(str, run.faults))
-            )
+            faults = tuple(map(str, run.faults))
+            return _State(run.outcome, run.error, run.started_at, run.ended_at, run.paused_at, faults)
         case _:
-            value = _Head(run.job_id, run.scope, run.run_id, run.parameters)
-    return None if value is None else _json.encode(value).decode()
+            return _Head(run.job_id, run.scope, run.run_id, run.parameters)
+
+
+def _text(value: Any) -> str:
+    """Return the JSON text of what a field holds."""
+    match value:
+        case Association():
+            value = _row(msgspec.structs.astuple(value)[:_STORED_MEMBERS], _NO_ASSOCIATION)
+        case StepState():
+            value = _row(msgspec.structs.astuple(value), _NO_STEP)
+    return _json.encode(value).decode()
+
+
+def _row(members: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return members without the defaults at their end; 0 and False are told apart from None."""
+    end = len(members)
+    while end and members[end - 1] is defaults[end - 1]:
+        end -= 1
+    return members[:end]
 
 
 def _names(run: Run) -> list[str]:
@@ -260,7 +282,7 @@ def _names(run: Run) -> list[str]:
 
 def encode(run: Run) -> dict[str, str]:
     """Return every field of a run with its JSON text."""
-    return {name: text for name in _names(run) if (text := _field(run, name)) is not None}
+    return {name: _text(_value(run, name)) for name in _names(run)}
 
 
 def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -270,12 +292,15 @@ def changed_fields(old: Run, new: Run) -> tuple[dict[str, str], tuple[str, ...]]
     written: dict[str, str] = {}
     removed = []
     for name in sorted(names):
-        text, before = _field(new, name), _field(old, name)
-        if text == before:
+        value, before = _value(new, name), _value(old, name)
+        if value is before:
             continue
-        if text is None:
+        if value is _ABSENT:
             removed.append(name)
-        else:
+            continue
+        text = _text(value)
+        # Equal values may differ in their text: 1, 1.0 and true.
+        if value != before or text != _text(before):
             written[name] = text
     return written, tuple(removed)
 

@@ -4,10 +4,14 @@ The hash also holds an outbox for each instance that decided about it: the comma
 surely sent. They are written by the decision that asks for them, and taken off by the next one or by `remove_sent`.
 """
 
+import base64
+import functools
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from edge.sfc.command_id import command_prefix
 from edge.sfc.run import Run, changed_fields, decode, encode, waits
 from edge.sfc.signal import Phase
 from edge.store import version
@@ -26,7 +30,10 @@ NO_CONSUMER = ""
 
 
 class Outgoing(msgspec.Struct, frozen=True, array_like=True):
-    """A command that a decision asks for; all else of it follows from run and recipe, of a stop from the id."""
+    """A command that a decision asks for; all else of it follows from run and recipe, of a stop from the id.
+
+    Stored as an array, with the part of the id that all commands of its run share left out.
+    """
 
     phase: Phase
     command_id: str
@@ -40,7 +47,7 @@ Outbox = tuple[Outgoing, ...]
 
 
 class StoredRun(msgspec.Struct, frozen=True):
-    """A run as it is stored; `recipe` is the JSON text it started with and keeps.
+    """A run as it is stored; `recipe` is the JSON text it started with and keeps, compressed in the store.
 
     The first `revision` of a run is the instant of its start, and each decision adds one: no two runs of a job that
     was removed and stored again ever have the same, so that what is held of one is never taken for the other.
@@ -58,9 +65,9 @@ def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:
     """Write a run that starts, in place of any earlier run of the same job."""
     run = started.run
     key = keys.sfc_execution(run.job_id)
-    own = {"rev": str(started.revision), "_dataschema": DATASCHEMA, **_VERSION, "recipe": started.recipe}
+    own = {"rev": str(started.revision), "_dataschema": DATASCHEMA, **_VERSION, "recipe": _compressed(started.recipe)}
     if started.outbox:
-        own[_OUTBOX + consumer] = _text(started.outbox)
+        own[_OUTBOX + consumer] = _text(run, started.outbox)
     return join(
         (
             operation("DEL", key),
@@ -78,7 +85,7 @@ def update(keys: Keys, before: StoredRun, after: StoredRun, consumer: str) -> Co
     written, removed = changed_fields(before.run, run)
     if before.outdated:
         written = encode(run) | _VERSION
-    outbox, emptied = _changed_outbox(before.outbox, after.outbox, consumer)
+    outbox, emptied = _changed_outbox(before, after.outbox, consumer)
     return join(
         (
             unchanged(keys, before),
@@ -98,7 +105,7 @@ def bump_revision(keys: Keys, stored: StoredRun) -> Commit:
 def remove_sent(keys: Keys, stored: StoredRun, left: Outbox, consumer: str) -> Commit:
     """Take what was sent off an outbox, in which only `left` stays; a decision made meanwhile has done so itself."""
     key = keys.sfc_execution(stored.run.job_id)
-    outbox, emptied = _changed_outbox(stored.outbox, left, consumer)
+    outbox, emptied = _changed_outbox(stored, left, consumer)
     return join((unchanged(keys, stored), spread("HSET", (key,), fields(outbox)), spread("HDEL", (key,), emptied)))
 
 
@@ -108,7 +115,7 @@ def take_over(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str, form
     return join(
         (
             unchanged(keys, stored),
-            operation("HSET", key, "rev", str(stored.revision + 1), _OUTBOX + consumer, _text(outbox)),
+            operation("HSET", key, "rev", str(stored.revision + 1), _OUTBOX + consumer, _text(stored.run, outbox)),
             operation("HDEL", key, _OUTBOX + former),
         )
     )
@@ -120,7 +127,7 @@ def queue_commands(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str)
     return join(
         (
             unchanged(keys, stored),
-            operation("HSET", key, "rev", str(stored.revision + 1), _OUTBOX + consumer, _text(outbox)),
+            operation("HSET", key, "rev", str(stored.revision + 1), _OUTBOX + consumer, _text(stored.run, outbox)),
             operation("SADD", keys.sfc_active_jobs(), stored.run.job_id),
         )
     )
@@ -129,20 +136,39 @@ def queue_commands(keys: Keys, stored: StoredRun, outbox: Outbox, consumer: str)
 def resume_after_loss(keys: Keys, revision: int, stored: StoredRun, outbox: Outbox, consumer: str) -> Commit:
     """Resume a run of which the store has lost a later revision, beyond every cached copy of it."""
     key = keys.sfc_execution(stored.run.job_id)
-    written = {_OUTBOX + consumer: _text(outbox)} if outbox else {}
+    written = {_OUTBOX + consumer: _text(stored.run, outbox)} if outbox else {}
     active = operation("SADD", keys.sfc_active_jobs(), stored.run.job_id) if outbox else Commit()
     return join((unchanged(keys, stored), spread("HSET", (key,), fields({"rev": str(revision + 1)} | written)), active))
 
 
-def _changed_outbox(before: Outbox, after: Outbox, consumer: str) -> tuple[dict[str, str], Sequence[str]]:
+def _changed_outbox(before: StoredRun, after: Outbox, consumer: str) -> tuple[dict[str, str], Sequence[str]]:
     """Return the field to write and the one to remove."""
-    if before == after:
+    if before.outbox == after:
         return {}, ()
-    return ({_OUTBOX + consumer: _text(after)}, ()) if after else ({}, (_OUTBOX + consumer,))
+    return ({_OUTBOX + consumer: _text(before.run, after)}, ()) if after else ({}, (_OUTBOX + consumer,))
 
 
-def _text(outbox: Outbox) -> str:
-    return msgspec.json.encode(outbox).decode()
+def _text(run: Run, outbox: Outbox) -> str:
+    prefix = command_prefix(run.job_id, run.run_id)
+    rows = [
+        (each.phase, each.command_id.removeprefix(prefix), each.step, each.type_id, *((True,) if each.again else ()))
+        for each in outbox
+    ]
+    return msgspec.json.encode(rows).decode()
+
+
+_PLAIN = "{"
+"""How a recipe begins that an earlier version stored."""
+
+
+@functools.lru_cache(maxsize=64)
+def _compressed(recipe: str) -> str:
+    return base64.b64encode(zlib.compress(recipe.encode())).decode()
+
+
+@functools.lru_cache(maxsize=64)
+def _decompressed(stored: str) -> str:
+    return stored if stored.startswith(_PLAIN) else zlib.decompress(base64.b64decode(stored)).decode()
 
 
 def unchanged(keys: Keys, stored: StoredRun) -> Commit:
@@ -180,18 +206,32 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
     found = version.upgrade_fields(Document.RUN, stored)
     own = (*_OWN_FIELDS, *(name for name in found if name.startswith(_OUTBOX)))
     run = decode({name: text for name, text in found.items() if name not in own})
-    outbox = _read(found.get(_OUTBOX + store.consumer))
+    outbox = _read(command_prefix(run.job_id, run.run_id), found.get(_OUTBOX + store.consumer))
     outdated = version.is_outdated(Document.RUN, stored)
-    return StoredRun(run, int(found["rev"]), found["recipe"], outbox, outdated)
+    return StoredRun(run, int(found["rev"]), _decompressed(found["recipe"]), outbox, outdated)
 
 
-def _read(text: str | None) -> Outbox:
-    return msgspec.json.decode(text, type=Outbox) if text else ()
+def _read(prefix: str, text: str | None) -> Outbox:
+    found = msgspec.json.decode(text, type=Outbox) if text else ()
+    return tuple(
+        msgspec.structs.replace(each, command_id=prefix + each.command_id) if _is_short(each.command_id) else each
+        for each in found
+    )
+
+
+def _is_short(command: str) -> bool:
+    """Return whether an id lacks job and run: `action/attempt`, with `/reset` or not."""
+    return command.count("/") < _SLASHES
+
+
+_SLASHES = 3
+"""How many slashes a whole command id has at least."""
 
 
 async def load_outbox(store: Store, job_id: str, consumer: str) -> Outbox:
     """Read what an instance has not surely sent of a job."""
-    return _read(await store.execute("HGET", store.keys.sfc_execution(job_id), _OUTBOX + consumer))
+    head, text = await store.execute("HMGET", store.keys.sfc_execution(job_id), "run", _OUTBOX + consumer)
+    return _read(command_prefix(job_id, msgspec.json.decode(head)["run_id"]), text) if text else ()
 
 
 async def jobs_with_outbox(store: Store, consumer: str) -> list[str]:

@@ -55,12 +55,42 @@ def _content_per_scope(fields: Fields) -> Fields:
     return {name: content if name.startswith("scope:") and not value else value for name, value in fields.items()}
 
 
+_STEP = {"activated_at": 0, "count": 0, "active": False, "elapsed_ms": 0, "held_ms": 0}
+_ASSOCIATION = {
+    "state": "pending",
+    "attempt": 0,
+    "armed_at": None,
+    "ended_at": None,
+    "result": None,
+    "deadline": None,
+    "due": None,
+    "error": None,
+    "reset": False,
+    "type_id": "",
+    "event_id": "",
+    "begun": "",
+    "resolved_by": "",
+}
+
+
+def _arrays(fields: Fields) -> Fields:
+    """Return a run (1 → 2) whose steps and associations are arrays instead of objects."""
+    defaults = {"step": _STEP, "action": _ASSOCIATION}
+    found = dict(fields)
+    for name, text in fields.items():
+        members = defaults.get(name.partition(":")[0])
+        if members is not None:
+            known = msgspec.json.decode(text)
+            found[name] = msgspec.json.encode([known.get(each, value) for each, value in members.items()]).decode()
+    return found
+
+
 UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
     {
         Document.JOB_ORDER: (),
         Document.JOB_RESPONSE: (_relative_paths,),
         Document.WORK_MASTER: (_content_per_scope,),
-        Document.RUN: (),
+        Document.RUN: (_arrays,),
     }
 )
 """The first leads from version 1 to 2, the next from 2 to 3, and so on. None is ever removed or changed."""

@@ -19,6 +19,8 @@ from edge.sfc.signal import (
     Unknown,
 )
 from edge.sfc.waiting import explain_waiting
+from edge.store import version
+from edge.store.version import Document
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, net_of, recipe, transition
 
@@ -187,7 +189,7 @@ def test_run_stored_by_release_0_9_is_read() -> None:
         "step:A": '{"active":true,"activated_at":5,"count":1}',
         "action:bolt@A": '{"state":"dispatched","attempt":1,"armed_at":5,"deadline":5005}',
     }
-    run = decode(stored)
+    run = decode(version.upgrade_fields(Document.RUN, stored))
     assert run.open == {key("bolt@A")}
     assert (run.associations[key("bolt@A")].command_id, run.associations[key("bolt@A")].begun, run.past) == (
         BOLT,

@@ -1,5 +1,9 @@
 """A run is stored in small fields, of which a decision writes what it changed."""
 
+import base64
+import zlib
+
+import msgspec
 import pytest
 
 from edge.sfc.advance import advance
@@ -75,7 +79,7 @@ async def test_a_decision_writes_what_it_changed_and_the_rest_stays(store: Store
     await store.commit(runs.create(store.keys, stored, store.consumer))
     changed = after(net(200), stored.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
     commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
-    assert sum(len(str(part)) for each in commit.operations for part in each.arguments) < 700
+    assert sum(len(str(part)) for each in commit.operations for part in each.arguments) < 400
     assert await store.commit(commit) == Committed()
     loaded = await runs.load(store, "J1")
     assert loaded
@@ -201,3 +205,25 @@ async def test_a_run_that_is_renewed_makes_every_copy_of_it_old(store: Store) ->
     await store.commit(runs.create(store.keys, stored, store.consumer))
     assert await store.commit(runs.bump_revision(store.keys, stored)) == Committed()
     assert await store.commit(runs.bump_revision(store.keys, stored)) == Stale(store.keys.sfc_execution("J1"))
+
+
+async def test_outbox_leaves_out_job_and_run_of_its_own_commands(store: Store) -> None:
+    ours = Outgoing(Phase.START, "J1/r/do%20s0/1", "s0", "t.v1")
+    again = Outgoing(Phase.RESET, "J1/r/do%20s0/1/reset", "s0", "t.v1", again=True)
+    of_earlier_run = Outgoing(Phase.STOP, "J1/q/do%20s0/1", "s0", "t.v1")
+    stored = msgspec.structs.replace(started(net()), outbox=(ours, again, of_earlier_run))
+    await store.commit(runs.create(store.keys, stored, store.consumer))
+    text = await store.execute("HGET", store.keys.sfc_execution("J1"), f"outbox:{store.consumer}")
+    assert text.startswith('[["start","do%20s0/1","s0","t.v1"],["reset","do%20s0/1/reset","s0","t.v1",true]')
+    assert await runs.load_outbox(store, "J1", store.consumer) == stored.outbox
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert loaded.outbox == stored.outbox
+
+
+async def test_recipe_is_stored_compressed(store: Store) -> None:
+    stored = started(net(200))
+    await store.commit(runs.create(store.keys, stored, store.consumer))
+    text = await store.execute("HGET", store.keys.sfc_execution("J1"), "recipe")
+    assert len(text) < len(stored.recipe) / 8
+    assert zlib.decompress(base64.b64decode(text)).decode() == stored.recipe

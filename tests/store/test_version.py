@@ -70,7 +70,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
         await store.execute("HSET", key, FIELD, 99)
     for reading, what, known in (
         (jobs.load(store, "J2"), "job order", 1),
-        (runs.load(store, "J2"), "run", 1),
+        (runs.load(store, "J2"), "run", 2),
         (resources.load_work_master(store, "linear"), "work master", 2),
         (responses.load(store, failed), "job response", 2),
     ):
@@ -89,9 +89,8 @@ async def test_what_is_written_bears_its_version(store: Store) -> None:
     await store.commit(responses.save(keys, new, JobResponse(job_response_id="new", job_order_id="new")))
     await store.commit(runs.create(keys, run, "edge"))
     await store.commit(resources.save_work_master(keys, SCOPE, WorkMaster(id="new")))
-    for key in (keys.joborder("new"), keys.sfc_execution("J1")):
-        assert await store.execute("HGET", key, FIELD) == "1"
-    for key in (keys.jobresponse("new"), keys.workmaster("new")):
+    assert await store.execute("HGET", keys.joborder("new"), FIELD) == "1"
+    for key in (keys.jobresponse("new"), keys.workmaster("new"), keys.sfc_execution("J1")):
         assert await store.execute("HGET", key, FIELD) == "2"
 
 
