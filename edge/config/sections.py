@@ -59,6 +59,13 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
             "no append-only file; `any` takes it."
         ),
     ] = "required"
+    streams: Annotated[
+        Literal["own", "all"],
+        Meta(
+            description="`own` writes the streams that the gateway reads; `all` also those for other programs on this "
+            "host: `event:receiver:list`, `event:responder:list`, `joborder:changes:_global`, entries `ResultUpdate`."
+        ),
+    ] = "own"
 
 
 class MqttSettings(Struct, frozen=True, kw_only=True):

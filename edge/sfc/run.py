@@ -251,16 +251,15 @@ def _value(run: Run, name: str) -> Any:
 
 def _text(value: Any) -> str:
     """Return the JSON text of what a field holds."""
-    match value:
-        case Association():
-            value = _row(msgspec.structs.astuple(value)[:_STORED_MEMBERS], _NO_ASSOCIATION)
-        case StepState():
-            value = _row(msgspec.structs.astuple(value), _NO_STEP)
+    if isinstance(value, Association):
+        value = _row(msgspec.structs.astuple(value)[:_STORED_MEMBERS], _NO_ASSOCIATION)
+    elif isinstance(value, StepState):
+        value = _row(msgspec.structs.astuple(value), _NO_STEP)
     return _json.encode(value).decode()
 
 
 def _row(members: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return members without the defaults at their end; 0 and False are told apart from None."""
+    """Return members without the defaults at their end; 0 and False differ from None."""
     end = len(members)
     while end and members[end - 1] is defaults[end - 1]:
         end -= 1

@@ -26,7 +26,7 @@ from edge.sfc.signal import (
     Unknown,
 )
 from edge.sfc.view import next_deadline
-from edge.station.response import job_response
+from edge.station.response import attempts, job_response
 from edge.station.safing import save_safing
 from edge.store import jobs, responses, runs, work
 from edge.store.commit import Commit, join
@@ -242,5 +242,6 @@ def _moved(job: Job, moves: Moves, run: Run, now: int) -> Job:
 def _job_parts(keys: Keys, before: Job, after: LoadedJob, moves: Moves, now: int) -> Sequence[Commit]:
     if not moves:
         return ()
-    response = job_response(after.job, (after.net, after.stored.run))
-    return (jobs.save(keys, before, after.job, moves, now), responses.save(keys, after.job, response))
+    run = after.stored.run
+    response = job_response(after.job, (after.net, run))
+    return (jobs.save(keys, before, after.job, moves, now), responses.save(keys, after.job, response, attempts(run)))

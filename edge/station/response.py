@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from edge.model.engineering_unit import engineering_unit
+from edge.model.action_attempt import ActionAttempt, result_parameter
 from edge.model.isa95 import (
     Equipment,
     JobResponse,
@@ -28,10 +28,6 @@ from edge.store.jobs import Job
 
 ERROR_ID = "Error"
 UNKNOWN_ID = "OutcomeUnknown"
-ATTEMPTS_ID = "Attempts"
-
-_MEASURED = frozenset({"value", "unit"})
-_MEASURED_FURTHER = _MEASURED | {"description"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +56,12 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
 
     A result `{"value": 85.2, "unit": "Nm"}`, or a member of one, becomes a value with its engineering unit. The members
     `equipment_actuals` and their like, of results and of the parameters of actions that were carried out, name what
-    was used.
+    was used. The attempts stand apart.
     """
     found = results(*ran) if ran else {}
-    data = [_parameter(action, _without_actuals(result)) for action, result in found.items()]
+    data = [result_parameter(action, _without_actuals(result)) for action, result in found.items()]
     if ran and (unknown := _unknown_outcomes(ran[1])):
         data.append(unknown)
-    if ran and (attempts := _attempts(ran[1])):
-        data.append(attempts)
     if job.error:
         data.append(Parameter(id=ERROR_ID, value=job.error))
     return JobResponse(
@@ -82,20 +76,6 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     )
 
 
-def _parameter(name: str, value: object) -> Parameter:
-    if not isinstance(value, dict):
-        return Parameter(id=name, value=value)
-    if _MEASURED <= value.keys() <= _MEASURED_FURTHER and isinstance(value["unit"], str):
-        text = value.get("description")
-        return Parameter(
-            id=name,
-            value=value["value"],
-            description=(LocalizedText(text=text),) if isinstance(text, str) else None,
-            engineering_units=engineering_unit(value["unit"]),
-        )
-    return Parameter(id=name, subparameters=tuple(_parameter(str(key), each) for key, each in value.items()))
-
-
 def _unknown_outcomes(run: Run) -> Parameter | None:
     """Return the actions whose outcome is unknown, each with the reason."""
     found = [each for each in run.associations.values() if each.state is ActionState.UNKNOWN]
@@ -104,27 +84,20 @@ def _unknown_outcomes(run: Run) -> Parameter | None:
     return Parameter(id=UNKNOWN_ID, subparameters=tuple(Parameter(id=each.action, value=each.error) for each in found))
 
 
-def _attempts(run: Run) -> Parameter | None:
+def attempts(run: Run) -> tuple[ActionAttempt, ...]:
     """Return every attempt of every action with its times, and the late results; the latest results stand apart."""
-    past = [_attempt(each, each.result) for each in run.past.values()]
     latest = [each for each in run.associations.values() if each.armed_at is not None]
-    past += [_attempt(each, None) for each in sorted(latest, key=lambda each: (each.armed_at or 0, each.action))]
-    return Parameter(id=ATTEMPTS_ID, subparameters=tuple(past)) if past else None
+    latest.sort(key=lambda each: (each.armed_at or 0, each.action))
+    return (
+        *(_attempt(each, late=each.late, result=each.result) for each in run.past.values()),
+        *(_attempt(each) for each in latest),
+    )
 
 
-def _attempt(each: Association | PastAttempt, result: object) -> Parameter:
-    facts: dict[str, object] = {"state": each.state.value}
-    if isinstance(each, PastAttempt) and each.late:
-        facts["late"] = True
-    if (began := _instant(each.armed_at)) is not None:
-        facts["start"] = began.isoformat(timespec="milliseconds")
-    if (ended := _instant(each.ended_at)) is not None:
-        facts["end"] = ended.isoformat(timespec="milliseconds")
-    facts |= {name: text for name, text in (("error", each.error), ("resolved_by", each.resolved_by)) if text}
-    parameters = [Parameter(id=name, value=fact) for name, fact in facts.items()]
-    if result is not None:
-        parameters.append(_parameter("result", result))
-    return Parameter(id=f"{each.action}/{'r' if each.reset else ''}{each.attempt}", subparameters=tuple(parameters))
+def _attempt(each: Association | PastAttempt, *, late: bool = False, result: Any = None) -> ActionAttempt:
+    name = f"{each.action}/{'r' if each.reset else ''}{each.attempt}"
+    state = each.state.value
+    return ActionAttempt(name, state, each.armed_at, each.ended_at, each.error, each.resolved_by, late, result)
 
 
 def _carried_out(net: Net, run: Run) -> Iterator[object]:

@@ -47,25 +47,29 @@ class Change:
 
 
 def append_change(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
-    """Append a change to the stream of its scope and to that of all scopes."""
+    """Append a change to the stream of its scope; for other programs also to that of all scopes."""
     entry = ("change_type", cause.value, *_entry(scope, job_id, status, now))
-    return join(_append(stream, entry) for stream in (keys.joborder_changes(scope), keys.joborder_changes_global()))
+    return join(
+        (_append(keys.joborder_changes(scope), entry), _append_for_host(keys, keys.joborder_changes_global(), entry))
+    )
 
 
 def append_result_update(keys: Keys, scope: str, job_id: str, status: JobStatus, now: int) -> Commit:
-    """Append the change of a job response to the streams that `append_change` writes, as MicroDCS does.
+    """Append the change of a job response for other programs to the streams of changes, as MicroDCS does.
 
     Our own readers skip it by its field `followed_by`: the move of its job comes next, in the same commit.
     """
     entry = ("change_type", ResponseChange.UPDATE.value, *_entry(scope, job_id, status, now), _FOLLOWED_BY, "move")
-    return join(_append(stream, entry) for stream in (keys.joborder_changes(scope), keys.joborder_changes_global()))
+    streams = (keys.joborder_changes(scope), keys.joborder_changes_global())
+    return join(_append_for_host(keys, stream, entry) for stream in streams)
 
 
 def notify_receiver(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a transition of a job order to the stream for consumers on this host; other changes have no event."""
     if not is_transition(cause):
         return Commit()
-    return _append(keys.event_receiver_list(), ("event", cause.value, *_entry(scope, job_id, status, now)))
+    entry = ("event", cause.value, *_entry(scope, job_id, status, now))
+    return _append_for_host(keys, keys.event_receiver_list(), entry)
 
 
 class ResponseChange(StrEnum):
@@ -80,11 +84,16 @@ def notify_responder(
 ) -> Commit:
     """Append a change of a job response to the stream for consumers on this host."""
     entry = ("event", change.value, "job_response_id", response_id, *_entry(scope, job_id, status, now))
-    return _append(keys.event_responder_list(), entry)
+    return _append_for_host(keys, keys.event_responder_list(), entry)
 
 
 def _append(stream: str, entry: Iterable[str]) -> Commit:
     return operation("XADD", stream, "MAXLEN", "~", STREAM_LENGTH, "*", *entry)
+
+
+def _append_for_host(keys: Keys, stream: str, entry: Iterable[str]) -> Commit:
+    """Append an entry that only other programs on this host read, where they are to have it."""
+    return _append(stream, entry) if keys.host_streams else Commit()
 
 
 def _entry(scope: str, job_id: str, status: JobStatus, now: int) -> tuple[str, ...]:

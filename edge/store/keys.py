@@ -70,9 +70,10 @@ def _key(type: KeyType, lifetime: Lifetime) -> Callable[[_Build], _Build]:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Builds the keys below one prefix."""
+    """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read."""
 
     prefix: str
+    host_streams: bool = False
 
     @_key("string", Lifetime.OURS)
     def form(self) -> str:

@@ -62,7 +62,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
         stack.push_async_callback(blocking.aclose)
         connection = CommandConnection(functools.partial(_locate, blocking))
         stack.callback(connection.close)
-        store = Store(connection, blocking, Keys(settings.prefix), consumer)
+        store = Store(connection, blocking, Keys(settings.prefix, host_streams=settings.streams == "all"), consumer)
         try:
             # A server that answers may yet refuse to write: a replica, a full disk, a user without the right.
             probe = store.keys.cededupe("probe")

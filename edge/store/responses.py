@@ -1,10 +1,11 @@
 """Job responses: written with the job, whose revision guards them, and found by it, by its scope or their id."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from edge.model.acceptance import RESERVED_ID_STARTS
+from edge.model.action_attempt import ActionAttempt, attempts_parameter
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import RESPONSE_STATES, JobState
 from edge.store import version
@@ -19,8 +20,11 @@ _BATCH = 100
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95JobResponseDataType/v2.0.0"
 
 
-def save(keys: Keys, job: Job, response: JobResponse) -> Commit:
-    """Write the response of a job; it changes only together with the job, whose revision guards it."""
+def save(keys: Keys, job: Job, response: JobResponse, attempts: Sequence[ActionAttempt] = ()) -> Commit:
+    """Write the response of a job; it changes only together with the job, whose revision guards it.
+
+    The attempts are a field of their own: as parameters they take three times the space.
+    """
     response_id, started_at = response.job_response_id, job.started_at or 0
     return join(
         (
@@ -30,6 +34,7 @@ def save(keys: Keys, job: Job, response: JobResponse) -> Commit:
                 *("_dataschema", DATASCHEMA, version.FIELD, version.current_version(Document.JOB_RESPONSE)),
                 *("scope", job.scope, "job_order_id", job.job_id),
                 *("rev", str(job.revision), "response", msgspec.json.encode(response).decode()),
+                *(("attempts", _rows(attempts)) if attempts else ()),
             ),
             operation("ZADD", keys.jobresponse_list(job.scope), started_at, response_id),
             operation("ZADD", keys.jobresponse_state(job.scope, job.status.state.name), started_at, response_id),
@@ -42,6 +47,21 @@ def save(keys: Keys, job: Job, response: JobResponse) -> Commit:
     )
 
 
+def _rows(attempts: Sequence[ActionAttempt]) -> str:
+    """Return the attempts as an array of arrays; those that went as planned have only their first members."""
+    return msgspec.json.encode(
+        [msgspec.structs.astuple(each)[: _PLAIN if each == _plain(each) else None] for each in attempts]
+    ).decode()
+
+
+def _plain(each: ActionAttempt) -> ActionAttempt:
+    return ActionAttempt(each.id, each.state, each.started_at, each.ended_at)
+
+
+_PLAIN = 4
+"""How many members an attempt without error, operator or late result has."""
+
+
 async def load(store: Store, job: Job) -> JobResponse | None:
     """Read the response of a job; None while it has not started."""
     stored = await store.execute("HGETALL", store.keys.jobresponse(job.correlation_id))
@@ -50,7 +70,11 @@ async def load(store: Store, job: Job) -> JobResponse | None:
 
 def _response(stored: Mapping[str, str]) -> JobResponse:
     fields = version.upgrade_fields(Document.JOB_RESPONSE, stored)
-    return msgspec.json.decode(fields["response"], type=JobResponse)
+    response = msgspec.json.decode(fields["response"], type=JobResponse)
+    if not (text := fields.get("attempts")):
+        return response
+    shown = attempts_parameter(msgspec.json.decode(text, type=tuple[ActionAttempt, ...]))
+    return msgspec.structs.replace(response, job_response_data=(*(response.job_response_data or ()), shown))
 
 
 async def find_job(store: Store, correlation_id: str) -> str | None:

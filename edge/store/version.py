@@ -75,7 +75,7 @@ _ASSOCIATION = {
 
 def _arrays(fields: Fields) -> Fields:
     """Return a run (1 → 2) whose steps and associations are arrays instead of objects."""
-    defaults = {"step": _STEP, "action": _ASSOCIATION}
+    defaults: Mapping[str, Mapping[str, object]] = {"step": _STEP, "action": _ASSOCIATION}
     found = dict(fields)
     for name, text in fields.items():
         members = defaults.get(name.partition(":")[0])

@@ -10,6 +10,7 @@ from typing import Any
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.isa95 import IdCall, JobOrder, JobResponse, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause, JobState, SubState
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -18,7 +19,6 @@ from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
 from edge.station.jobs import CallAnswer, JobCall, JobService
-from edge.station.response import ATTEMPTS_ID
 from edge.station.runs import Runs
 from edge.station.sender import Sender
 from edge.station.start import Starter

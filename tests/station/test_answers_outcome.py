@@ -4,11 +4,12 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
+from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.job_state import Cause, JobState
 from edge.station.answers import Answers
 from edge.station.decision import Decision
 from edge.station.equipment import Begin, LateResult, OutcomeUnknown
-from edge.station.response import ATTEMPTS_ID, UNKNOWN_ID
+from edge.station.response import UNKNOWN_ID
 from edge.station.runs import Runs
 from edge.store import dead_letters, responses
 from edge.store.commit import Commit, Committed, Stale

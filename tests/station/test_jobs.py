@@ -17,7 +17,6 @@ from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, 
 from edge.station.jobs import CallAnswer, JobCall
 from edge.station.response_provider import ResponseProvider
 from edge.store import changes, jobs, responses
-from edge.store.stream import entries
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -259,22 +258,6 @@ async def test_each_change_is_told_once_in_order(plant: Plant, tool: FakeEquipme
         if change.cause is Cause.CLEAR:
             break
     assert told == [("Store", 1), ("Update", 1), ("Start", 2), ("Run", 3), ("Complete", 5), ("Clear", 5)]
-
-
-async def test_consumers_on_this_host_hear_of_each_event_in_order(plant: Plant, tool: FakeEquipment) -> None:
-    tool.replies = obliging
-    await plant.order(Cause.STORE, order("J1"))
-    await plant.ask(Cause.START, "J1")
-    async with plant.at_work():
-        await plant.until_state("J1", JobState.ENDED)
-    await plant.ask(Cause.CLEAR, "J1")
-    keys = plant.store.keys
-    receiver, responder = await plant.store.read(
-        [("XRANGE", stream, "-", "+") for stream in (keys.event_receiver_list(), keys.event_responder_list())]
-    )
-    assert [entry.fields["event"] for entry in entries(receiver)] == ["Start", "Run", "Complete"]
-    told = [(entry.fields["event"], entry.fields["state"]) for entry in entries(responder)]
-    assert told == [("ResultUpdate", "RUNNING"), ("ResultUpdate", "ENDED"), ("ResultRemoval", "ENDED")]
 
 
 async def test_an_aborted_job_has_a_response_that_says_aborted_and_keeps_it(plant: Plant, tool: FakeEquipment) -> None:

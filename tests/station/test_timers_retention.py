@@ -76,15 +76,10 @@ async def forget_calls(plant: Plant) -> None:
 
 
 async def fill_streams(plant: Plant) -> None:
-    """Bring the streams that are bounded by length to that length."""
-    for key in (
-        plant.store.keys.joborder_changes(SCOPE),
-        plant.store.keys.joborder_changes_global(),
-        plant.store.keys.event_receiver_list(),
-        plant.store.keys.event_responder_list(),
-    ):
-        (newest,) = entries(await plant.store.execute("XREVRANGE", key, "+", "-", "COUNT", 1))
-        await plant.store.read([("XADD", key, "*", *fields(newest.fields)) for _ in range(changes.STREAM_LENGTH)])
+    """Bring the stream that is bounded by length to that length."""
+    key = plant.store.keys.joborder_changes(SCOPE)
+    (newest,) = entries(await plant.store.execute("XREVRANGE", key, "+", "-", "COUNT", 1))
+    await plant.store.read([("XADD", key, "*", *fields(newest.fields)) for _ in range(changes.STREAM_LENGTH)])
 
 
 async def used_memory(store: Store) -> int:

@@ -1,6 +1,7 @@
 """Every change of a job is told in order, to whoever follows, from wherever they were."""
 
 import asyncio
+import dataclasses
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -12,9 +13,15 @@ from edge.store import changes, jobs
 from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
 from edge.store.commit import Commit
+from edge.store.keys import Keys
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_123
+
+
+def for_host(store: Store) -> Keys:
+    """Return the keys with the streams for other programs on this host."""
+    return dataclasses.replace(store.keys, host_streams=True)
 
 
 async def told(store: Store, count: int, positions: Mapping[str, str]) -> list[Change]:
@@ -90,7 +97,7 @@ async def test_the_latest_position_is_that_of_the_newest_change(store: Store) ->
 
 async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
     status = JobStatus(JobState.RUNNING)
-    commit = changes.append_change(store.keys, SCOPE, "J1", Cause.RUN, status, NOW)
+    commit = changes.append_change(for_host(store), SCOPE, "J1", Cause.RUN, status, NOW)
     commands = [(each.command, *each.arguments) for each in commit.operations] * 6000
     await store.read(commands)
     for stream in (store.keys.joborder_changes(SCOPE), store.keys.joborder_changes_global()):
@@ -98,7 +105,7 @@ async def test_the_streams_do_not_grow_without_bound(store: Store) -> None:
 
 
 async def test_what_consumers_on_this_host_are_told_is_bounded_too(store: Store) -> None:
-    status, keys = JobStatus(JobState.ENDED, SubState.CLOSED), store.keys
+    status, keys = JobStatus(JobState.ENDED, SubState.CLOSED), for_host(store)
     receiver = changes.notify_receiver(keys, SCOPE, "J1", Cause.STOP, status, NOW)
     responder = changes.notify_responder(keys, SCOPE, "J1", "R1", ResponseChange.UPDATE, status, NOW)
     for commit, stream in ((receiver, keys.event_receiver_list()), (responder, keys.event_responder_list())):
@@ -166,7 +173,7 @@ async def test_a_result_update_is_in_the_stream_and_no_change_of_its_own(store: 
     """MicroDCS' consumers expect it: fault 9."""
     status = JobStatus(JobState.RUNNING)
     job = jobs.Job(order=JobOrder(job_order_id="J1"), scope=SCOPE, status=status, correlation_id="r", stored_at=NOW)
-    await store.commit(jobs.save(store.keys, None, job, ((Cause.RUN, status),), NOW))
+    await store.commit(jobs.save(for_host(store), None, job, ((Cause.RUN, status),), NOW))
     for stream in (store.keys.joborder_changes(job.scope), store.keys.joborder_changes_global()):
         types = [entry[1]["change_type"] for entry in await store.execute("XRANGE", stream, "-", "+")]
         assert types[-2:] == ["ResultUpdate", "Run"]

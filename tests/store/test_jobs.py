@@ -125,7 +125,7 @@ async def test_a_removed_job_leaves_nothing_but_the_news_of_it(store: Store) -> 
     assert await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)) == Committed()
     left = await store.execute("KEYS", f"{store.keys.prefix}:*")
     keys = store.keys
-    news = {keys.active_scopes(), keys.joborder_changes(SCOPE), keys.joborder_changes_global()}
+    news = {keys.active_scopes(), keys.joborder_changes(SCOPE)}
     assert set(left) - {keys.form()} == news
 
 

@@ -1,0 +1,30 @@
+"""Attempts become parameters of a job response."""
+
+import msgspec
+
+from edge.model.action_attempt import ActionAttempt, attempts_parameter, result_parameter
+from edge.model.isa95 import Parameter
+
+
+def values(parameter: Parameter) -> dict[str, object]:
+    """Return the values of the subparameters by their ids."""
+    return {each.id: each.value for each in parameter.subparameters or ()}
+
+
+def test_attempt_that_went_as_planned_has_state_and_times() -> None:
+    (shown,) = attempts_parameter([ActionAttempt("bolt/1", "completed", 1_000, 2_500)]).subparameters or ()
+    assert shown.id == "bolt/1"
+    times = {"start": "1970-01-01T00:00:01.000+00:00", "end": "1970-01-01T00:00:02.500+00:00"}
+    assert values(shown) == {"state": "completed"} | times
+
+
+def test_late_attempt_has_error_operator_and_result() -> None:
+    late = ActionAttempt("bolt/r2", "failed", None, None, "broken", "ops", late=True, result={"value": 1, "unit": "Nm"})
+    (shown,) = attempts_parameter([late]).subparameters or ()
+    assert [each.id for each in shown.subparameters or ()] == ["state", "late", "error", "resolved_by", "result"]
+    assert (shown.subparameters or ())[-1] == result_parameter("result", {"value": 1, "unit": "Nm"})
+
+
+def test_attempt_is_stored_as_an_array_whose_end_may_be_missing() -> None:
+    read = msgspec.json.decode('["bolt/1","completed",1,2]', type=ActionAttempt)
+    assert read == ActionAttempt("bolt/1", "completed", 1, 2)
