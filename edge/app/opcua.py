@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -11,6 +12,7 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.backoff import Backoff
 from edge.station.jobs import JobService
+from edge.station.resolve import resolve
 from edge.station.response_provider import ResponseProvider
 from edge.station.settings import StationSettings
 from edge.uaserver.view import GatewayView
@@ -93,7 +95,7 @@ async def _open_server(
 
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
-    services = Services(jobs, ResponseProvider(store))
+    services = Services(jobs, ResponseProvider(store), partial(resolve, jobs.runs, dedupe_ms=jobs.dedupe_ms))
     equipment = tuple(settings.southbound)
     opened = open_server(settings.opcua, settings.gateway.name, machines, services, tasks, equipment=equipment)
     server = await stack.enter_async_context(opened)

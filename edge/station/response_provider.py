@@ -21,9 +21,7 @@ class PageLimit:
 
 
 PAGE = PageLimit(responses=500, size=1 << 20)
-"""One message to the MES."""
-WHOLE = PageLimit(responses=10_000, size=12 << 20)
-"""An answer that has no next page; OPC UA refuses a larger one by itself."""
+"""One answer."""
 _BATCH = 50
 _BEGINNING = (0, "")
 

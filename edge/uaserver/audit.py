@@ -90,9 +90,17 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
 
 
 def _comment(request: ua.CallMethodRequest) -> str:
-    """Return the comment of a call: an array of localized texts (OPC 10031-4, 6.2.2)."""
-    arrays = (each.Value for each in request.InputArguments or () if each.VariantType is ua.VariantType.LocalizedText)
-    return " / ".join(text.Text or "" for array in arrays if isinstance(array, list) for text in array[:_MOST_TEXTS])
+    """Return the texts of a call after the job order: its comment (OPC 10031-4, 6.2.2), or action and reason."""
+    texts: list[str] = []
+    for argument in (request.InputArguments or ())[1:]:
+        match argument:
+            case ua.Variant(VariantType=ua.VariantType.LocalizedText, Value=list(array)):
+                texts += [text.Text or "" for text in array[:_MOST_TEXTS]]
+            case ua.Variant(VariantType=ua.VariantType.String, Value=str(text)):
+                texts.append(text)
+            case _:
+                pass
+    return " / ".join(texts)
 
 
 def _return_status(result: ua.CallMethodResult) -> int | None:

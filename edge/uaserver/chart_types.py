@@ -22,9 +22,10 @@ from edge.uaserver.own_types import (
     VariableSpec,
     add_modelling_rules,
     add_nodes,
+    argument,
     base,
     instant,
-    item,
+    method_items,
     object_item,
     object_type,
     text,
@@ -32,8 +33,6 @@ from edge.uaserver.own_types import (
 )
 
 CHART_METHODS = tuple(cause.value for cause in (Cause.PAUSE, Cause.RESUME, Cause.STOP, Cause.ABORT))
-
-_HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
 
 
 def _texts(texts: tuple[str, ...]) -> ua.Variant:
@@ -85,19 +84,8 @@ ACTION = (
     VariableSpec("Error", base(T.String), "Why it failed, if it has.", lambda p: text(p.error)),
 )
 
-_COMMENT = ua.Argument(
-    Name="Comment",
-    DataType=base(T.LocalizedText),
-    ValueRank=ua.ValueRank.OneDimension,
-    ArrayDimensions=[0],
-    Description=ua.LocalizedText("Why; it is kept with the job."),
-)
-_RETURN_STATUS = ua.Argument(
-    Name="ReturnStatus",
-    DataType=base(T.UInt64),
-    ValueRank=ua.ValueRank.Scalar,
-    Description=ua.LocalizedText("As that of the job method of this name (OPC 10031-4, B.2)."),
-)
+_COMMENT = argument("Comment", base(T.LocalizedText), "The reason; it is kept with the job.", is_array=True)
+RETURN_STATUS = argument("ReturnStatus", base(T.UInt64), "The ReturnStatus of the job methods (OPC 10031-4, B.2).")
 
 
 def add_chart_types(iserver: InternalServer) -> None:
@@ -115,9 +103,7 @@ def _type_items() -> Iterator[ua.AddNodesItem]:
         yield object_item(type_node("RunningChartType", folder, name), place, HAS_COMPONENT, member)
     for name in CHART_METHODS:
         method = type_node("RunningChartType", name)
-        yield item(method, CHART_TYPE, HAS_COMPONENT, ua.NodeClass.Method, _executable())
-        for side, argument in (("InputArguments", _COMMENT), ("OutputArguments", _RETURN_STATUS)):
-            yield _arguments(type_node("RunningChartType", name, side), method, side, argument)
+        yield from method_items(method, CHART_TYPE, f"{name} the job of this chart.", (_COMMENT,), RETURN_STATUS)
 
 
 def _modelling_rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
@@ -126,23 +112,3 @@ def _modelling_rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
     yield from ((type_node("RunningChartType", name), MANDATORY) for name in ("Steps", "Actions", *CHART_METHODS))
     yield type_node("RunningChartType", "Steps", "<Step>"), PLACEHOLDER
     yield type_node("RunningChartType", "Actions", "<Action>"), PLACEHOLDER
-
-
-def _arguments(node_id: ua.NodeId, method: ua.NodeId, side: str, argument: ua.Argument) -> ua.AddNodesItem:
-    attributes = ua.VariableAttributes()
-    attributes.DataType = ua.NodeId(ua.ObjectIds.Argument)
-    attributes.ValueRank = ua.ValueRank.OneDimension
-    attributes.ArrayDimensions = [1]
-    attributes.Value = ua.Variant([argument], T.ExtensionObject, is_array=True)
-    attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
-    asked = item(node_id, method, _HAS_PROPERTY, ua.NodeClass.Variable, attributes)
-    asked.BrowseName = ua.QualifiedName(side)
-    asked.TypeDefinition = ua.NodeId(ua.ObjectIds.PropertyType)
-    return asked
-
-
-def _executable() -> ua.MethodAttributes:
-    attributes = ua.MethodAttributes()
-    attributes.Executable = True
-    attributes.UserExecutable = False
-    return attributes

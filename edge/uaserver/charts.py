@@ -9,9 +9,11 @@ follow from scope, job order and recipe: they are the same after a restart.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import structlog
 from asyncua import ua
@@ -51,9 +53,21 @@ class _ChartFolder(NodeData):
         self._own = own
 
 
+class _Subscribers(dict[int, Any]):
+    """The callbacks of one value; the first one starts the ticks."""
+
+    def __init__(self, changed: asyncio.Event) -> None:
+        super().__init__()
+        self._changed = changed
+
+    def __setitem__(self, handle: int, callback: Any) -> None:
+        super().__setitem__(handle, callback)
+        self._changed.set()
+
+
 @dataclass(slots=True)
 class _Chart:
-    """One run: how to look at it, and its nodes once somebody did."""
+    """One run: how to read it, and its nodes since the first client has visited them."""
 
     read_view: ViewReader
     nodes: dict[ua.NodeId, NodeData] = field(default_factory=dict)
@@ -148,21 +162,32 @@ class Charts:
             folder = self._folders[scope]
             made = nodes_of(path, folder.runs[path].BrowseName.Name, folder, chart.current_view)
             chart.nodes = {node.nodeid: node for node in made}
+            for node in chart.nodes.values():
+                if ua.AttributeIds.Value in node.attributes:
+                    node.attributes[ua.AttributeIds.Value].datachange_callbacks = _Subscribers(self._changed)
         return chart.nodes[node_id]
 
     async def notify_subscribers(self) -> None:
-        """Tell every change at the latest BUNDLE_S after it happened, the passing of time each second, for ever."""
+        """Publish each change BUNDLE_S after it at the latest, and every TICK_S all values that have subscribers."""
+        loop = asyncio.get_running_loop()
+        next_tick: float | None = None
         while True:
-            is_watched = any(True for chart in self._charts.values() if chart.nodes for _ in chart.watched())
-            try:
-                async with asyncio.timeout(_TICK_S if is_watched else None):
+            if not self._is_watched():
+                next_tick = None
+            elif next_tick is None:
+                next_tick = loop.time() + _TICK_S
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(next_tick):
                     await self._changed.wait()
-                every = False
-            except TimeoutError:
-                every = True
-            await asyncio.sleep(BUNDLE_S)
+                    await asyncio.sleep(BUNDLE_S)
             self._changed.clear()
-            await self._tell(every=every)
+            is_tick = next_tick is not None and loop.time() >= next_tick
+            if is_tick:
+                next_tick = None
+            await self._tell(every=is_tick)
+
+    def _is_watched(self) -> bool:
+        return any(True for chart in self._charts.values() if chart.nodes for _ in chart.watched())
 
     async def _tell(self, *, every: bool) -> None:
         for chart in [chart for chart in self._charts.values() if chart.has_news or (every and chart.nodes)]:

@@ -5,6 +5,7 @@ under the status Uncertain (B.2), as clients get no ReturnStatus with a Bad one.
 """
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -13,24 +14,32 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import msgspec
 import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, MethodService
 
-from edge.errors import Unavailable
+from edge.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
 from edge.opcua.access import CALLER
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.limits import DECODED_AT_ONCE
+from edge.opcua.turns import Pacer
+from edge.opcua.variant_json import to_json
+from edge.sfc.signal import Resolution
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.response_provider import WHOLE, FoundResponses, PageLimit
+from edge.station.resolve import ResolveRequest
+from edge.station.response_provider import PAGE, FoundResponses, PageLimit
+from edge.uaserver import roles
 from edge.uaserver.encoding import decode_structure, extension_object
-from edge.uaserver.roles import may_call
 
 logger = structlog.get_logger(__name__)
 
 _SOURCE = "urn:microdcs-edge:opcua"
+
+MORE_RESPONSES = 1 << 33
+"""Bit of ReturnStatus that is free for implementations: more responses match than the answer holds."""
 
 ReadArgument = Callable[[ua.Variant], Any]
 """Reads one input argument. Raises Unreadable."""
@@ -66,10 +75,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the methods of all machines do their work with."""
+    """The services behind the methods of all machines."""
 
     jobs: JobService
     responses: ResponseService
+    resolve: Callable[[ResolveRequest], Awaitable[CallAnswer]]
+    """Applies the decision about an action of unknown outcome (edge.station.resolve)."""
 
 
 class JobMethodService(MethodService):
@@ -98,7 +109,7 @@ class JobMethodService(MethodService):
         if name is None:
             return _bad(ua.StatusCodes.BadMethodInvalid)
         caller = CALLER.get(None)
-        if caller is None or not may_call(caller.role, name):
+        if caller is None or not roles.may_call(caller.role, name):
             return _bad(ua.StatusCodes.BadUserAccessDenied)
         signature = _CHART_ARGUMENTS if target.job_order_id is not None else _ARGUMENTS[name]
         arguments = await self._read_arguments(signature, method.InputArguments)
@@ -130,14 +141,47 @@ class JobMethodService(MethodService):
                 response = extension_object(found.responses[0]) if found.responses else ua.ExtensionObject()
                 return _answer(found.status, ua.Variant(response, ua.VariantType.ExtensionObject))
             case "RequestJobResponseByJobOrderState":
-                found = await self._services.responses.in_state(scope, arguments[0], "", WHOLE)
-                every = [extension_object(each) for each in found.responses]
-                return _answer(found.status, ua.Variant(every, ua.VariantType.ExtensionObject, is_array=True))
+                return await self._responses_in_state(scope, arguments[0])
+            case roles.RESOLVE_METHOD:
+                return await self._resolve(scope, *arguments)
             case "Store" | "StoreAndStart" | "Update":
                 order, comment = arguments
                 return await self._ask(scope, name, OrderCall(job_order=order, comment=comment))
             case _:
                 return await self._change(scope, name, *arguments)
+
+    async def _responses_in_state(self, scope: str, query: Sequence[State]) -> ua.CallMethodResult:
+        """Return the first page of responses; the method has no argument for the next."""
+        found = await self._services.responses.in_state(scope, query, "", PAGE)
+        pacer = Pacer()
+        encoded = []
+        for each in found.responses:
+            encoded.append(extension_object(each))
+            await pacer.step()
+        status = found.status | (MORE_RESPONSES if found.next else 0)
+        return _answer(status, ua.Variant(encoded, ua.VariantType.ExtensionObject, is_array=True))
+
+    async def _resolve(
+        self, scope: str, job_order_id: str, action: str, resolution: Resolution, reason: str, data: object
+    ) -> ua.CallMethodResult:
+        request = ResolveRequest(
+            scope=scope,
+            job_id=job_order_id,
+            action=action,
+            resolution=resolution,
+            by=CALLER.get().name or "anonymous",
+            reason=reason,
+            data=data,
+            source=_SOURCE,
+            event_id=str(uuid.uuid4()),
+        )
+        try:
+            status = (await self._services.resolve(request)).status
+        except Refused:
+            status = ReturnStatus.INVALID_REQUEST
+        if self.refresh is not None and status is ReturnStatus.NO_ERROR:
+            await self.refresh(scope, job_order_id)
+        return _answer(status)
 
     async def _change(
         self, scope: str, name: str, job_order_id: str, comment: tuple[LocalizedText, ...] | None
@@ -158,8 +202,8 @@ def _bad(code: int) -> ua.CallMethodResult:
     return ua.CallMethodResult(StatusCode=ua.StatusCode(code))
 
 
-def _answer(status: ReturnStatus, *outputs: ua.Variant) -> ua.CallMethodResult:
-    good = status is ReturnStatus.NO_ERROR
+def _answer(status: int, *outputs: ua.Variant) -> ua.CallMethodResult:
+    good = status == ReturnStatus.NO_ERROR
     return ua.CallMethodResult(
         StatusCode=ua.StatusCode(ua.StatusCodes.Good if good else ua.StatusCodes.Uncertain),
         OutputArguments=[*outputs, ua.Variant(int(status), ua.VariantType.UInt64)],
@@ -220,16 +264,40 @@ def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
     return tuple(LocalizedText(text=each.Text or "", locale=each.Locale or "") for each in argument.Value) or None
 
 
+def _resolution(argument: ua.Variant) -> Resolution:
+    try:
+        return Resolution(_text(argument))
+    except ValueError as error:
+        raise DecodeError("the resolution is `done`, `failed` or `repeat`") from error
+
+
+def _reason(argument: ua.Variant) -> str:
+    reason = _text(argument)
+    if not reason.strip():
+        raise DecodeError("the reason is empty")
+    return reason
+
+
+def _data(argument: ua.Variant) -> object:
+    """Return a result as JSON: OPC UA has no type for an object, so it comes as the text of one."""
+    value = to_json(argument)
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(value)
+    return value
+
+
 _ORDER_ARGUMENTS = (_job_order, _comment)
 _ID_ARGUMENTS = (_text, _comment)
 _CHART_ARGUMENTS = (_comment,)
 
-# By browse name; all but the last two are those of the receiver.
+# By browse name.
 _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
     {
         **dict.fromkeys(("Store", "StoreAndStart", "Update"), _ORDER_ARGUMENTS),
         **dict.fromkeys(("Start", "RevokeStart", "Pause", "Resume", "Stop", "Abort", "Cancel", "Clear"), _ID_ARGUMENTS),
         "RequestJobResponseByJobOrderID": (_text,),
         "RequestJobResponseByJobOrderState": (_states,),
+        roles.RESOLVE_METHOD: (_text, _text, _resolution, _reason, _data),
     }
 )

@@ -1,6 +1,6 @@
 """How types of our own are made: what their objects show, as tables, and the type nodes made of these."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ PLACEHOLDER = ua.NodeId(ua.ObjectIds.ModellingRule_OptionalPlaceholder)
 NO_INSTANT = datetime(1601, 1, 1, tzinfo=UTC)
 """The null of DateTime (OPC 10000-6, 5.2.2.5)."""
 
+_HAS_PROPERTY = ua.NodeId(ua.ObjectIds.HasProperty)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
 _BASE_OBJECT_TYPE = ua.NodeId(ua.ObjectIds.BaseObjectType)
@@ -107,6 +108,44 @@ def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) ->
     """Ask for a variable."""
     asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, variable_attributes(shown))
     asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
+    return asked
+
+
+def argument(name: str, data_type: ua.NodeId, description: str, *, is_array: bool = False) -> ua.Argument:
+    """Return an argument of a method."""
+    return ua.Argument(
+        Name=name,
+        DataType=data_type,
+        ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
+        ArrayDimensions=[0] if is_array else None,
+        Description=ua.LocalizedText(description, "en"),
+    )
+
+
+def method_items(
+    node_id: ua.NodeId, parent: ua.NodeId, description: str, inputs: Sequence[ua.Argument], output: ua.Argument
+) -> Iterator[ua.AddNodesItem]:
+    """Return the nodes of a method with its arguments."""
+    attributes = ua.MethodAttributes()
+    attributes.Description = ua.LocalizedText(description, "en")
+    attributes.Executable = True
+    attributes.UserExecutable = False
+    yield item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Method, attributes)
+    for name, arguments in (("InputArguments", inputs), ("OutputArguments", (output,))):
+        yield _arguments_item(ua.NodeId(f"{node_id.Identifier}/{name}", node_id.NamespaceIndex), node_id, arguments)
+
+
+def _arguments_item(node_id: ua.NodeId, method: ua.NodeId, arguments: Sequence[ua.Argument]) -> ua.AddNodesItem:
+    attributes = ua.VariableAttributes()
+    attributes.Description = ua.LocalizedText("The arguments of the method.", "en")
+    attributes.DataType = ua.NodeId(ua.ObjectIds.Argument)
+    attributes.ValueRank = ua.ValueRank.OneDimension
+    attributes.ArrayDimensions = [len(arguments)]
+    attributes.Value = ua.Variant(list(arguments), T.ExtensionObject, is_array=True)
+    attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
+    asked = item(node_id, method, _HAS_PROPERTY, ua.NodeClass.Variable, attributes)
+    asked.BrowseName = ua.QualifiedName(node_id.Identifier.rpartition("/")[2])
+    asked.TypeDefinition = ua.NodeId(ua.ObjectIds.PropertyType)
     return asked
 
 

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from edge.opcua.access import Role
 
+RESOLVE_METHOD = "ResolveAction"
+
 METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {
         # Asking is looking.
@@ -22,6 +24,7 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "Abort": Role.OPERATOR,
         "Cancel": Role.OPERATOR,
         "Clear": Role.OPERATOR,
+        RESOLVE_METHOD: Role.OPERATOR,
         # What is to be done at all comes from those who plan it.
         "Store": Role.ENGINEER,
         "StoreAndStart": Role.ENGINEER,

@@ -22,8 +22,10 @@ from asyncua.server.internal_server import InternalServer
 from edge.errors import Defect
 from edge.model.acceptance import ResourceKind
 from edge.model.job_state import METHODS, RESPONSE_METHODS, SUBSTATE_MACHINE
+from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT
+from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_nodes, argument, base, method_items
+from edge.uaserver.roles import RESOLVE_METHOD
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 
@@ -106,6 +108,15 @@ class MachineNodes:
     allowed: Mapping[ResourceKind, ua.NodeId]
     max_job_orders: ua.NodeId
     methods: Mapping[ua.NodeId, Mapping[ua.NodeId, str]]
+
+
+_RESOLVE_ARGUMENTS = (
+    argument("JobOrderID", base(ua.VariantType.String), "The job order that runs."),
+    argument("Action", base(ua.VariantType.String), "The action of unknown outcome."),
+    argument("Resolution", base(ua.VariantType.String), "`done`, `failed` or `repeat`."),
+    argument("Reason", base(ua.VariantType.String), "What the operator has seen; it is kept with the job."),
+    argument("Data", ua.NodeId(ua.ObjectIds.BaseDataType), "The result of an action that is done; null for none."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +202,9 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
     _add_reference(iserver, _SERVER, _HAS_NOTIFIER, _node_id(results))
     _enable_event_subscription(iserver, _node_id(results))
     await _invalidate_current_state(iserver, control)
+    resolve = _node_id(control, RESOLVE_METHOD)
+    description = "Decide about an action whose outcome the equipment could not find out."
+    add_nodes(iserver, method_items(resolve, _node_id(control), description, _RESOLVE_ARGUMENTS, RETURN_STATUS))
     return MachineNodes(
         machine=root,
         job_order_list=_node_id(control, "JobOrderList"),
@@ -200,7 +214,7 @@ async def add_machine(iserver: InternalServer, machine: MachineDescription, name
         allowed={kind: _node_id(control, name) for kind, name in _RESOURCES.items()},
         max_job_orders=_node_id(control, "MaxDownloadableJobOrders"),
         methods={
-            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, METHODS),
+            _node_id(control): _methods(iserver, control, _RECEIVER_TYPE, METHODS) | {resolve: RESOLVE_METHOD},
             _node_id(results): _methods(iserver, results, _PROVIDER_TYPE, RESPONSE_METHODS),
         },
     )

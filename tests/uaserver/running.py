@@ -25,7 +25,8 @@ from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.opcua import limits
 from edge.opcua.access import Role
 from edge.station.jobs import CallAnswer, JobCall
-from edge.station.response_provider import WHOLE, FoundResponses, PageLimit
+from edge.station.resolve import ResolveRequest
+from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.server import UaServer, open_server
@@ -60,6 +61,8 @@ class Station:
         self.asked: list[tuple[str, str | tuple[State, ...]]] = []
         self.status = ReturnStatus.NO_ERROR
         self.responses: tuple[JobResponse, ...] = ()
+        self.next = ""
+        self.resolved: list[ResolveRequest] = []
         self.failure: Exception | None = None
 
     async def call(self, call: JobCall) -> CallAnswer:
@@ -75,9 +78,13 @@ class Station:
     async def in_state(
         self, scope: str, query: Sequence[StateQuery | State], after: str, limit: PageLimit
     ) -> FoundResponses:
-        assert (after, limit) == ("", WHOLE)
+        assert (after, limit) == ("", PAGE)
         self.asked.append((scope, tuple(each for each in query if isinstance(each, State))))
-        return FoundResponses(self.status, self.responses)
+        return FoundResponses(self.status, self.responses, next=self.next)
+
+    async def resolve(self, request: ResolveRequest) -> CallAnswer:
+        self.resolved.append(request)
+        return CallAnswer(self.status)
 
 
 @asynccontextmanager
@@ -100,7 +107,7 @@ async def served(
     enough = asyncio.Event()
 
     async def hold() -> None:
-        services = Services(behind, behind)
+        services = Services(behind, behind, behind.resolve)
         async with (
             asyncio.TaskGroup() as tasks,
             open_server(settings, "edge", machines, services, tasks, activation_s, equipment) as server,

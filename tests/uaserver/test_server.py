@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> None:
-    async with open_server(settings, "edge", MACHINES, Services(Station(), Station()), tasks):
+    async with open_server(settings, "edge", MACHINES, Services(Station(), Station(), Station().resolve), tasks):
         pass
 
 

@@ -121,9 +121,22 @@ class Client {
     }
     const value = await build(order, { jobOrderID: "deep", jobOrderParameters: [nested] });
     const inputArguments = [
-      new opcua.Variant({ dataType: opcua.DataType.ExtensionObject, value }),
-      new opcua.Variant({ dataType: opcua.DataType.LocalizedText, arrayType: opcua.VariantArrayType.Array, value: [] }),
+      { dataType: opcua.DataType.ExtensionObject, value },
+      { dataType: opcua.DataType.LocalizedText, arrayType: opcua.VariantArrayType.Array, value: [] },
     ];
+    return this.callMethod(object, method, inputArguments);
+  }
+
+  // Call a method with one job state as its argument.
+  async callWithState({ object, method, state }) {
+    const uris = await this.session.readNamespaceArray();
+    const type = coerceNodeId(3006, uris.indexOf("http://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/"));
+    const value = [await this.session.constructExtensionObject(type, { stateText: { text: state } })];
+    const array = opcua.VariantArrayType.Array;
+    return this.callMethod(object, method, [{ dataType: opcua.DataType.ExtensionObject, arrayType: array, value }]);
+  }
+
+  callMethod(object, method, inputArguments) {
     const methodsToCall = [{ objectId: coerceNodeId(object), methodId: coerceNodeId(method), inputArguments }];
     return this.send("Call", { methodsToCall });
   }
@@ -145,7 +158,7 @@ async function main([endpoint]) {
         const client = new Client();
         await client.connect(endpoint);
         answer({ ok: clients.push(client) - 1 });
-      } else if (["find", "notified", "structures", "callWithNestedOrder", "close"].includes(name)) {
+      } else if (["find", "notified", "structures", "callWithNestedOrder", "callWithState", "close"].includes(name)) {
         answer((await clients[at][name](parameters)) || { ok: null });
       } else {
         answer(await clients[at].send(name, parameters));
