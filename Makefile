@@ -2,6 +2,7 @@
 #
 # make setup PYTHON=python3.13   chooses the interpreter of .venv
 # make demo KEEP=1               leaves the demo running
+# make demo KEEP=1 LISTEN=0.0.0.0   serves OPC UA clients on other machines; PORT=4841 for another port
 # make demo DEVICES=opcua        has devices over OPC UA do the work
 # make test ARGS="-k sequence"   hands arguments to pytest
 # make deb SUITE=trixie          builds for one suite only; as root, as system-test and debian13
@@ -26,9 +27,11 @@ help: ## Show this list
 setup: ## Install what is needed and prepare .venv (idempotent)
 	@.ci/setup
 
-demo: ## Run a whole job on real parts; DEVICES=opcua for devices over OPC UA, KEEP=1 leaves it running
+demo: ## Run a whole job on real parts; DEVICES=opcua: devices over OPC UA, KEEP=1: stay, LISTEN=0.0.0.0: for other machines
 	@.ci/setup demo
-	@$(BIN)/edge demo $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES))
+	@mkdir -p build
+	@$(BIN)/edge demo --chart build/demo.svg $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES)) \
+		$(if $(LISTEN),--listen $(LISTEN)) $(if $(PORT),--port $(PORT))
 
 test: setup ## Run every test on real servers; ARGS="..." goes to pytest
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,31 +18,52 @@ import click
     show_default=True,
     help="Protocol of the devices.",
 )
-def demo(*, keep: bool, devices: str) -> None:
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    help="Address of the OPC UA server; 0.0.0.0 lets clients on other machines read it. [default: 127.0.0.1]",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Port of the OPC UA server. [default: 4840 with --listen, else a free one]",
+)
+@click.option(
+    "--chart",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="edge-demo.svg",
+    show_default=True,
+    help="Write the chart of the job, as SVG.",
+)
+def demo(*, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path) -> None:
     """Run one whole job on this machine: broker, gateway, equipment and MES.
 
     It starts a broker, a gateway with its own store, simulated equipment and a MES, runs the example recipe (rear
-    axle), and reads the job back as an OPC UA client. All of it is removed at the end. The exit status is 0 on
-    success, else 1 with the reason.
+    axle), reads the job back as an OPC UA client and draws its chart. It needs the programs mosquitto and
+    redis-server, and no running service. All but the chart is removed at the end. The exit status is 0 on success,
+    else 1 with the reason.
     """
     from rich.console import Console
 
     from edge.app.logs import set_up
     from edge.config import LoggingSettings
     from edge.sim.demo import open_demo
+    from edge.sim.demo_address import DEFAULT_PORT, OpcuaAddress
     from edge.sim.demo_view import view_on
 
     view = view_on(Console())
     set_up(LoggingSettings(level="error"))
+    address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
+    file = chart.absolute()
     shown = False
 
     async def run() -> None:
         nonlocal shown
-        async with open_demo(view, devices) as addresses:
+        async with open_demo(view, devices, address, file) as addresses:
             shown = True
             if keep:
-                view.tell("kept", f"open {addresses.opcua} in UaExpert", f"broker at {addresses.broker}")
-                view.tell("", f"logs in {addresses.directory}", "Ctrl-C ends it")
+                view.tell("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
+                view.tell("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
                 await asyncio.Event().wait()
 
     number = asyncio.run(_run_until_signal(run()))

@@ -22,12 +22,13 @@ from edge.links.opcua import open_client
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
-from edge.sim.broker import free_port, open_broker
+from edge.sim.broker import open_broker
+from edge.sim.demo_address import OpcuaAddress
 from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
 from edge.sim.demo_view import DemoView
 from edge.sim.mes import Mes, open_mes
 from edge.sim.observed_job import COMPLETED, ObservedJob, plain_text
-from edge.sim.process import READY, Process, open_process
+from edge.sim.process import READY, Process, open_process, run_process
 from edge.sim.station_report import apply_station_report
 
 # On a small board a device that is an OPC UA server takes its time to come up.
@@ -45,18 +46,22 @@ _JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the parts of a running demo are reached, and the directory of their logs."""
+    """The addresses of a running demo, and the directory of its logs; `opcua_remote` is for other machines."""
 
     opcua: str
+    opcua_remote: str
     broker: str
     directory: Path
 
 
 @asynccontextmanager
-async def open_demo(view: DemoView, over: str = "mqtt") -> AsyncIterator[Addresses]:
+async def open_demo(
+    view: DemoView, over: str = "mqtt", opcua: OpcuaAddress | None = None, chart: Path | None = None
+) -> AsyncIterator[Addresses]:
     """Run the job on parts of its own; they run on until the end of the block, then nothing of them is left.
 
-    `over` what the devices speak is a key of DEVICES.
+    `over` what the devices speak is a key of DEVICES. The OPC UA server listens at `opcua`, else at a free port of
+    this host. The chart of the job is written to the file `chart`.
     Raises Unavailable with the reason when a part ends before its time, in the block too, or when anything is not as
     it should be.
     """
@@ -69,10 +74,10 @@ async def open_demo(view: DemoView, over: str = "mqtt") -> AsyncIterator[Address
     try:
         async with (
             asyncio.timeout(_DEADLINE_SECONDS) as limit,
-            _open_parts(view, DEVICES[over], give_up) as parts,
+            _open_parts(view, DEVICES[over], opcua or OpcuaAddress(), give_up) as parts,
             open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
         ):
-            await _demonstrate(parts, mes, view)
+            await _demonstrate(parts, mes, view, chart)
             limit.reschedule(None)
             yield parts.addresses
     except TimeoutError:
@@ -84,6 +89,7 @@ async def open_demo(view: DemoView, over: str = "mqtt") -> AsyncIterator[Address
 @dataclass(frozen=True, slots=True)
 class _Parts:
     addresses: Addresses
+    settings: Path
     recipe: Recipe
     recipe_data: dict[str, Any]
     gateway: Process
@@ -93,24 +99,26 @@ class _Parts:
 
 @asynccontextmanager
 async def _open_parts(
-    view: DemoView, choose: Callable[[str, str], DemoDevices], on_end: Callable[[Unavailable], None]
+    view: DemoView,
+    choose: Callable[[str, str], DemoDevices],
+    opcua: OpcuaAddress,
+    on_end: Callable[[Unavailable], None],
 ) -> AsyncIterator[_Parts]:
     """Start broker, gateway and devices; the late ones may not be ready yet."""
     view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
+        opcua = opcua.with_free_port()
         broker = await stack.enter_async_context(open_broker())
-        addresses = Addresses(f"opc.tcp://127.0.0.1:{free_port()}", broker.url, directory)
+        addresses = Addresses(opcua.local, opcua.remote, broker.url, directory)
         view.tell("broker", f"mosquitto at {broker.url}")
         devices = choose(broker.url, _SCOPE)
         settings = directory / "edge.toml"
-        settings.write_text(_settings(addresses, devices))
+        settings.write_text(_settings(addresses, opcua.endpoint, devices))
 
         async def start(name: str, ready: str, *arguments: str) -> Process:
-            # -P: a module of the same name in the present directory is none of ours.
-            command = (sys.executable, "-P", "-m", "edge", *arguments)
             log = directory / f"{name}.log"
-            return await stack.enter_async_context(open_process(name, command, log, ready, on_end))
+            return await stack.enter_async_context(open_process(name, _edge(*arguments), log, ready, on_end))
 
         async def start_all(some: tuple[DemoDevice, ...]) -> dict[str, Process]:
             return {each.name: await start(each.name, READY, "sim", *each.arguments) for each in some}
@@ -119,9 +127,14 @@ async def _open_parts(
         await _until_ready(view, early, devices)
         gateway = await start("gateway", "serving=", "run", "--settings", str(settings))
         await gateway.wait_until_ready()
-        view.tell("gateway", "edge run, with a Valkey of its own", f"OPC UA at {addresses.opcua}")
+        view.tell("gateway", "edge run, with a store of its own", f"OPC UA at {addresses.opcua_remote}")
         recipe, data = _recipe(devices.recipe)
-        yield _Parts(addresses, recipe, data, gateway, devices, await start_all(devices.late))
+        yield _Parts(addresses, settings, recipe, data, gateway, devices, await start_all(devices.late))
+
+
+def _edge(*arguments: str) -> tuple[str, ...]:
+    """Return the command that calls `edge`; -P ignores a module of this name in the current directory."""
+    return (sys.executable, "-P", "-m", "edge", *arguments)
 
 
 async def _until_ready(view: DemoView, started: Mapping[str, Process], devices: DemoDevices) -> None:
@@ -139,11 +152,13 @@ def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
     return recipe, data
 
 
-async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView) -> None:
+async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView, chart: Path | None) -> None:
     try:
         job = await _run_job(parts, mes, view)
         async with open_client(parts.addresses.opcua) as client:
             await _read_back(client, view)
+        if chart is not None:
+            await _draw(parts.settings, chart, view)
     except EdgeError as error:
         message = f"{error.message}\nthe gateway said last:\n{parts.gateway.last_lines()}"
         raise Unavailable(message, error.advice) from error
@@ -253,6 +268,17 @@ def _value(parameter: dict[str, Any]) -> Any:
     return f"{parameter['Value']} {unit}" if unit else parameter["Value"]
 
 
+async def _draw(settings: Path, chart: Path, view: DemoView) -> None:
+    """Draw the chart of the job; a folder that cannot be written does not fail the demo."""
+    command = _edge("draw", "--job", _JOB_ORDER_ID, "--settings", str(settings), "--output", str(chart))
+    try:
+        await run_process(command)
+    except Unavailable as error:
+        view.tell("chart", *error.message.splitlines())
+    else:
+        view.tell("chart", f"the job as a sequential function chart: {chart}")
+
+
 async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
     """Wait for a condition at most so long; tell whether it came true."""
     end = time.monotonic() + seconds
@@ -265,7 +291,7 @@ async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _settings(addresses: Addresses, devices: DemoDevices) -> str:
+def _settings(addresses: Addresses, endpoint: str, devices: DemoDevices) -> str:
     """Write the gateway's settings. A list of strings and a string are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     southbound = "".join(f"\n{device.section()}" for device in devices.every)
@@ -280,9 +306,9 @@ url = {text(f"embedded:{addresses.directory / 'store'}")}
 [mqtt]
 url = {text(addresses.broker)}
 
-# Only this host reaches it, and nothing of it lasts: who looks on may try the job methods too.
+# A client on this host may call the job methods; without encryption a client elsewhere may only read.
 [opcua]
-endpoint = {text(addresses.opcua)}
+endpoint = {text(endpoint)}
 security = "none"
 anonymous = "operator"
 users_file = {text(str(addresses.directory / "opcua-users"))}

@@ -76,8 +76,7 @@ async def open_process(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={name: value for name, value in os.environ.items() if not name.startswith("EDGE_")}
-            | {"PYTHONPATH": _PACKAGES},
+            env=_environment(),
             # Ctrl-C in a terminal is for us alone: the parts are stopped in their order.
             process_group=0,
         )
@@ -87,3 +86,22 @@ async def open_process(
             yield process
         finally:
             await process.stop()
+
+
+async def run_process(arguments: Sequence[str]) -> None:
+    """Run a process to its end, in the environment of `open_process`; raises Unavailable when it fails."""
+    child = await asyncio.create_subprocess_exec(
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=_environment(),
+    )
+    output, _ = await child.communicate()
+    if child.returncode:
+        raise Unavailable(output.decode(errors="replace").strip())
+
+
+def _environment() -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("EDGE_")}
+    return ours | {"PYTHONPATH": _PACKAGES}

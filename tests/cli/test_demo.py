@@ -15,14 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from edge.sim.broker import free_port
+
 DEADLINE_SECONDS = 50
 
 
 class Traces:
-    """What demos leave: all they start bears a mark in its environment, all they write is in one directory."""
+    """What demos leave: processes with a mark in their environment, temporary files, and charts elsewhere."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, charts: Path) -> None:
         self.directory = directory
+        self.charts = charts
         self.demos: list[subprocess.Popen[str]] = []
         self._mark = f"DEMO_UNDER_TEST={uuid.uuid4()}"
 
@@ -35,6 +38,7 @@ class Traces:
         }
         demo = subprocess.Popen(
             (sys.executable, "-m", "edge", "demo", *options),
+            cwd=self.charts,
             env={**log_to_stderr, mark: value, "TMPDIR": str(temporary or self.directory), "TERM": "xterm-256color"},
             text=True,
             stdin=terminal,
@@ -69,9 +73,9 @@ class Traces:
 
 
 @pytest.fixture
-def traces() -> Iterator[Traces]:
-    # Not tmp_path: a Unix socket has to have a short path.
-    traces = Traces(Path(tempfile.mkdtemp(prefix="t-")))
+def traces(tmp_path: Path) -> Iterator[Traces]:
+    # Not below tmp_path: a Unix socket has to have a short path.
+    traces = Traces(Path(tempfile.mkdtemp(prefix="t-")), tmp_path)
     yield traces
     traces.wipe()
 
@@ -96,6 +100,9 @@ def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
     assert "answer      tighten ← wrench  torque 85.2, angle 41.5" in told
     assert "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement" in told
     assert told.count("AXLE-0001  Ended (Completed)") == 2
+    chart = traces.charts / "edge-demo.svg"
+    assert f"sequential function chart: {chart}" in told
+    assert "job AXLE-0001 in station-1: completed" in chart.read_text()
     traces.assert_nothing_is_left()
 
 
@@ -148,8 +155,11 @@ def test_a_demo_that_is_told_to_stop_in_the_middle_leaves_nothing(
 
 
 def test_a_kept_demo_names_its_addresses_and_ends_with_ctrl_c(traces: Traces) -> None:
-    process = traces.start("--keep")
+    port = free_port()
+    process = traces.start("--keep", "--listen", "127.0.0.1", "--port", str(port), "--chart", "/proc/chart.svg")
+    wait_for_line(process, "/proc/chart.svg: cannot be written")
     wait_for_line(process, "DEMO OK")
+    wait_for_line(process, f"open opc.tcp://127.0.0.1:{port} in UaExpert")
     wait_for_line(process, "Ctrl-C")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=DEADLINE_SECONDS)

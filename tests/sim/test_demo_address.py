@@ -1,0 +1,23 @@
+"""The addresses of the OPC UA server in the demo, for clients here and on other machines."""
+
+import socket
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.sim.demo_address import OpcuaAddress
+
+
+def test_server_of_all_networks_is_reached_from_here_and_from_elsewhere() -> None:
+    address = OpcuaAddress("0.0.0.0", 4840)  # noqa: S104 - the address that a user asks for
+    assert (address.endpoint, address.local) == ("opc.tcp://0.0.0.0:4840", "opc.tcp://127.0.0.1:4840")
+    host = address.remote.removeprefix("opc.tcp://").removesuffix(":4840")
+    assert host not in {"0.0.0.0", ""}  # noqa: S104 - nothing listens
+
+
+def test_port_in_use_is_named_before_anything_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Unavailable, match=rf"127\.0\.0\.1:{port}.*in use"):
+            OpcuaAddress(port=port).with_free_port()
+    assert OpcuaAddress().with_free_port().port
