@@ -1,5 +1,7 @@
 """`edge simulate`: runs a recipe against a script, in virtual time or live, and prints the trace."""
 
+import dataclasses
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,11 +29,12 @@ if TYPE_CHECKING:
 def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, live: bool) -> None:
     """Run a recipe with simulated equipment, in virtual time or live.
 
-    RECIPE contains the recipe as JSON; - is standard input. Without a script all equipment answers with success after
-    0.1 s. Virtual time needs no Redis, broker or equipment, and ends at once. With --live the same script runs through
-    the real engine on a temporary store in real time; the trace is the same except for a few milliseconds per step,
-    which --speed multiplies. The exit status is 0 when the simulation ran, whatever the outcome of the job, and 2 when
-    a file is invalid.
+    RECIPE contains the recipe as JSON; - is standard input. Without a script all equipment answers commands with
+    success after 0.1 s, and a warning names each event that the recipe waits for. Virtual time needs no Redis, broker
+    or equipment, and ends at once. With --live the same script runs through the real engine in real time, on a
+    temporary store of the installed Redis server; the trace is the same except for a few milliseconds per step, which
+    --speed multiplies. The exit status is 0 when the simulation ran, whatever the outcome of the job, and 2 when a file
+    is invalid.
     """
     from edge.sim.script import Script, ScriptError, parse_script
     from edge.sim.virtual_simulation import simulate as run
@@ -44,10 +47,28 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
         trace = _run_live(data, script, speed or 1.0) if live else run(data, script)
     except ScriptError as error:
         usage_failure(f"{script_file}: {error.message}")
+    if script_file is None:
+        trace = dataclasses.replace(trace, warnings=[*trace.warnings, *_missing_events(data)])
     if as_json:
         print_json(trace.as_json())
     else:
         _print_trace(trace)
+
+
+def _missing_events(data: object) -> list[str]:
+    """Return a warning for each type of event that only a script can send, and the script to begin with."""
+    from edge.model.recipe import Interaction, parse_recipe
+
+    recipe, _ = parse_recipe(data)
+    pulling = [each for each in recipe.actions if each.interaction is Interaction.PULL_EVENT] if recipe else []
+    awaited = {each.type_id: each for each in pulling}
+    if not awaited:
+        return []
+    timeline = [{"at": at, "event": {"type_id": name, "data": {}}} for at, name in enumerate(awaited, start=1)]
+    waiting = [
+        f"action '{each.name}' of step '{each.step}' waits for an event {name}" for name, each in awaited.items()
+    ]
+    return [*waiting, f"send these events with --script FILE: {json.dumps({'timeline': timeline})}"]
 
 
 def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":

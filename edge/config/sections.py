@@ -42,7 +42,7 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
         Meta(
             description="Redis 7, Valkey 8 or newer: `redis://`, `rediss://` (TLS), "
             "`redis+sentinel://host:port,host:port/service`, `unix:///path`; "
-            "`embedded:` or `embedded:/dir` starts a server of our own.",
+            "`embedded:` or `embedded:/dir` starts the installed redis-server or valkey-server.",
             extra={"schemes": ("redis", "rediss", "redis+sentinel", "unix", "embedded")},
         ),
     ] = "redis://127.0.0.1:6379"

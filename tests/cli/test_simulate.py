@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.cli.simulate import simulate
-from tests.sfc.recipes import action, chain
+from tests.sfc.recipes import action, chain, wait
 
 
 @pytest.fixture
@@ -43,6 +43,18 @@ def test_people_get_a_line_for_each_happening(recipe: Path) -> None:
         "     0.100  J1  ▶ B",
         "J1: completed",
     ]
+
+
+def test_awaited_events_are_named_with_a_script_that_sends_them(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(chain("Scan Done", wait("scan", "Scan", timeout_seconds=5))))
+    result = call(file)
+    *_, waiting, hint = [line for line in result.stdout.splitlines() if line.startswith("warning: ")]
+    assert waiting == "warning: action 'scan' of step 'Scan' waits for an event scan.v1"
+    script = tmp_path / "script.json"
+    script.write_text(hint.partition("--script FILE: ")[2])
+    assert call(file).stdout.splitlines()[-2] == "J1: failed"
+    assert call(file, "--script", script).stdout.splitlines()[-1] == "J1: completed"
 
 
 def test_a_job_that_fails_is_still_a_simulation_that_worked(recipe: Path, tmp_path: Path) -> None:
