@@ -14,6 +14,7 @@ WRITES = {
     "hash": ("HSET", "field", "text"),
     "set": ("SADD", "member"),
     "zset": ("ZADD", 1, "member"),
+    "list": ("RPUSH", "member"),
     "stream": ("XADD", "*", "field", "text"),
 }
 
