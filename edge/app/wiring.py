@@ -82,6 +82,11 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
+        if settings.flows.run == "on":
+            # Imported only when flows are on.
+            from edge.app.flows import open_flows  # noqa: PLC0415
+
+            await open_flows(stack, core, jobs)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))

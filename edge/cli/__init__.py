@@ -19,7 +19,7 @@ COMMANDS = {
     "station": "Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit.",
     "check": "Check a settings file or a recipe and report every fault.",
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",
-    "flows": "Check, try and describe flows: cyclic work next to the jobs.",
+    "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
     "rules": "Check rules, and run them over recorded samples in virtual time.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",

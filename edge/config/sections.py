@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from edge.config.flows import FlowsSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.retention import RetentionSettings
 
@@ -360,6 +361,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
     metrics: MetricsSettings = MetricsSettings()
+    flows: FlowsSettings = FlowsSettings()
     logging: LoggingSettings = LoggingSettings()
 
 
@@ -373,6 +375,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "rpc": RpcSettings,
     "retention": RetentionSettings,
     "metrics": MetricsSettings,
+    "flows": FlowsSettings,
     "logging": LoggingSettings,
 }
 """Section -> its keys; those of `southbound` apply to a `[southbound.<name>]` without a kind."""

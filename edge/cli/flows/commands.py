@@ -1,4 +1,4 @@
-"""`edge flows`: checks a flow document, runs it in virtual time, and lists the node kinds."""
+"""`edge flows`: checks a flow document, runs it in virtual time, lists the node kinds, and controls flows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from edge.cli.flows import control
+from edge.cli.flows.faults import print_faults
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
 
@@ -16,7 +18,25 @@ if TYPE_CHECKING:
 
 @click.group()
 def flows() -> None:
-    """Check, try and describe flows: cyclic work next to the jobs."""
+    """Check, try, run and watch flows: cyclic work next to the jobs.
+
+    `put`, `list`, `show`, `start`, `stop`, `terminate`, `delete` and `watch` work on the store of the settings, while
+    gateways with `[flows] run = "on"` run on it. The exit status is 0 on success, 1 when a request is refused or the
+    store is unavailable, and 2 when settings or arguments are invalid.
+    """
+
+
+for _command in (
+    control.put,
+    control.list_,
+    control.show,
+    control.start,
+    control.stop,
+    control.terminate,
+    control.delete,
+    control.watch,
+):
+    flows.add_command(_command)
 
 
 @flows.command(epilog="Example: edge flows check press-report.json --json")
@@ -105,10 +125,7 @@ def _read_plan(file: Path, *, as_json: bool) -> "Plan":
             if as_json:
                 print_json({"faults": faults, "components": [], "entry_nodes": [], "order": []})
             else:
-                for fault in faults:
-                    where = fault.where if isinstance(fault.where, str) else ", ".join(fault.where)
-                    print_text(f"{fault.kind.value}: {where}: {fault.message}")
-                print_text(f"{file}: {len(faults)} fault{'' if len(faults) == 1 else 's'}")
+                print_faults(str(file), faults)
             raise SystemExit(2)
         case plan:
             return plan

@@ -1,0 +1,70 @@
+"""Finds the handler of a query or an action; what this gateway does not serve fails the node with the reason."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from edge.flows.nodes.act import (
+    Action,
+    AppendToFile,
+    CommandEquipment,
+    PostResource,
+    PublishMessage,
+    RaiseAlarm,
+    StartJob,
+    WriteTag,
+    WriteVariable,
+)
+from edge.flows.nodes.kind import NodeError
+from edge.flows.nodes.read import (
+    HttpResource,
+    JobResults,
+    LatestValue,
+    Query,
+    RedisValue,
+    SampleWindow,
+    VariableValue,
+)
+
+Handler = Callable[[Any, str], Awaitable[Any]]
+"""Takes a query or an action and the id of the node task; returns a JSON value."""
+
+Handlers = Mapping[type, Handler]
+"""By the type of the query or the action."""
+
+_NAMES: Final[Mapping[type, str]] = {
+    LatestValue: "tags",
+    SampleWindow: "tags",
+    WriteTag: "tags",
+    JobResults: "job results",
+    VariableValue: "OPC UA variables of equipment",
+    WriteVariable: "OPC UA variables of equipment",
+    HttpResource: "HTTP",
+    PostResource: "HTTP",
+    RedisValue: "foreign Redis servers",
+    PublishMessage: "MQTT: it has no broker ([mqtt] url)",
+    StartJob: "jobs",
+    RaiseAlarm: "alarms",
+    AppendToFile: "files",
+    CommandEquipment: "commands outside of jobs",
+}
+
+
+class HandlerTable:
+    """The outside of the nodes of a gateway."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = dict(handlers)
+
+    async def read(self, query: Query) -> Any:
+        """Return the answer to a query. Raises as its handler does, and NodeError without one."""
+        return await self._handle(query, "")
+
+    async def act(self, action: Action, task_id: str) -> Any:
+        """Perform an action and return what it did. Raises as its handler does, and NodeError without one."""
+        return await self._handle(action, task_id)
+
+    async def _handle(self, asked: Query | Action, task_id: str) -> Any:
+        handler = self._handlers.get(type(asked))
+        if handler is None:
+            raise NodeError(f"this gateway does not serve {_NAMES[type(asked)]}")
+        return await handler(asked, task_id)

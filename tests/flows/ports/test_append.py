@@ -1,0 +1,50 @@
+"""Values become lines of a CSV file that cannot grow without bounds."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.flows.nodes.act import AppendToFile
+from edge.flows.nodes.kind import NodeError
+from edge.flows.ports.append import FileAppender
+
+NOON = 12 * 3_600_000
+
+
+async def append(folder: Path, *values: Any, largest: int = 1000, file: str = "a.csv") -> dict[str, Any]:
+    appender = FileAppender(folder, lambda: NOON, largest)
+    return [await appender.append(AppendToFile(file, value), "t") for value in values][-1]
+
+
+async def test_objects_have_columns(tmp_path: Path) -> None:
+    output = await append(tmp_path / "new", {"mean": 3.2, "list": [1, 2]}, {"list": None, "mean": "a,b"})
+    text = (tmp_path / "new" / "a.csv").read_text()
+    assert text == 'time,mean,list\n1970-01-01T12:00:00.000+00:00,3.2,"[1,2]"\n1970-01-01T12:00:00.000+00:00,"a,b",\n'
+    assert output == {"file": "a.csv", "bytes": len(text)}
+
+
+async def test_other_values_have_one_column(tmp_path: Path) -> None:
+    await append(tmp_path, 1, "two")
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == "time,value"
+
+
+async def test_other_columns_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NodeError, match="has the columns time, a, the value has time, b"):
+        await append(tmp_path, {"a": 1}, {"b": 1})
+
+
+async def test_full_file_becomes_the_previous_one(tmp_path: Path) -> None:
+    await append(tmp_path, *range(50), largest=200)
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.csv.previous"]  # noqa: PTH208
+    assert all((tmp_path / name).stat().st_size < 300 for name in ("a.csv", "a.csv.previous"))
+    assert (tmp_path / "a.csv").read_text().startswith("time,value\n")
+
+
+async def test_file_that_cannot_be_written_fails_the_node(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").mkdir()
+    with pytest.raises(NodeError, match=r"a\.csv: Is a directory"):
+        await append(tmp_path, 1)
+    with pytest.raises(NodeError, match=r"\.csv files only"):
+        await append(tmp_path, 1, file="a.parquet")

@@ -1,0 +1,40 @@
+"""A flow starts jobs like the MES; the same node task starts one job."""
+
+import pytest
+
+from edge.flows.nodes.act import StartJob
+from edge.flows.nodes.kind import NodeError
+from edge.flows.ports.job import JobStarter
+from edge.store import jobs
+from edge.store.client import Store
+from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant
+
+
+async def test_node_task_starts_one_job(store: Store) -> None:
+    tool = FakeEquipment()
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, Clock())
+    await plant.teach("linear", LINEAR)
+    starter = JobStarter(plant.jobs, [SCOPE], "urn:test")
+    for _ in range(2):
+        output = await starter.start(StartJob(SCOPE, "linear", {"torque": 12}), "report_0_start")
+        assert output == {"job": "report_0_start", "work_master": "linear"}
+    job = await jobs.load(store, "report_0_start")
+    assert job
+    assert job.order.job_order_parameters
+    assert (job.order.job_order_parameters[0].id, job.order.job_order_parameters[0].value) == ("torque", 12)
+
+
+@pytest.mark.parametrize(
+    ("scope", "work_master", "task_id", "reason"),
+    [
+        ("other", "linear", "t", "does not serve scope 'other'"),
+        (SCOPE, "unknown", "t", "unknown"),
+        (SCOPE, "linear", "a\nb", "cannot be printed"),
+    ],
+)
+async def test_job_that_is_refused_fails_the_node(
+    store: Store, scope: str, work_master: str, task_id: str, reason: str
+) -> None:
+    plant = Plant(store, {}, Clock())
+    with pytest.raises(NodeError, match=reason):
+        await JobStarter(plant.jobs, [SCOPE], "urn:test").start(StartJob(scope, work_master, None), task_id)

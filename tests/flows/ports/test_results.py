@@ -1,0 +1,64 @@
+"""Results of jobs are found by action, member and the end of their job."""
+
+from typing import Any
+
+import msgspec
+
+from edge.flows.nodes.read import JobResults
+from edge.flows.ports.results import ResultReader
+from edge.model.isa95 import JobOrder, JobResponse, Parameter
+from edge.model.job_state import JobState, JobStatus, SubState
+from edge.station.response import job_response
+from edge.store import responses
+from edge.store.client import Store
+from edge.store.jobs import Job
+
+HOUR = 3_600_000
+
+
+async def end(store: Store, job_id: str, ended_at: int, *data: Parameter, scope: str = "s") -> None:
+    """Store the response of a job that has ended."""
+    job = Job(
+        order=JobOrder(job_order_id=job_id),
+        scope=scope,
+        status=JobStatus(JobState.ENDED, SubState.COMPLETED),
+        correlation_id=f"c-{job_id}",
+        stored_at=0,
+        started_at=ended_at - 500,
+        ended_at=ended_at,
+    )
+    response: JobResponse = msgspec.structs.replace(job_response(job, None), job_response_data=data)
+    await store.commit(responses.save(store.keys, job, response))
+
+
+def tightening(torque: float, action: str = "tighten") -> Parameter:
+    return Parameter(id=action, subparameters=(Parameter(id="torque", value=torque), Parameter(id="ok", value=True)))
+
+
+async def read(store: Store, member: str, action: str | None = None, after: int = 0) -> list[Any]:
+    return await ResultReader(store, ["s", "t"]).read(JobResults(member, action, after, 9 * HOUR), "")
+
+
+async def test_members_come_in_the_order_of_the_end(store: Store) -> None:
+    await end(store, "J2", 2 * HOUR, tightening(12.0))
+    await end(store, "J1", HOUR, tightening(11.0), tightening(40.5, "press"))
+    await end(store, "J3", 3 * HOUR, tightening(13.0), scope="t")
+    await end(store, "other", HOUR, tightening(99.0), scope="u")
+    assert await read(store, "torque", "tighten") == [11.0, 12.0, 13.0]
+    assert await read(store, "torque") == [11.0, 40.5, 12.0, 13.0]
+    assert await read(store, "torque", "tighten", after=2 * HOUR) == [13.0]
+    assert await read(store, "angle") == []
+
+
+async def test_plain_and_nested_values_are_found(store: Store) -> None:
+    nested = Parameter(id="a", subparameters=(Parameter(id="x", subparameters=(Parameter(id="y", value=7),)),))
+    await end(store, "J1", HOUR, Parameter(id="weigh", value=85.2), nested, Parameter(id="Error", value="no"))
+    assert await read(store, "value") == [85.2]
+    assert await read(store, "x.y") == [7]
+    assert await read(store, "x") == []
+
+
+async def test_more_results_than_a_page_are_found(store: Store) -> None:
+    for number in range(250):
+        await end(store, f"J{number}", HOUR + number, tightening(float(number)))
+    assert await read(store, "torque") == [float(number) for number in range(250)]

@@ -1,0 +1,28 @@
+"""A query or an action goes to its handler; what a gateway does not serve fails the node with the reason."""
+
+from typing import Any
+
+import pytest
+
+from edge.flows.nodes.act import PublishMessage, RaiseAlarm
+from edge.flows.nodes.kind import NodeError
+from edge.flows.nodes.read import LatestValue
+from edge.flows.ports.table import HandlerTable
+
+
+async def echo(asked: object, task_id: str) -> Any:
+    return [type(asked).__name__, task_id]
+
+
+async def test_each_type_has_its_handler() -> None:
+    table = HandlerTable({LatestValue: echo, PublishMessage: echo})
+    assert await table.read(LatestValue("t", 5)) == ["LatestValue", ""]
+    assert await table.act(PublishMessage("x", retain=False, value=1), "flow_0_n") == ["PublishMessage", "flow_0_n"]
+
+
+async def test_what_is_not_served_fails_the_node() -> None:
+    table = HandlerTable({})
+    with pytest.raises(NodeError, match="does not serve alarms"):
+        await table.act(RaiseAlarm("a", 500, "", 1), "t")
+    with pytest.raises(NodeError, match="does not serve tags"):
+        await table.read(LatestValue("t", 5))
