@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from edge.flows.nodes.read import JobResults
+from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.isa95 import JobResponse, Parameter
 from edge.model.job_state import JobState
-from edge.station.response import ATTEMPTS_ID, ERROR_ID, UNKNOWN_ID
+from edge.station.response import ERROR_ID, UNKNOWN_ID
 from edge.store import responses
 from edge.store.client import Store
 
