@@ -162,6 +162,16 @@ class VisionCamera:
                 case _:
                     await self.end_job()
 
+    async def trigger(self, meas_id: str = "by hand") -> None:
+        """Take a picture that no client has asked for."""
+        self._job = {
+            "JobId": {"Id": f"V{next(self._numbers)}"},
+            "MeasId": {"Id": meas_id},
+            "PartId": {"Id": ""},
+            "ExternalRecipeId": None,
+        }
+        await self.end_job()
+
     async def end_job(self, state: int = _ResultState.COMPLETED) -> None:
         """End the job at hand with a result."""
         job, self._job = self._job, None

@@ -26,14 +26,14 @@ from edge.southbound.connected_equipment import (
     OutcomeUnknownError,
 )
 from edge.southbound.ijt_answer import answer_data, validate_command
-from edge.southbound.ijt_late import LateResults
 from edge.southbound.ijt_methods import find_methods
 from edge.southbound.ijt_results import ControllerState, ResultCollector
 from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
+from edge.southbound.late import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.southbound.repetition import begin_when_available, chosen_repetition
-from edge.station.equipment import Begin, Command, Repetition, StationPort
+from edge.southbound.repetition import chosen_repetition, claim_start
+from edge.station.equipment import Command, Repetition, StationPort
 
 _UA = "http://opcfoundation.org/UA/"
 _RESULT = "http://opcfoundation.org/UA/Machinery/Result/"
@@ -77,24 +77,24 @@ def open_ijt(
     """Connect to a controller for the length of the block; one that is not there yet is waited for."""
     state = ControllerState()
     repetition = chosen_repetition(settings, Repetition.ONCE)
-    begin = partial(begin_when_available, station) if repetition is Repetition.ONCE else None
+    claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         system = await find_single_instance(session, _SYSTEM, "joining system")
         methods = await find_methods(session, system)
-        reporter = LateResults(f"urn:microdcs-edge:equipment:{name}", next(iter(scopes)), station)
+        reporter = LateResults(name, next(iter(scopes)), station)
         acknowledges = settings.acknowledge == "own"
         results = ResultCollector(methods, state, reporter, acknowledge=acknowledges, correlation=settings.correlation)
         tool = JoiningTool(methods, settings.product_instance_uri)
         async with session.watch(None, _FIELDS, {}) as device_events:
-            yield Controller(session, tool, results, state, begin, times), device_events
+            yield Controller(session, tool, results, state, claim, times), device_events
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
 
 
 class Controller:
-    """A controller on one connection; without `begin` a joining whose outcome is unknown is started again."""
+    """A controller on one connection; without `claim` a joining whose outcome is unknown is started again."""
 
     def __init__(
         self,
@@ -102,14 +102,14 @@ class Controller:
         tool: JoiningTool,
         results: ResultCollector,
         state: ControllerState,
-        begin: Callable[[str], Awaitable[Begin]] | None,
+        claim: Callable[[Command], Awaitable[bool]] | None,
         times: IjtTimes,
     ) -> None:
         self._session = session
         self._tool = tool
         self._results = results
         self._state = state
-        self._begin = begin
+        self._claim = claim
         self._times = times
         self._error = ""
         self._starting = asyncio.Lock()
@@ -192,7 +192,7 @@ class Controller:
         try:
             await self._search(command)
         except OutcomeUnknownError:
-            if self._begin is not None:
+            if self._claim is not None:
                 raise
             async with self._starting:
                 await self._start(command)
@@ -201,15 +201,9 @@ class Controller:
         """Return whether a command was never started; where it must not be repeated, commit its begun mark."""
         if command.begun or command.command_id in self._state.begun:
             return False
-        if self._begin is None:
+        if self._claim is None:
             return await self._tool.pending_command() != command.command_id
-        match await self._begin(command.command_id):
-            case Begin.NEW:
-                return True
-            case Begin.AGAIN:
-                return False
-            case Begin.GONE:
-                raise Refused("device", "the command was stopped before it was started")
+        return await self._claim(command)
 
     async def _start(self, command: Command) -> None:
         await self._tool.prepare(command)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import structlog
 
-from edge.errors import Refused, Unavailable
+from edge.errors import Refused
 from edge.southbound.ijt_answer import (
     command_id_of,
     has_classification_for,
@@ -16,12 +16,13 @@ from edge.southbound.ijt_answer import (
     is_newer,
     is_result_of,
     may_be_result_of,
+    result_data,
     was_aborted,
     without_traces,
 )
-from edge.southbound.ijt_late import LateResults
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_schema import Result, parse_result
+from edge.southbound.late import LateResults
 from edge.station.equipment import Command
 
 # What a server may do with the handle of a result: it is given back at once.
@@ -236,7 +237,9 @@ class ResultCollector:
             self._assign(result)
         if meta["ResultId"] in self._known.settled:
             await self._acknowledge_own(result)
-        elif (command_id is None and meta["ResultId"] not in self._known.assigned) or await self._is_late(command_id):
+        elif (command_id is None and meta["ResultId"] not in self._known.assigned) or (
+            command_id and not await self._reporter.is_awaited(command_id)
+        ):
             await self._dismiss(result, is_new=is_new)
         else:
             self._store(meta["ResultId"], without_traces(result))
@@ -246,9 +249,11 @@ class ResultCollector:
         """Report a result that no command waits for, and acknowledge it only then."""
         if not is_new:
             return
+        meta = result["ResultMetaData"]
         if not was_aborted(result):
-            await self._reporter.report(result)
-        self._known.settle([result["ResultMetaData"]["ResultId"]])
+            created, command_id = meta.get("CreationTime"), command_id_of(result)
+            await self._reporter.report(meta["ResultId"], created, command_id, result_data(result))
+        self._known.settle([meta["ResultId"]])
         await self._acknowledge_own(result)
 
     async def _acknowledge_own(self, result: Result) -> None:
@@ -279,15 +284,6 @@ class ResultCollector:
             oldest = next(iter(kept))
             del kept[oldest]
             self._known.assigned.pop(oldest, None)
-
-    async def _is_late(self, command_id: str | None) -> bool:
-        """Return whether a command was answered, or stopped, before."""
-        if command_id is None:
-            return False
-        try:
-            return not await self._reporter.is_outstanding(command_id)
-        except Unavailable:
-            return False
 
     async def _acknowledge(self, result_ids: list[str]) -> None:
         if self._acknowledges and result_ids:

@@ -1,17 +1,11 @@
 """Whether a start may be sent a second time, as the settings of a piece of equipment or its kind say."""
 
-import asyncio
-
-import structlog
+from functools import partial
 
 from edge.config import EquipmentSettings
-from edge.errors import Unavailable
-from edge.links.backoff import delay
-from edge.station.equipment import Begin, Repetition, StationPort
-
-_RETRY_SECONDS = (0.1, 5.0)
-
-_log = structlog.get_logger(__name__)
+from edge.errors import Refused
+from edge.station.equipment import Begin, Command, Repetition, StationPort
+from edge.store.retry import retry_while_unavailable
 
 
 def chosen_repetition(settings: EquipmentSettings, default: Repetition) -> Repetition:
@@ -19,13 +13,17 @@ def chosen_repetition(settings: EquipmentSettings, default: Repetition) -> Repet
     return Repetition(settings.repetition) if settings.repetition else default
 
 
-async def begin_when_available(station: StationPort, command_id: str) -> Begin:
-    """Commit the begun mark of a command, as soon as the station can."""
-    attempt = 0
-    while True:
-        try:
-            return await station.begin(command_id)
-        except Unavailable as error:
-            _log.warning("start waits for the station", command=command_id, reason=error.message)
-            attempt += 1
-            await asyncio.sleep(delay(attempt, *_RETRY_SECONDS))
+async def claim_start(station: StationPort, command: Command) -> bool:
+    """Commit the begun mark of a command, as soon as the station can; return False when it was started before.
+
+    Raises Refused for a command that was stopped meanwhile.
+    """
+    if command.begun:
+        return False
+    match await retry_while_unavailable("begun mark", partial(station.begin, command.command_id)):
+        case Begin.NEW:
+            return True
+        case Begin.AGAIN:
+            return False
+        case Begin.GONE:
+            raise Refused("device", "the command was stopped before it was started")

@@ -5,18 +5,28 @@ lost connection, also by a gateway that was started anew.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from edge.config import OpcuaEquipmentSettings
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import ConnectedEquipment, Device, DeviceEvent, DeviceEvents
+from edge.southbound.connected_equipment import (
+    ConnectedEquipment,
+    Device,
+    DeviceEvent,
+    DeviceEvents,
+    OutcomeUnknownError,
+)
+from edge.southbound.late import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.southbound.repetition import chosen_repetition
+from edge.southbound.repetition import chosen_repetition, claim_start
 from edge.southbound.vision_answer import answer_data, id_of, meas_id_of, parse_result, recipe_of
+from edge.southbound.vision_methods import call_method, find_part
+from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader, VisionState, find_states
 from edge.station.equipment import Command, Repetition, StationPort
 
@@ -43,7 +53,8 @@ _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
 _IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 # The causes of Reset, Stop and Abort are the manufacturer's; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
-_KEPT_LIMIT = 1000
+_JOBS_LIMIT = 1000
+_LOST = "the job was started, and the camera neither is at it nor has its result"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
 
@@ -63,25 +74,32 @@ def open_vision(
     """
     jobs: dict[str, str] = {}
     repetition = chosen_repetition(settings, Repetition.REPEATABLE)
+    claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
+    reporter = LateResults(name, next(iter(scopes)), station)
 
     @asynccontextmanager
     async def open_device(session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
         system = await find_single_instance(session, _SYSTEM, "vision system")
         parts = await session.children(system)
-        machine = await session.children(_part(parts, _STATE))
-        automatic = _part(machine, _MODE)
+        machine = await session.children(find_part(parts, _STATE))
+        automatic = find_part(machine, _MODE)
         states = await find_states(session, {_STATE: parts[_STATE], _MODE: automatic})
         # The fields of a result are defined by the event type itself, as are those of its base by their own.
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
         fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
         async with session.watch(None, fields, states.variables) as device_events:
-            yield Camera(session, parts, automatic, states, jobs, ready_seconds=ready_seconds), device_events
+            results = VisionResults(session, parts, jobs, reporter)
+            camera = Camera(session, parts, automatic, states, jobs, results, claim=claim, ready_seconds=ready_seconds)
+            yield camera, device_events
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
 
 
 class Camera:
-    """A camera on one connection, its states mirrored; `jobs` are its JobIds by command, kept beyond it."""
+    """A camera on one connection, its states mirrored; `jobs` are its JobIds by command, kept beyond it.
+
+    With `claim`, a job is started once; one whose result cannot be found has an unknown outcome.
+    """
 
     def __init__(
         self,
@@ -90,9 +108,13 @@ class Camera:
         automatic: Node,
         states: StateReader,
         jobs: dict[str, str],
+        results: VisionResults,
         *,
+        claim: Callable[[Command], Awaitable[bool]] | None = None,
         ready_seconds: float = READY_SECONDS,
     ) -> None:
+        self._results = results
+        self._claim = claim
         self._session = session
         self._parts = parts
         self._automatic = automatic
@@ -100,7 +122,6 @@ class Camera:
         self._jobs = jobs
         self._ready_seconds = ready_seconds
         self._states: dict[str, VisionState] = {}
-        self._results: dict[str, Mapping[str, Any]] = {}
         self._prepared: set[str] = set()
         self._changed = asyncio.Event()
         self._starting = asyncio.Lock()
@@ -120,19 +141,19 @@ class Camera:
             for name, value in device_event.items():
                 self._states[name] = await self._reader.state(value)
         elif await self._session.is_a(event_type, _RESULT_READY):
-            self._keep(device_event)
+            await self._handle_result(device_event)
         elif await self._session.is_a(event_type, _RECIPE_PREPARED):
             ids = [id_of(device_event, field) for field in _RECIPE_FIELDS]
             self._prepared |= {each for each in ids if each}
         self._changed.set()
 
-    def _keep(self, device_event: DeviceEvent) -> None:
-        if device_event["IsPartial"]:
-            return
-        result = parse_result(device_event)
-        self._results[result["JobId"]["Id"]] = result
-        if len(self._results) > _KEPT_LIMIT:
-            del self._results[next(iter(self._results))]
+    async def _handle_result(self, device_event: DeviceEvent) -> None:
+        if not device_event["IsPartial"]:
+            result = parse_result(device_event)
+            # The JobId of a job that is being started is known after its start.
+            async with self._starting:
+                pass
+            await self._results.handle(result)
 
     async def perform(self, command: Command) -> Any:
         """Run a job, unless the camera has its result already or is at it; return the result as JSON.
@@ -143,25 +164,31 @@ class Camera:
             if await self._is_busy():
                 await self._stop_job()
             return {"reset": True}
-        found = await self._find_result(command)
+        found = await self._results.find(command)
         if found is None and not await self._is_running(command) and await self._is_busy():
             # A gateway that was killed in mid-command has not left us the JobId: it may be this very job.
             await self._wait_until("end its job", lambda: not self._executes, seconds=None)
-            found = await self._find_result(command)
+            found = await self._results.find(command)
         if found is None and not await self._is_running(command):
+            if self._claim is not None and command.begun:
+                raise OutcomeUnknownError(_LOST)
             await self._get_ready()
             await self._prepare(command)
             # A stop of a job that is being started waits until the job has its id.
             async with self._starting:
+                if self._claim is not None and not await self._claim(command):
+                    raise OutcomeUnknownError(_LOST)
                 await self._start(command)
         return answer_data(found or await self._result(command))
 
     async def stop(self, command: Command) -> None:
-        """Stop the job of a command, if the camera is at it."""
+        """Stop the job of a command, if the camera is at it; report its result as late, if it has ended before."""
+        # A job that is being started can be stopped once it is started.
         async with self._starting:
-            is_running = await self._is_running(command)
-        if is_running:
+            pass
+        if await self._is_running(command):
             await self._stop_job()
+        await self._results.report_late(command)
 
     async def _stop_job(self) -> None:
         """Stop the job at hand; where Stop is declined, abort it."""
@@ -214,7 +241,7 @@ class Camera:
     async def _prepare(self, command: Command) -> None:
         if recipe := recipe_of(command):
             self._prepared.clear()
-            match await self._call(_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe):
+            match await self._call(find_part(self._parts, "RecipeManagement"), "PrepareRecipe", recipe):
                 case [_, True]:
                     pass
                 case [internal, _]:
@@ -235,64 +262,34 @@ class Camera:
         part = {"Id": str(command.parameters.get("part_id", ""))}
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
         # A camera may give the id of a job before once more: that one's result is not ours.
-        self._results.clear()
+        self._results.kept.clear()
         match await self._call(self._automatic, "StartSingleJob", *arguments):
             case [{"Id": str(job_id)}]:
                 self._jobs[command.command_id] = job_id
                 self._started.add(job_id)
             case _:
                 raise Refused("device", "StartSingleJob: the camera does not say which job it began")
-        if len(self._jobs) > _KEPT_LIMIT:
+        if len(self._jobs) > _JOBS_LIMIT:
             self._forget(next(iter(self._jobs)))
 
     async def _result(self, command: Command) -> Mapping[str, Any]:
         job_id = self._jobs[command.command_id]
-        await self._wait_until("end its job", lambda: job_id in self._results or self._state in _IDLE, seconds=None)
-        if job_id not in self._results:
+        await self._wait_until(
+            "end its job", lambda: job_id in self._results.kept or self._state in _IDLE, seconds=None
+        )
+        if job_id not in self._results.kept:
             raise self._failed()
-        result = self._results.pop(job_id)
+        result = self._results.kept.pop(job_id)
         if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
             raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
-        return result if result.get("ResultContent") is not None else await self._fetch_content(result)
-
-    async def _fetch_content(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Get a result whose event did not bring its content."""
-        results = _part(self._parts, "ResultManagement")
-        match await self._call(results, "GetResultById", told["ResultId"], 1000):
-            case [handle, Mapping() as result]:
-                pass
-            case _:
-                raise Refused("device", "GetResultById: the camera does not give the result")
-        if handle and "ReleaseResultHandle" in await self._session.children(results):
-            await self._session.call(results, "ReleaseResultHandle", handle)
-        return parse_result({**told, **result})
-
-    async def _find_result(self, command: Command) -> Mapping[str, Any] | None:
-        """Ask for the result of a command that was begun before; not every camera can tell."""
-        results = self._parts.get("ResultManagement")
-        if results is None or "GetResultListFiltered" not in await self._session.children(results):
-            return None
-        meas_id = meas_id_of(command)
-        nothing = (None,) * 7
-        arguments = (0, {"Id": meas_id}, *nothing, 1, 0, 1000)
-        try:
-            outputs = await self._call(results, "GetResultListFiltered", *arguments)
-            *_, handle, told = outputs if len(outputs) > 1 else (None, None)
-            found = [parse_result(each) for each in told or ()]
-        except Refused:
-            # A camera may show the method and not have it: then it cannot tell.
-            return None
-        if handle and "ReleaseResultHandle" in await self._session.children(results):
-            await self._session.call(results, "ReleaseResultHandle", handle)
-        mine = (each for each in found if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))
-        return next(mine, None)
+        return await self._results.fetch_content(result)
 
     async def _is_running(self, command: Command) -> bool:
         job_id = self._jobs.get(command.command_id)
         if job_id is None:
             return False
         if job_id in self._started:
-            return job_id not in self._results
+            return job_id not in self._results.kept
         return await self._is_busy()
 
     async def _is_busy(self) -> bool:
@@ -305,14 +302,7 @@ class Camera:
         return self._state is VisionState.OPERATIONAL and self._states.get(_MODE) is VisionState.SINGLE_EXECUTION
 
     async def _call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
-        """Call a method that tells an Error; give what it tells before it."""
-        match await self._session.call(owner, name, *arguments):
-            case [*outputs, int(error)]:
-                if error:
-                    raise Refused("device", f"{name}: the camera says error {error}")
-                return outputs
-            case _:
-                raise Refused("device", f"{name}: what the camera answers is not what OPC 40100-1 says")
+        return await call_method(self._session, owner, name, *arguments)
 
     @property
     def _state(self) -> VisionState:
@@ -331,9 +321,3 @@ class Camera:
         except TimeoutError:
             states = ", ".join(each.title for each in self._states.values())
             raise Refused("device", f"the camera does not {what}; it is {states}") from None
-
-
-def _part(nodes: Mapping[str, Node], name: str) -> Node:
-    if name not in nodes:
-        raise Refused("unknown_node", f"the camera has no {name}")
-    return nodes[name]

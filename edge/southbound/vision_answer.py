@@ -64,6 +64,11 @@ def id_of(result: Mapping[str, Any], field: str) -> str | None:
     return found
 
 
+def is_completed(result: Mapping[str, Any]) -> bool:
+    """Return whether the job of a result has come to its end."""
+    return (result.get("ResultState") or 0) == _COMPLETED
+
+
 def answer_data(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result as plain JSON; raises Refused for one that did not come about."""
     state: int = result.get("ResultState") or 0

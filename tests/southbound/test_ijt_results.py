@@ -15,9 +15,9 @@ from edge.sim.ijt import JoiningController
 from edge.sim.ijt import open_ijt as open_controller
 from edge.sim.ijt_fault import IjtFault
 from edge.southbound.ijt import open_ijt
-from edge.southbound.ijt_late import LateResults
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_results import ControllerState, ResultCollector, ResultLimits
+from edge.southbound.late import LateResults
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK, Opener, RecordingStation
 from tests.southbound.tightening import TIMES, answered, begun, equipped, settings
@@ -153,7 +153,7 @@ def result_of(command_id: str, result_id: str, **content: Any) -> dict[str, Any]
 
 
 def reporter(station: RecordingStation | None = None) -> LateResults:
-    return LateResults("urn:wrench", "station-1", station or RecordingStation())
+    return LateResults("wrench", "station-1", station or RecordingStation())
 
 
 def results_of_nobody(limits: ResultLimits = ResultLimits()) -> ResultCollector:  # noqa: B008 - frozen

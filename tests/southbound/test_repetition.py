@@ -1,11 +1,13 @@
 """A start may be repeated as the settings say, and waits for its begun mark."""
 
+from dataclasses import replace
+
 import pytest
 
 from edge.config import EquipmentSettings
-from edge.errors import Unavailable
-from edge.southbound.repetition import begin_when_available, chosen_repetition
-from edge.station.equipment import Begin, Repetition
+from edge.errors import Refused, Unavailable
+from edge.southbound.repetition import chosen_repetition, claim_start
+from edge.station.equipment import Repetition
 from tests.southbound.contract import WORK, RecordingStation
 
 
@@ -18,5 +20,18 @@ def test_settings_choose_before_the_kind(setting: str, chosen: Repetition) -> No
 async def test_mark_waits_for_the_station() -> None:
     station = RecordingStation()
     station.failures = [Unavailable("the store is away")]
-    assert await begin_when_available(station, WORK.command_id) is Begin.NEW
-    assert await begin_when_available(station, WORK.command_id) is Begin.AGAIN
+    assert await claim_start(station, WORK)
+    assert not await claim_start(station, WORK)
+
+
+async def test_begun_command_is_not_claimed() -> None:
+    station = RecordingStation()
+    assert not await claim_start(station, replace(WORK, begun=True))
+    assert station.begun == []
+
+
+async def test_command_that_was_stopped_meanwhile_is_refused() -> None:
+    station = RecordingStation()
+    station.stopped_meanwhile.add(WORK.command_id)
+    with pytest.raises(Refused, match="stopped before it was started"):
+        await claim_start(station, WORK)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,11 +11,13 @@ import pytest
 import pytest_asyncio
 
 from edge.config import OpcuaEquipmentSettings
-from edge.errors import Refused
+from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
 from edge.sim.vision import open_vision as open_camera
+from edge.southbound.late import LateResults
 from edge.southbound.vision import Camera, open_vision
+from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import StateReader
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
@@ -87,6 +89,64 @@ def opener(camera: VisionCamera, wait_until: WaitUntil) -> Opener:
 
 class TestVisionContract(Contract):
     failure = "the camera went into the state Error"
+
+
+async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_until: WaitUntil) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        bench.station.stopped_meanwhile.add(WORK.command_id)
+        await bench.device.finish()
+        await wait_until(lambda: bench.station.answers)
+    assert bench.station.said()[WORK.command_id]["meas_id"] == WORK.command_id
+
+
+async def test_result_that_came_about_without_a_connection_is_reported_at_the_stop(
+    opener: Opener, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.device.begun)
+        async with bench.device.cut_off():
+            await bench.device.finish()
+        async with asyncio.timeout(60):
+            while not bench.station.stops:
+                # The station sends a stop until the equipment takes it.
+                with suppress(Unavailable):
+                    await bench.equipment.stop(WORK)
+                await asyncio.sleep(0.05)
+    assert bench.station.said()[WORK.command_id]["result_state"] == "Completed"
+    assert bench.station.stops == [(WORK.command_id, None)]
+
+
+async def test_unsolicited_picture_is_kept_as_late_result(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener() as bench:
+        await camera.trigger()
+        await wait_until(lambda: bench.station.late_results)
+    (late,) = bench.station.late_results
+    assert (late.command_id, late.data["meas_id"]) == (None, "by hand")
+
+
+async def test_picture_that_must_not_be_repeated_is_unknown_after_a_power_cut(
+    opener: Opener, camera: VisionCamera, wait_until: WaitUntil
+) -> None:
+    async with opener():
+        pass
+    settings = OpcuaEquipmentSettings(
+        kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none", repetition="once"
+    )
+    station = RecordingStation()
+    async with open_vision("camera", settings, station, SCOPES) as equipment:
+        await wait_until(lambda: equipment.connected)
+        await equipment.send(WORK)
+        await wait_until(lambda: camera.begun)
+        station.unanswered = [replace(WORK, begun=True)]
+        async with ByHand(camera).away():
+            pass
+        await wait_until(lambda: station.unknown)
+    assert len(camera.begun) == 1
 
 
 async def test_a_result_is_plain_json(opener: Opener, wait_until: WaitUntil) -> None:
@@ -221,6 +281,7 @@ class Scripted:
     def __init__(self, *, mute: bool = False) -> None:
         self.mute = mute
         self.jobs = 0
+        self.station = RecordingStation()
 
     async def children(self, _: Node) -> dict[str, Node]:
         return {"CurrentState": Node("i=1", "/CurrentState")}
@@ -247,7 +308,9 @@ class Scripted:
         parts = {"VisionStateMachine": state, "RecipeManagement": state}
         variables = {name: Node("i=1", f"/{name}") for name in ("VisionStateMachine", "AutomaticModeStateMachine")}
         session = cast("ClientSession", self)
-        camera = Camera(session, parts, state, StateReader(session, variables), {}, ready_seconds=ready_seconds)
+        reader, jobs, late = StateReader(session, variables), dict[str, str](), LateResults("c", "s", self.station)
+        results = VisionResults(session, parts, jobs, late)
+        camera = Camera(session, parts, state, reader, jobs, results, ready_seconds=ready_seconds)
         if not self.mute:
             await camera.handle_event({"VisionStateMachine": "Operational", "AutomaticModeStateMachine": "Ready"})
         return camera

@@ -1,0 +1,53 @@
+"""Reports the results of a device that no command waits for."""
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
+from edge.store.retry import retry_while_unavailable
+
+_log = structlog.get_logger(__name__)
+
+
+class LateResults:
+    """Reports late and unsolicited results of the device `name` to the station."""
+
+    def __init__(self, name: str, scope: str, station: StationPort) -> None:
+        self._source = f"urn:microdcs-edge:equipment:{name}"
+        self._scope = scope
+        self._station = station
+
+    async def is_awaited(self, command_id: str) -> bool:
+        """Return whether a command waits for its result; also when the store cannot answer."""
+        try:
+            return await self._station.is_outstanding(command_id)
+        except Unavailable:
+            return True
+
+    async def report(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
+        """Pass a result to the station; raises Unavailable while the station cannot keep it.
+
+        The result of a command resolves an unknown outcome, else the station keeps it as late.
+        """
+        _log.warning("late result" if command_id else "unsolicited result", result=result_id, command=command_id)
+        if command_id:
+            await self._station.answer(EquipmentAnswer(command_id, data=data))
+            return
+        await self._station.late(
+            LateResult(
+                source=self._source,
+                # Numbers of results may begin again after a reset of the device.
+                key=f"{result_id} {created.isoformat() if created else ''}".rstrip(),
+                scope=self._scope,
+                data=data,
+                created_at=round(created.timestamp() * 1000) if created else None,
+            )
+        )
+
+    async def report_surely(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
+        """Pass a result that the device does not report again to the station, as soon as the station keeps it."""
+        await retry_while_unavailable("late results", partial(self.report, result_id, created, command_id, data))

@@ -1,0 +1,101 @@
+"""The results of a camera: those of waiting commands are kept for them, others are reported as late."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from edge.errors import Refused
+from edge.links.opcua import ClientSession, Node
+from edge.sfc.command_id import parse_command_id
+from edge.southbound.late import LateResults
+from edge.southbound.vision_answer import answer_data, id_of, is_completed, meas_id_of, parse_result
+from edge.southbound.vision_methods import call_method, find_part
+from edge.station.equipment import Command
+
+VisionResult = Mapping[str, Any]
+"""A ResultDataType of OPC 40100-1 in plain Python."""
+
+_KEPT_LIMIT = 1000
+_HANDLE_MS = 1000
+
+_log = structlog.get_logger(__name__)
+
+
+class VisionResults:
+    """The results as they come on one connection; `jobs` are the JobIds of commands.
+
+    `kept` are the results that a command waits for, by JobId.
+    """
+
+    def __init__(
+        self, session: ClientSession, parts: Mapping[str, Node], jobs: Mapping[str, str], reporter: LateResults
+    ) -> None:
+        self.kept: dict[str, VisionResult] = {}
+        self._session = session
+        self._parts = parts
+        self._jobs = jobs
+        self._reporter = reporter
+
+    async def handle(self, result: VisionResult) -> None:
+        """Keep the result of a command that waits for it, report any other one."""
+        command_id = self._command_of(result)
+        if command_id is None or not await self._reporter.is_awaited(command_id):
+            await self._report(result, command_id)
+            return
+        self.kept[result["JobId"]["Id"]] = result
+        if len(self.kept) > _KEPT_LIMIT:
+            del self.kept[next(iter(self.kept))]
+
+    async def report_late(self, command: Command) -> None:
+        """Report the result of a command that waits for it no longer, if the camera has one."""
+        if (found := await self.find(command)) is not None:
+            await self._report(found, command.command_id)
+
+    async def _report(self, result: VisionResult, command_id: str | None) -> None:
+        result_id, created = id_of(result, "ResultId") or "", result.get("CreationTime")
+        if is_completed(result):
+            await self._reporter.report_surely(result_id, created, command_id, answer_data(result))
+        else:
+            _log.info("incomplete result discarded", result=result_id, command=command_id)
+
+    def _command_of(self, result: VisionResult) -> str | None:
+        """Return the command of a result by its JobId, else by its MeasId; None when it is the result of none."""
+        job_id, meas_id = result["JobId"]["Id"], id_of(result, "MeasId") or ""
+        started = next((command_id for command_id, each in self._jobs.items() if each == job_id), None)
+        return started or (meas_id if parse_command_id(meas_id) is not None else None)
+
+    async def find(self, command: Command) -> VisionResult | None:
+        """Ask for the result of a command that was started before; not every camera can tell."""
+        results = self._parts.get("ResultManagement")
+        if results is None or "GetResultListFiltered" not in await self._session.children(results):
+            return None
+        meas_id = meas_id_of(command)
+        nothing = (None,) * 7
+        arguments = (0, {"Id": meas_id}, *nothing, 1, 0, _HANDLE_MS)
+        try:
+            outputs = await call_method(self._session, results, "GetResultListFiltered", *arguments)
+            *_, handle, listed = outputs if len(outputs) > 1 else (None, None)
+            found = [parse_result(each) for each in listed or ()]
+        except Refused:
+            # A camera may show the method and not have it: then it cannot tell.
+            return None
+        await self._release(results, handle)
+        mine = (each for each in found if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))
+        return next(mine, None)
+
+    async def fetch_content(self, result: VisionResult) -> VisionResult:
+        """Return a result with its content, which its event may leave out."""
+        if result.get("ResultContent") is not None:
+            return result
+        results = find_part(self._parts, "ResultManagement")
+        match await call_method(self._session, results, "GetResultById", result["ResultId"], _HANDLE_MS):
+            case [handle, Mapping() as fetched]:
+                await self._release(results, handle)
+                return parse_result({**result, **fetched})
+            case _:
+                raise Refused("device", "GetResultById: the camera does not give the result")
+
+    async def _release(self, results: Node, handle: Any) -> None:
+        if handle and "ReleaseResultHandle" in await self._session.children(results):
+            await self._session.call(results, "ReleaseResultHandle", handle)
