@@ -19,6 +19,7 @@ from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
+from edge.sfc.command_id import parse_command_id
 from edge.sfc.signal import Phase
 from edge.southbound.repetition import chosen_repetition
 from edge.station.equipment import (
@@ -27,6 +28,7 @@ from edge.station.equipment import (
     EquipmentAnswer,
     EquipmentEvent,
     Kept,
+    LateResult,
     OutcomeUnknown,
     Repetition,
     StationPort,
@@ -64,6 +66,7 @@ async def open_equipment(
         source,
         repetition=chosen_repetition(settings, Repetition.RECOGNISABLE),
         response_topics=settings.response_topics,
+        scope=next(iter(scopes), ""),
     )
     handled = [(equipment.answers_topic, equipment.handle_answer, equipment.fail_command)]
     handled += [(topic, equipment.handle_event, equipment.refuse_event) for topic in equipment.event_topics]
@@ -92,11 +95,13 @@ class MqttEquipment:
         *,
         repetition: Repetition = Repetition.RECOGNISABLE,
         response_topics: Collection[str] = (),
+        scope: str = "",
         clock: Clock = now_ms,
     ) -> None:
         self.name = name
         self._own_topics = f"{topic}/"
         self._response_topics = response_topics
+        self._scope = scope
         self._repetition = repetition
         self._clock = clock
         self._has_subscriber = True
@@ -143,11 +148,17 @@ class MqttEquipment:
     async def handle_answer(self, message: Message) -> None:
         """Handle a message from the answers topic."""
         try:
-            answer = _to_answer(to_event(complete_answer(message)))
+            event = to_event(complete_answer(message))
+            result = _to_unsolicited(event, self._scope)
+            answer = None if result else _to_answer(event)
         except Refused as refusal:
             await self._lose_answer(message, refusal, f"its answer cannot be read: {refusal.message}")
             return
-        await self._station.answer(answer)
+        if result:
+            _log.warning("unsolicited result", equipment=self.name, source=result.source, result=result.key)
+            await self._station.late(result)
+        elif answer:
+            await self._station.answer(answer)
 
     async def fail_command(self, message: Message, error: Exception) -> None:
         """End the command whose answer met a defect of ours: no other answer will come."""
@@ -324,9 +335,19 @@ def complete_answer(message: Message) -> Message:
     given = message.user_properties
     if "causationid" not in given:
         return message
-    completed = {"specversion": "1.0", "id": new_id(), "source": message.topic, "type": "answer"} | dict(given)
+    completed = {"specversion": "1.0", "id": given["causationid"], "source": message.topic, "type": "answer"} | dict(
+        given
+    )
     content_type = message.content_type or ("application/json" if message.payload else None)
     return dataclasses.replace(message, user_properties=completed, content_type=content_type)
+
+
+def _to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
+    """Return the result of work that no command of ours has asked for; None for an answer, and for no result."""
+    command_id = event.causationid
+    if not event.data or event.mdcserrorkind or (command_id and parse_command_id(command_id) is not None):
+        return None
+    return LateResult(source=event.source, key=event.id, scope=event.subject or scope, data=event.data)
 
 
 def _to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:

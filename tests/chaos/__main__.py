@@ -48,7 +48,7 @@ def _disturb_device(kind: str, number: int, seed: int) -> bool:
         _say(f"FAULT {fault}")
     _say(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
     _say(f"  disturbed: {dict(figures.disturbances)}")
-    _say(f"  outcomes: {dict(figures.outcomes)}")
+    _say(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
     return bool(figures.faults())
 
 

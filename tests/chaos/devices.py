@@ -1,4 +1,7 @@
-"""Kill the gateway and disconnect a device at random instants; the device's own log shows each work at most once."""
+"""Kill the gateway and disconnect a device at random instants; the device's own log shows each work at most once.
+
+A picture may be taken again, but only after the camera has lost the job in a power cut.
+"""
 
 import asyncio
 import random
@@ -47,6 +50,8 @@ class Device(Protocol):
     """A simulated device with its own log of what it has started and finished, by job id."""
 
     settings: Any
+    repeatable: bool
+    """Whether its work may be done again after the device has lost it."""
 
     def started(self, job_id: str) -> int:
         """Return how often it has started the work of a job."""
@@ -63,6 +68,8 @@ class Device(Protocol):
 
 class Spindle:
     """A tightening controller; its spindle counts by the name of the joining process."""
+
+    repeatable = False
 
     def __init__(self, controller: JoiningController) -> None:
         self._controller = controller
@@ -87,6 +94,8 @@ class Spindle:
 class Lens:
     """A camera; its MeasIds are the ids of commands."""
 
+    repeatable = True
+
     def __init__(self, camera: VisionCamera) -> None:
         self._camera = camera
         self.settings = VisionSettings(kind="vision", type_ids=(TYPE_ID,), url=camera.device.url, security="none")
@@ -108,13 +117,20 @@ class Lens:
 
 
 class Wrench:
-    """A device over MQTT that keeps the ids of its commands, and its answers, as on flash."""
+    """A device over MQTT that keeps the ids of its commands, and its answers, as on flash.
+
+    A power cut takes that memory too: it answers a command that is offered again by `unknown`. `_log` is what its
+    motor has done; no command reads it.
+    """
+
+    repeatable = False
 
     def __init__(self, broker_url: str) -> None:
         self.settings = MqttEquipmentSettings(type_ids=(TYPE_ID,), topic_prefix=PREFIX)
         self._mqtt = MqttSettings(url=broker_url)
         self._topic = f"{PREFIX}/device"
-        self._begun: list[str] = []
+        self._log: list[str] = []
+        self._begun: set[str] = set()
         self._answers: dict[str, bool] = {}
         self._session: MqttSession | None = None
         self._up = asyncio.Event()
@@ -129,11 +145,12 @@ class Wrench:
             while True:
                 command_id = await self._to_do.get()
                 await asyncio.sleep(WORK_S)
-                self._answers[command_id] = True
-                await self._answer(command_id)
+                if command_id in self._begun:
+                    self._answers[command_id] = True
+                    await self._answer(command_id)
 
     def started(self, job_id: str) -> int:
-        return sum(each.startswith(f"{job_id}/") for each in self._begun)
+        return sum(each.startswith(f"{job_id}/") for each in self._log)
 
     def results(self) -> set[str]:
         return {each.partition("/")[0] for each in self._answers}
@@ -145,6 +162,8 @@ class Wrench:
         self._up.set()
 
     async def power_cut(self, seconds: float) -> None:
+        self._begun.clear()
+        self._answers.clear()
         await self.disconnect(seconds)
 
     async def _keep_connected(self) -> None:
@@ -168,23 +187,31 @@ class Wrench:
         elif command.id in self._begun:
             if command.id in self._answers:
                 await self._answer(command.id)
+        elif "offeredagain" in command.extensions:
+            await self._answer(command.id, mdcserrorkind="unknown")
         else:
-            self._begun.append(command.id)
+            self._log.append(command.id)
+            self._begun.add(command.id)
             self._to_do.put_nowait(command.id)
 
-    async def _answer(self, command_id: str) -> None:
+    async def _answer(self, command_id: str, **error: str) -> None:
         if self._session is not None:
             with suppress(Unavailable):
-                properties = {"causationid": command_id}
+                properties = {"causationid": command_id} | error
                 await self._session.publish(f"{self._topic}/answers", b'{"done": true}', user_properties=properties)
 
 
 @dataclass
 class Figures:
-    """What a campaign has counted."""
+    """What a campaign has counted.
+
+    `allowed` are the repetitions of work that the device may do again, because it had lost the work.
+    """
 
     disturbances: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    allowed: int = 0
+    power_cuts: set[str] = field(default_factory=set)
     repeated: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
@@ -267,6 +294,8 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, say: Cal
         for n in range(number):
             what, act = chance.choice(list(acts.items()))
             figures.disturbances[what] += 1
+            if act == device.power_cut:
+                figures.power_cuts.add(f"J{n}")
             await _run_job(f"J{n}", mes, store, gateway, figures, partial(act, chance.uniform(0.05, 1.0)), chance)
             if n % 10 == 9:
                 say(f"  {n + 1} jobs: {dict(figures.outcomes)}")
@@ -315,7 +344,10 @@ async def _compare(number: int, device: Device, store: Store, figures: Figures) 
         stored = await runs.load(store, job_id)
         attempts = max([each.attempt for each in stored.run.associations.values()] or [1]) if stored else 1
         if device.started(job_id) > attempts:
-            figures.repeated.append(job_id)
+            if device.repeatable and job_id in figures.power_cuts:
+                figures.allowed += 1
+            else:
+                figures.repeated.append(job_id)
         reached = stored is not None and any(each.result is not None for each in stored.run.associations.values())
         if job_id in device.results() and not reached and job_id not in letters:
             figures.lost.append(job_id)

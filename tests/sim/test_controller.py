@@ -27,7 +27,7 @@ from edge.store.refused import RefusedMessage
 from tests.conftest import WaitUntil
 
 TIGHTEN = Command(
-    command_id="J1:tighten:1",
+    command_id="J1/R/tighten/1",
     phase=Phase.START,
     type_id="com.example.station.tighten.v1",
     scope="station-1",
@@ -101,9 +101,9 @@ async def test_it_drops_a_command_that_is_sent_again_while_it_works(
         for _ in range(3):
             await equipment.send(TIGHTEN)
         await wait_until(lambda: len(controller.duplicates) == 2)
-        await equipment.send(replace(TIGHTEN, command_id="J1:tighten:2", attempt=2))
+        await equipment.send(replace(TIGHTEN, command_id="J1/R/tighten/2", attempt=2))
         await wait_until(lambda: len(answers) == 2)
-    assert [answer.command_id for answer in answers] == ["J1:tighten:1", "J1:tighten:2"]
+    assert [answer.command_id for answer in answers] == ["J1/R/tighten/1", "J1/R/tighten/2"]
 
 
 async def test_it_repeats_its_answer_to_a_command_that_is_sent_again(
@@ -140,7 +140,7 @@ async def test_it_fails_what_it_was_told_to_fail(mqtt: MqttSettings, unique: str
 async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
     async with bench(mqtt, unique, delay=0.2) as (equipment, answers, _):
         for number in range(50):
-            await equipment.send(replace(TIGHTEN, command_id=f"J{number}:tighten:1"))
+            await equipment.send(replace(TIGHTEN, command_id=f"J{number}/R/tighten/1"))
         await wait_until(lambda: len(answers) == 50)
 
 

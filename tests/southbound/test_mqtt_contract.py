@@ -11,6 +11,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.southbound.mqtt import open_equipment
+from edge.station.equipment import LateResult
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench, Contract, Opener, RecordingStation
 
@@ -142,3 +143,18 @@ async def test_once_over_mqtt_sends_a_start_only_once(mqtt: MqttSettings, unique
         await equipment.stop(WORK)
         await wait_until(lambda: received and received[-1].user_properties["phase"] == "stop")
     assert [each.user_properties["phase"] for each in received] == ["start", "stop"]
+
+
+@pytest.mark.parametrize("attributes", [{}, {"causationid": "by hand 7"}])
+async def test_result_without_a_command_of_ours_is_kept_as_late(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil, attributes: dict[str, str]
+) -> None:
+    settings, station = MqttEquipmentSettings(type_ids=(WORK.type_id,), topic_prefix=unique), RecordingStation()
+    given = {"specversion": "1.0", "id": "7", "source": "/wrench", "type": WORK.type_id} | attributes
+    async with open_session(mqtt, f"{unique}-edge") as edge, open_session(mqtt, f"{unique}-device") as device:
+        await open_equipment("wrench", settings, edge, station, SCOPES, "/edge")
+        answers = f"{unique}/wrench/answers"
+        await device.publish(answers, b'{"torque": 85.2}', content_type="application/json", user_properties=given)
+        await wait_until(lambda: station.late_results)
+    assert station.late_results == [LateResult("/wrench", "7", "station-1", {"torque": 85.2})]
+    assert (station.answers, station.refused) == ([], [])

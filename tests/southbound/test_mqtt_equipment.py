@@ -21,7 +21,7 @@ from tests.southbound.contract import RecordingStation
 
 CORRELATION = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
 COMMAND = Command(
-    command_id="J1:tighten:1",
+    command_id="J1/R/tighten/1",
     phase=Phase.START,
     type_id="com.example.station.tighten.v1",
     scope="station-1",
@@ -86,7 +86,7 @@ async def test_a_command_goes_out_with_all_that_equipment_needs(bench: Bench, wa
             content_type="application/json",
             user_properties={
                 "specversion": "1.0",
-                "id": "J1:tighten:1",
+                "id": "J1/R/tighten/1",
                 "source": "/edge",
                 "type": "com.example.station.tighten.v1",
                 "subject": "station-1",
@@ -310,7 +310,7 @@ async def test_a_command_whose_answer_meets_a_defect_of_ours_is_unknown(bench: B
 
 
 async def test_who_comes_online_is_sent_again_what_it_has_not_answered(bench: Bench, wait_until: WaitUntil) -> None:
-    elsewhere = replace(COMMAND, command_id="J2:tighten:1", scope="station-2")
+    elsewhere = replace(COMMAND, command_id="J2/R/tighten/1", scope="station-2")
     bench.station.unanswered = [COMMAND, elsewhere, replace(COMMAND, command_id="J1:look:1", type_id="look")]
     await bench.equipment.send(COMMAND)
     await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
@@ -334,7 +334,7 @@ async def test_a_gateway_that_was_started_anew_knows_who_is_there(
 async def test_a_command_that_was_stopped_meanwhile_is_not_sent_again_after_its_stop(
     bench: Bench, wait_until: WaitUntil
 ) -> None:
-    other = replace(COMMAND, command_id="J2:tighten:1")
+    other = replace(COMMAND, command_id="J2/R/tighten/1")
     bench.station.unanswered = [COMMAND, other]
     bench.station.stopped_meanwhile = {COMMAND.command_id}
     await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
