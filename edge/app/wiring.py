@@ -144,7 +144,7 @@ async def _open_one(
         raise SettingsError([f"southbound.{name}: has no broker"], "Set its url, or the url of [mqtt].")
     session = core.health.sessions[name] = await _open_session(stack, core, name, broker, _LARGEST_OF_EQUIPMENT)
     equipment = await open_equipment(name, section, session, answers, core.scopes, core.source)
-    await stack.enter_async_context(background_task(equipment.offer_on_reconnect(), f"offers to {name}"))
+    await stack.enter_async_context(background_task(equipment.keep_offering(), f"offers to {name}"))
     return equipment
 
 

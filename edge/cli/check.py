@@ -28,17 +28,19 @@ def settings(file: Path, *, as_json: bool) -> None:
     """Check a settings file.
 
     FILE is read as by `edge run`: with conf.d/*.toml in its folder and the EDGE_ variables of the
-    environment.
+    environment. Passwords and keys that others can read are reported as warnings.
     """
-    from edge.config import load_settings
+    from edge.config import load_settings, main_file
     from edge.errors import SettingsError
+    from edge.maintenance.secrets_check import examine_secrets
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
     try:
-        load_settings(file, os.environ, EQUIPMENT_SETTINGS)
+        loaded = load_settings(file, os.environ, EQUIPMENT_SETTINGS)
     except SettingsError as error:
         _print_result(file, error.problems, (), as_json=as_json)
-    _print_result(file, (), (), as_json=as_json)
+    warnings = tuple(examine_secrets(loaded, main_file(file, os.environ)))
+    _print_result(file, (), warnings, as_json=as_json)
 
 
 @check.command(epilog="Example: edge check recipe rear-axle.json")

@@ -142,22 +142,23 @@ class _SettingsDraft:
 
         `directory` is that of the settings.
         """
-        for section in ("redis", "mqtt"):
-            given = self._given.get(section, {})
+        for section, given in self._given.items():
             match given.get("password_file"):
                 case _RawValue(origin=origin, written=str(name)) if name:
                     file = _credential(name, directory, environ)
                     given["password_file"] = _RawValue(origin, str(file))
-                    if "password" in given:
-                        both = f"set this or {section}.password, not both"
-                        self.problems.append(f"{origin}: {section}.password_file: {both}")
-                    if os.access(file, os.R_OK) and not file.is_dir():
-                        try:
-                            given["password"] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
-                        except (OSError, UnicodeDecodeError) as error:
-                            self.problems.append(f"{origin}: {section}.password_file: {file} cannot be read: {error}")
+                    self._read_password(f"{origin}: {section}", origin, given, file)
                 case _:
                     pass
+
+    def _read_password(self, where: str, origin: str, given: dict[str, _RawValue], file: Path) -> None:
+        if "password" in given:
+            self.problems.append(f"{where}.password_file: set this or {where.rpartition(' ')[2]}.password, not both")
+        if os.access(file, os.R_OK) and not file.is_dir():
+            try:
+                given["password"] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+            except (OSError, UnicodeDecodeError) as error:
+                self.problems.append(f"{where}.password_file: {file} cannot be read: {error}")
 
     def build(self) -> Settings:
         """Build the settings; with problems they serve only to find more problems."""

@@ -23,6 +23,9 @@ NAME_EXPECTED = "a name without blanks or any of / + # : * ? [ ] { }"
 _Name = Annotated[str, Meta(pattern=NAME, extra={"expected": NAME_EXPECTED})]
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
 _Password = Annotated[str, Meta(extra={"secret": True})]
+_PasswordFile = Annotated[
+    _File, Meta(description="File that holds the password; systemd's credentials are found by their bare name.")
+]
 _MqttUrl = Annotated[str, Meta(extra={"schemes": ("mqtt", "mqtts")})]
 
 
@@ -49,10 +52,7 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
     ] = "redis://127.0.0.1:6379"
     prefix: Annotated[_Name, Meta(description="First part of every key.")] = "microdcs-edge"
     password: Annotated[_Password, Meta(description="Password of the default user.")] = ""
-    password_file: Annotated[
-        _File,
-        Meta(description="File that holds the password; systemd's credentials are found by their bare name."),
-    ] = ""
+    password_file: _PasswordFile = ""
     durability: Annotated[
         Literal["required", "any"],
         Meta(
@@ -76,10 +76,7 @@ class MqttSettings(Struct, frozen=True, kw_only=True):
     client_id: Annotated[str, Meta(description="Client id; empty takes the gateway's name.")] = ""
     username: Annotated[str, Meta(description="User name; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
-    password_file: Annotated[
-        _File,
-        Meta(description="File that holds the password; systemd's credentials are found by their bare name."),
-    ] = ""
+    password_file: _PasswordFile = ""
     ca_file: Annotated[_File, Meta(description="Certificates to trust; empty trusts the system's.")] = ""
     cert_file: Annotated[_File, Meta(description="Our certificate, if the broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
@@ -125,6 +122,7 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+    password_file: _PasswordFile = ""
     ca_file: Annotated[_File, Meta(description="Certificates to trust there; empty trusts the system's.")] = ""
     cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
@@ -176,6 +174,7 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     ] = ""
     username: Annotated[str, Meta(description="User name; empty logs in as anonymous.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""
+    password_file: _PasswordFile = ""
 
     def conflicts(self, _settings: "Settings") -> Iterator[str]:
         """Yield missing TLS files, and TLS files that are unused without encryption."""

@@ -14,6 +14,7 @@ from edge.config import Settings, load_settings, main_file
 from edge.errors import Unavailable
 from edge.maintenance.archive import MANIFEST, Manifest, Member, sha256, write_archive
 from edge.maintenance.gateway_files import is_secret, locate_files
+from edge.maintenance.secrets_check import passwords_in
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.opening import open_store
 from edge.store.snapshot import dump
@@ -40,7 +41,7 @@ async def back_up(
     """
     settings = load_settings(given, environ, EQUIPMENT_SETTINGS)
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
-    progress(f"files: {len(contents)}" + ("" if Part.KEYS in parts else ", without private keys and passwords"))
+    progress(_described_files(members, parts))
     if Part.STORE in parts and settings.redis.url == "embedded:":
         progress("store: left out, because it exists only within the process of the gateway")
     elif Part.STORE in parts:
@@ -71,6 +72,14 @@ def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dic
         message = f"{error.filename} cannot be read: {error.strerror}"
         raise Unavailable(message, "Call it as root (sudo).") from error
     return contents, members
+
+
+def _described_files(members: Mapping[str, Member], parts: Collection[Part]) -> str:
+    """Return what the backup holds of secrets; settings may hold passwords themselves."""
+    paths = [Path(each.path) for each in members.values()]
+    found = [f"{path.name}: {name}" for path in paths if path.suffix == ".toml" for name in passwords_in(path)]
+    left_out = "" if Part.KEYS in parts else ", without private keys and password files"
+    return f"files: {len(members)}{left_out}" + (f"; with the passwords in {', '.join(found)}" if found else "")
 
 
 def _described(path: Path, content: bytes) -> Member:

@@ -1,6 +1,7 @@
-"""Equipment that speaks CloudEvents over MQTT 5; commands without an answer are offered again at each reconnection."""
+"""Equipment that speaks CloudEvents over MQTT 5; open commands are sent once on each connection."""
 
 import asyncio
+import contextlib
 import dataclasses
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -13,6 +14,7 @@ import structlog
 from edge.config import MqttEquipmentSettings
 from edge.errors import Refused, Unavailable
 from edge.instant import Clock, now_ms
+from edge.links.backoff import delay
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_event, to_message
 from edge.links.mqtt_topic import matches
@@ -22,6 +24,7 @@ from edge.model.event_types import REFUSED_TYPE
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.signal import Phase
 from edge.southbound.repetition import chosen_repetition
+from edge.southbound.sent_commands import SentCommands
 from edge.station.equipment import (
     Begin,
     Command,
@@ -36,7 +39,8 @@ from edge.station.equipment import (
 )
 from edge.store.refused import RefusedMessage
 
-_OFFER_RETRY_SECONDS = 1.0
+OFFER_RETRY_SECONDS = (1.0, 60.0)
+"""The shortest and the longest wait before a command without a subscriber is sent again."""
 UNKNOWN = "unknown"
 """The `mdcserrorkind` of equipment that lost its memory and cannot say whether it carried out a command."""
 
@@ -97,8 +101,13 @@ class MqttEquipment:
         response_topics: Collection[str] = (),
         scope: str = "",
         clock: Clock = now_ms,
+        offer_retry_s: tuple[float, float] = OFFER_RETRY_SECONDS,
     ) -> None:
         self.name = name
+        self._offer_retry_s = offer_retry_s
+        self._offer_due = asyncio.Event()
+        self._offering = asyncio.Lock()
+        self._sent = SentCommands(lambda: session.connection_count)
         self._own_topics = f"{topic}/"
         self._response_topics = response_topics
         self._scope = scope
@@ -132,10 +141,18 @@ class MqttEquipment:
 
     async def send(self, command: Command) -> None:
         """Send a start; return when the broker has it. One that must not be repeated is sent once."""
-        if self._repetition is Repetition.ONCE and await self._station.begin(command.command_id) is not Begin.NEW:
+        if not command.offered_again and self._sent.is_sent(command):
+            return
+        if not await self._may_start(command):
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
             return
         await self._publish(command, Phase.START)
+
+    async def _may_start(self, command: Command) -> bool:
+        """Return whether a start may leave us: one that must not be repeated only until a subscriber had it."""
+        if self._repetition is not Repetition.ONCE or self._sent.is_undelivered(command.command_id):
+            return True
+        return await self._station.begin(command.command_id) is Begin.NEW
 
     async def reset(self, command: Command) -> None:
         """Send a reset; return when the broker has it."""
@@ -143,6 +160,7 @@ class MqttEquipment:
 
     async def stop(self, command: Command) -> None:
         """Ask the equipment to stop the command of that id."""
+        self._sent.forget(command.command_id)
         await self._publish(command, Phase.STOP)
 
     async def handle_answer(self, message: Message) -> None:
@@ -159,6 +177,7 @@ class MqttEquipment:
             await self._station.late(result)
         elif answer:
             await self._station.answer(answer)
+            self._sent.forget(answer.command_id)
 
     async def fail_command(self, message: Message, error: Exception) -> None:
         """End the command whose answer met a defect of ours: no other answer will come."""
@@ -203,10 +222,13 @@ class MqttEquipment:
         return allowed or topic.startswith(self._own_topics)
 
     async def handle_presence(self, message: Message) -> None:
-        """Take a birth or a last will; who comes back is sent again what it has not answered, under the same ids."""
+        """Handle a birth or a last will; at a birth all open commands are sent again, under the same ids."""
         match message.payload:
             case b"online":
                 _log.info("equipment is online", equipment=self.name)
+                if not message.retain:
+                    # It came back just now: without a session of its own it has lost what was sent before.
+                    self._sent.forget_all()
                 await self._offer_outstanding()
                 self.present = True
             case b"offline":
@@ -215,34 +237,45 @@ class MqttEquipment:
             case _:
                 await self._refuse(message, Refused("unreadable", "presence is neither online nor offline"))
 
-    async def offer_on_reconnect(self) -> None:
-        """Send what was not answered again at each reconnection: the broker may have lost it with its memory."""
-        reconnected = asyncio.Event()
+    async def keep_offering(self) -> None:
+        """Send open commands at the start and on each new connection: the broker may have lost them.
+
+        While nothing subscribes to the commands, they are sent again with growing delays.
+        """
 
         def on_change(connected: bool) -> None:  # noqa: FBT001 - the argument of a session's listeners
             if connected:
-                reconnected.set()
+                self._offer_due.set()
 
         self._session.listeners.append(on_change)
+        on_change(self._session.connected)
+        retries = 0
         try:
             while True:
-                await reconnected.wait()
-                reconnected.clear()
+                await self._wait_until_due(retries)
                 try:
                     await self._offer_outstanding()
                 except Unavailable as error:
                     _log.info("commands not offered again", equipment=self.name, reason=error.message)
-                    await asyncio.sleep(_OFFER_RETRY_SECONDS)
-                    if self._session.connected:
-                        reconnected.set()
+                    retries += 1
+                else:
+                    retries = 0 if self._has_subscriber else retries + 1
         finally:
             self._session.listeners.remove(on_change)
 
+    async def _wait_until_due(self, retries: int) -> None:
+        """Wait for the next connection, or for the delay of a retry."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay(retries, *self._offer_retry_s) if retries else None):
+                await self._offer_due.wait()
+        self._offer_due.clear()
+
     async def _offer_outstanding(self) -> None:
-        for command in await self._outstanding():
-            # One that was stopped meanwhile must not start after its stop.
-            if await self._station.is_outstanding(command.command_id):
-                await self._offer_again(command)
+        async with self._offering:
+            for command in await self._outstanding():
+                # One that was stopped meanwhile must not start after its stop; the sender may have sent one meanwhile.
+                if await self._station.is_outstanding(command.command_id) and not self._sent.is_sent(command):
+                    await self._offer_again(command)
 
     async def _offer_again(self, command: Command) -> None:
         """Send a command that was not answered; a start that must not be repeated only if it was never sent."""
@@ -265,9 +298,17 @@ class MqttEquipment:
             data=CommandData(command.job_id, command.action, command.attempt, dict(command.parameters)),
         )
         message = to_message(event, self.commands_topic, response_topic=self.answers_topic)
-        self._has_subscriber = await self._session.send(message)
-        if not self._has_subscriber:
+        self._sent.begin(command.command_id, phase)
+        delivered = None
+        try:
+            delivered = await self._session.send(message)
+        finally:
+            self._sent.end(command.command_id, phase, delivered=delivered)
+        self._has_subscriber = delivered
+        if not delivered:
             self._faults.warning("command without subscriber", self.commands_topic, topic=self.commands_topic)
+            if not self._offering.locked():
+                self._offer_due.set()
 
     def _expiry(self, command: Command, phase: Phase) -> int | None:
         """Return for how many seconds a start is of use; stops and resets never expire."""

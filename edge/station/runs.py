@@ -199,7 +199,8 @@ class Runs:
         job_id, stored = loaded.job.job_id, loaded.stored
         logger.warning("run resumed from an older state", job=job_id, stored=stored.revision, lost=known.revision)
         known.commands = {each: False for each, was_sent in known.commands.items() if not was_sent}
-        outbox = tuple(dict.fromkeys((*known.unsent_stops(), *stored.outbox, *loaded.unanswered())))
+        again = (msgspec.structs.replace(each, again=True) for each in loaded.unanswered())
+        outbox = tuple(dict.fromkeys((*known.unsent_stops(), *stored.outbox, *again)))
         keys, consumer = self.context.keys, self.context.consumer
         # Stale when another instance has moved it meanwhile: either way the next reading shows the result.
         await self.store.commit(runs.resume_after_loss(keys, known.revision, stored, outbox, consumer))

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 import structlog
@@ -20,7 +21,8 @@ from edge.store.safing import SafingCommand
 logger = structlog.get_logger(__name__)
 
 POLL_INTERVAL_S = 5.0
-REPEAT_INTERVAL_S = 60.0
+REPEAT_INTERVALS_S = (60.0, 3600.0)
+"""The shortest and the longest interval between two sendings of an unconfirmed command; each doubles the one before."""
 
 
 def save_safing(keys: Keys, job: Job, requests: Collection[CommandRequest], now: int) -> Commit:
@@ -59,15 +61,16 @@ class SafingSender:
         routes: Mapping[str, EquipmentPort],
         clock: Clock,
         poll_interval_s: float = POLL_INTERVAL_S,
-        repeat_interval_s: float = REPEAT_INTERVAL_S,
+        repeat_intervals_s: tuple[float, float] = REPEAT_INTERVALS_S,
     ) -> None:
         self.open_commands: tuple[SafingCommand, ...] = ()
         self._store = store
         self._scopes = frozenset(scopes)
         self._routes = routes
         self._poll_interval_s = poll_interval_s
-        self._repeat_interval_s = repeat_interval_s
+        self._repeat_intervals_s = repeat_intervals_s
         self._sent_at: dict[tuple[Phase, str], float] = {}
+        self._repeated: Counter[tuple[Phase, str]] = Counter()
         self._disconnected: set[str] = set()
         self._started_at = clock()
 
@@ -86,6 +89,7 @@ class SafingSender:
         self.open_commands = tuple(found)
         open_keys = {(each.phase, each.command_id) for each in found}
         self._sent_at = {key: at for key, at in self._sent_at.items() if key in open_keys}
+        self._repeated = Counter({key: count for key, count in self._repeated.items() if key in open_keys})
         self._note_connections()
         for each in found:
             await self._send(each)
@@ -99,13 +103,18 @@ class SafingSender:
                 for each in self.open_commands:
                     if self._routes.get(each.type_id) is equipment:
                         self._sent_at[each.phase, each.command_id] = float("-inf")
+                        del self._repeated[each.phase, each.command_id]
+
+    def _interval_s(self, key: tuple[Phase, str]) -> float:
+        shortest, longest = self._repeat_intervals_s
+        return float(min(longest, shortest * 2.0 ** min(self._repeated[key], 16)))
 
     async def _send(self, command: SafingCommand) -> None:
         equipment = self._routes.get(command.type_id)
         key, now = (command.phase, command.command_id), time.monotonic()
         # A decision of this process has queued it as well: the first repetition waits for one interval.
         last = self._sent_at.setdefault(key, float("-inf") if command.since < self._started_at else now)
-        if equipment is None or equipment.connected is False or now - last < self._repeat_interval_s:
+        if equipment is None or equipment.connected is False or now - last < self._interval_s(key):
             return
         self._sent_at[key] = now
         try:
@@ -120,6 +129,7 @@ class SafingSender:
             # A defect in one kind of equipment must not keep the others from being stopped.
             logger.exception("safing command failed", command=command.command_id)
         else:
+            self._repeated[key] += 1
             logger.warning(
                 "safing command sent again",
                 equipment=equipment.name,

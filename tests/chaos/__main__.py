@@ -70,7 +70,9 @@ def _report(name: str, seen: Seen, found: int) -> None:
     _say(
         f"  {len(mes.answers)} jobs accepted, {len(mes.answers) - len(seen.stuck)} ended; {mes.repeated} calls repeated"
     )
-    _say(f"  {len(controller.received)} commands, {controller.repeated} times one came again under its id")
+    phases = ", ".join(f"{phase} {count}" for phase, count in sorted(controller.repeated.items()))
+    total = controller.repeated.total()
+    _say(f"  {len(controller.received)} commands, {total} times one came again under its id ({phases})")
 
 
 def _say(line: str) -> None:

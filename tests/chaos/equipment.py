@@ -54,7 +54,7 @@ class Controller:
     def __init__(self, session: MqttSession, topic: str, chance: random.Random, work_s: float = 0.1) -> None:
         self.received: list[Received] = []
         self.answered: dict[str, float] = {}
-        self.repeated = 0
+        self.repeated: Counter[str] = Counter()
         self.there = asyncio.Event()
         self.there.set()
         self._session = session
@@ -88,7 +88,7 @@ class Controller:
         phase = command.extensions["phase"]
         key = (command.id, phase)
         if key in self._known:
-            self.repeated += 1
+            self.repeated[phase] += 1
             if answer := self._known[key]:
                 await send_surely(self._session, answer)
             return
@@ -97,8 +97,18 @@ class Controller:
         self.received.append(
             Received(time.monotonic(), command.id, data["job_id"], data["action"], data["attempt"], phase)
         )
-        if phase == "start" and command.type != SILENT:
+        if phase == "stop":
+            await self._confirm_stop(command)
+        elif phase == "start" and command.type != SILENT:
             self._to_do.put_nowait(command)
+
+    async def _confirm_stop(self, command: CloudEvent) -> None:
+        """Answer a stop, as the gateway expects: it repeats one that is not confirmed."""
+        confirmation = CloudEvent(
+            id=f"{command.id}/stopped", source=f"/{self._topic}", type=command.type, causationid=command.id
+        )
+        message = self._known[command.id, "stop"] = to_message(confirmation, f"{self._topic}/answers")
+        await send_surely(self._session, message)
 
     async def _work(self, command: CloudEvent) -> None:
         await asyncio.sleep(self._chance.uniform(0, 2 * self._work_s))

@@ -34,7 +34,8 @@ async def test_it_holds_settings_certificates_users_and_store(
         *("settings/edge.toml", "settings/conf.d/site.toml", "opcua/users", "opcua/own.der", trusted, "store.jsonl")
     }
     assert b'"joborder:J1"' in contents["store.jsonl"]
-    assert told[0] == "files: 5, without private keys and passwords"
+    expected = "files: 5, without private keys and password files; with the passwords in edge.toml: mqtt.password"
+    assert told[0] == expected
     assert told[1].startswith("store: ")
 
 

@@ -97,6 +97,8 @@ class MqttClient:
         """Disconnect and stay away; the broker keeps the session as long as agreed."""
         self._client.disconnect()
         self._client.loop_stop()
+        # paho leaves the sockets that wake its thread to the garbage collector.
+        self._client._reset_sockets()  # noqa: SLF001
         self.connected = False
 
     def _on_connect(self, *_: object) -> None:

@@ -100,10 +100,19 @@ async def test_a_command_goes_out_with_all_that_equipment_needs(bench: Bench, wa
 
 
 async def test_the_same_command_sent_again_is_the_same_message(bench: Bench, wait_until: WaitUntil) -> None:
-    await bench.equipment.send(COMMAND)
-    await bench.equipment.send(COMMAND)
+    again = replace(COMMAND, offered_again=True)
+    await bench.equipment.send(again)
+    await bench.equipment.send(again)
     await wait_until(lambda: len(bench.received) == 2)
     assert bench.received[0] == bench.received[1]
+
+
+async def test_command_that_the_broker_has_is_not_sent_twice(bench: Bench, wait_until: WaitUntil) -> None:
+    await bench.equipment.send(COMMAND)
+    await bench.equipment.send(COMMAND)
+    await bench.equipment.stop(COMMAND)
+    await wait_until(lambda: len(bench.received) == 2)
+    assert [each.user_properties["phase"] for each in bench.received] == ["start", "stop"]
 
 
 async def test_a_stop_bears_the_id_of_its_command(bench: Bench, wait_until: WaitUntil) -> None:

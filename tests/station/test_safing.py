@@ -34,7 +34,8 @@ def equipment(tool: FakeEquipment) -> dict[str, FakeEquipment]:
 
 def sender_of(plant: Plant, tool: FakeEquipment, repeat_interval_s: float = 60.0) -> SafingSender:
     routes = {TIGHTEN: tool, "open.v1": tool}
-    return SafingSender(plant.store, (SCOPE,), routes, plant.runs.clock, repeat_interval_s=repeat_interval_s)
+    intervals = (repeat_interval_s, repeat_interval_s)
+    return SafingSender(plant.store, (SCOPE,), routes, plant.runs.clock, repeat_intervals_s=intervals)
 
 
 async def abort_while_away(plant: Plant, tool: FakeEquipment) -> None:

@@ -1,0 +1,47 @@
+"""Remembers which open commands the equipment can have: sent on this connection, and since it last came online."""
+
+from collections.abc import Callable
+
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command
+
+
+class SentCommands:
+    """The starts and resets without an answer; `connection` returns the number of the current connection."""
+
+    def __init__(self, connection: Callable[[], int]) -> None:
+        self._connection = connection
+        self._sent_on: dict[tuple[str, Phase], int] = {}
+        self._undelivered: set[str] = set()
+
+    def is_sent(self, command: Command) -> bool:
+        """Return whether the broker has a command on this connection, or is about to have it."""
+        return self._sent_on.get((command.command_id, command.phase)) == self._connection()
+
+    def is_undelivered(self, command_id: str) -> bool:
+        """Return whether a command was sent and no subscriber had it."""
+        return command_id in self._undelivered
+
+    def begin(self, command_id: str, phase: Phase) -> None:
+        """Record that a command is being sent."""
+        if phase is not Phase.STOP:
+            self._sent_on[command_id, phase] = self._connection()
+
+    def end(self, command_id: str, phase: Phase, *, delivered: bool | None) -> None:
+        """Record whether a subscriber had the command; None when the broker did not confirm it."""
+        if delivered:
+            self._undelivered.discard(command_id)
+            return
+        self._sent_on.pop((command_id, phase), None)
+        if delivered is False and phase is not Phase.STOP:
+            self._undelivered.add(command_id)
+
+    def forget(self, command_id: str) -> None:
+        """Forget a command that has an answer or a stop."""
+        self._undelivered.discard(command_id)
+        for phase in (Phase.START, Phase.RESET):
+            self._sent_on.pop((command_id, phase), None)
+
+    def forget_all(self) -> None:
+        """Forget what was sent: the equipment came back and may have lost it."""
+        self._sent_on.clear()
