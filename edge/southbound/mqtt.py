@@ -1,8 +1,6 @@
 """Equipment that speaks CloudEvents over MQTT 5; open commands are sent once on each connection."""
 
 import asyncio
-import contextlib
-import dataclasses
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
@@ -21,17 +19,21 @@ from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.equipment_data import CommandData, TaskData
 from edge.model.event_types import REFUSED_TYPE
-from edge.sfc.command_id import parse_command_id
 from edge.sfc.signal import Phase
+from edge.southbound.mqtt_answer import (
+    complete_answer,
+    to_answer,
+    to_equipment_event,
+    to_unsolicited,
+    without_correlation_data,
+)
 from edge.southbound.repetition import chosen_repetition
 from edge.southbound.sent_commands import SentCommands
 from edge.station.equipment import (
     Begin,
     Command,
     EquipmentAnswer,
-    EquipmentEvent,
     Kept,
-    LateResult,
     OutcomeUnknown,
     Repetition,
     StationPort,
@@ -41,8 +43,6 @@ from edge.store.refused import RefusedMessage
 
 OFFER_RETRY_SECONDS = (1.0, 60.0)
 """The shortest and the longest wait before a command without a subscriber is sent again."""
-UNKNOWN = "unknown"
-"""The `mdcserrorkind` of equipment that lost its memory and cannot say whether it carried out a command."""
 
 _log = structlog.get_logger(__name__)
 
@@ -167,8 +167,8 @@ class MqttEquipment:
         """Handle a message from the answers topic."""
         try:
             event = to_event(complete_answer(message))
-            result = _to_unsolicited(event, self._scope)
-            answer = None if result else _to_answer(event)
+            result = to_unsolicited(event, self._scope)
+            answer = None if result else to_answer(event)
         except Refused as refusal:
             await self._lose_answer(message, refusal, f"its answer cannot be read: {refusal.message}")
             return
@@ -207,8 +207,8 @@ class MqttEquipment:
             await self._refuse(message, Refused("forbidden_topic", reason, "Allow it in response_topics."))
             return
         try:
-            event = to_event(_without_correlation_data(message) if message.response_topic else message)
-            task = await self._station.event(_to_equipment_event(event))
+            event = to_event(without_correlation_data(message) if message.response_topic else message)
+            task = await self._station.event(to_equipment_event(event))
         except Refused as refusal:
             await self._refuse(message, refusal)
             return
@@ -265,7 +265,7 @@ class MqttEquipment:
 
     async def _wait_until_due(self, retries: int) -> None:
         """Wait for the next connection, or for the delay of a retry."""
-        with contextlib.suppress(TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(delay(retries, *self._offer_retry_s) if retries else None):
                 await self._offer_due.wait()
         self._offer_due.clear()
@@ -366,54 +366,3 @@ class MqttEquipment:
 
 def _defect(what: str, error: Exception) -> Refused:
     return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
-
-
-def complete_answer(message: Message) -> Message:
-    """Return an answer with the attributes that CloudEvents requires and its sender left out.
-
-    The command that it names says all that is needed: a bolt must not fail for a missing attribute.
-    """
-    given = message.user_properties
-    if "causationid" not in given:
-        return message
-    completed = {"specversion": "1.0", "id": given["causationid"], "source": message.topic, "type": "answer"} | dict(
-        given
-    )
-    content_type = message.content_type or ("application/json" if message.payload else None)
-    return dataclasses.replace(message, user_properties=completed, content_type=content_type)
-
-
-def _to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
-    """Return the result of work that no command of ours has asked for; None for an answer, and for no result."""
-    command_id = event.causationid
-    if not event.data or event.mdcserrorkind or (command_id and parse_command_id(command_id) is not None):
-        return None
-    return LateResult(source=event.source, key=event.id, scope=event.subject or scope, data=event.data)
-
-
-def _to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
-    if not event.causationid:
-        raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
-    error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
-    if event.mdcserrorkind == UNKNOWN:
-        return OutcomeUnknown(event.causationid, error or UNKNOWN)
-    return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
-
-
-def _without_correlation_data(question: Message) -> Message:
-    """Keep MQTT's Correlation Data out of the event: in a question it is the answer's and names no job."""
-    return dataclasses.replace(question, correlation_data=None)
-
-
-def _to_equipment_event(event: CloudEvent) -> EquipmentEvent:
-    if not event.subject:
-        raise Refused("unreadable", "an event without subject", "Name the scope of the station in subject.")
-    return EquipmentEvent(
-        source=event.source,
-        event_id=event.id,
-        type_id=event.type,
-        scope=event.subject,
-        data=event.data,
-        job_id=event.extensions.get("joborderid"),
-        correlation_id=event.correlationid,
-    )

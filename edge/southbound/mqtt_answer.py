@@ -1,0 +1,65 @@
+"""Decodes what equipment sends over MQTT: answers, unsolicited results and events."""
+
+import dataclasses
+
+from edge.errors import Refused
+from edge.links.mqtt import Message
+from edge.model.cloudevent import CloudEvent
+from edge.sfc.command_id import parse_command_id
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
+
+UNKNOWN = "unknown"
+"""The `mdcserrorkind` of equipment that lost its memory and cannot say whether it carried out a command."""
+
+
+def complete_answer(message: Message) -> Message:
+    """Return an answer with the attributes that CloudEvents requires and its sender left out.
+
+    The command that it names says all that is needed: a bolt must not fail for a missing attribute.
+    """
+    given = message.user_properties
+    if "causationid" not in given:
+        return message
+    completed = {"specversion": "1.0", "id": given["causationid"], "source": message.topic, "type": "answer"} | dict(
+        given
+    )
+    content_type = message.content_type or ("application/json" if message.payload else None)
+    return dataclasses.replace(message, user_properties=completed, content_type=content_type)
+
+
+def to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
+    """Return the result of work that no command of ours has asked for; None for an answer, and for no result."""
+    command_id = event.causationid
+    if not event.data or event.mdcserrorkind or (command_id and parse_command_id(command_id) is not None):
+        return None
+    return LateResult(source=event.source, key=event.id, scope=event.subject or scope, data=event.data)
+
+
+def to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
+    """Return the answer to a command. Raises Refused(`unreadable`) for one that names none."""
+    if not event.causationid:
+        raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
+    error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
+    if event.mdcserrorkind == UNKNOWN:
+        return OutcomeUnknown(event.causationid, error or UNKNOWN)
+    return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
+
+
+def without_correlation_data(question: Message) -> Message:
+    """Return a question without Correlation Data, which belong to its answer and name no job."""
+    return dataclasses.replace(question, correlation_data=None)
+
+
+def to_equipment_event(event: CloudEvent) -> EquipmentEvent:
+    """Return an event of equipment. Raises Refused(`unreadable`) for one without scope."""
+    if not event.subject:
+        raise Refused("unreadable", "an event without subject", "Name the scope of the station in subject.")
+    return EquipmentEvent(
+        source=event.source,
+        event_id=event.id,
+        type_id=event.type,
+        scope=event.subject,
+        data=event.data,
+        job_id=event.extensions.get("joborderid"),
+        correlation_id=event.correlationid,
+    )

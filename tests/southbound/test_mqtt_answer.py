@@ -1,0 +1,40 @@
+"""What equipment sends over MQTT, as the station receives it."""
+
+import pytest
+
+from edge.errors import Refused
+from edge.links.mqtt import Message
+from edge.model.cloudevent import CloudEvent
+from edge.southbound.mqtt_answer import complete_answer, to_answer, to_equipment_event, to_unsolicited
+from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
+
+
+def _event(**further: str) -> CloudEvent:
+    return CloudEvent(id="1", source="/wrench", type="t.v1", **further)  # type: ignore[arg-type]
+
+
+def test_answer_without_a_command_is_unreadable() -> None:
+    with pytest.raises(Refused, match="without causationid"):
+        to_answer(_event())
+
+
+def test_error_kind_unknown_leaves_the_outcome_unknown() -> None:
+    assert to_answer(_event(causationid="c", mdcserrorkind="unknown")) == OutcomeUnknown("c", "unknown")
+    assert to_answer(_event(causationid="c", mdcserrorkind="jammed")) == EquipmentAnswer("c", error="jammed")
+
+
+def test_answer_gets_the_attributes_that_its_sender_left_out() -> None:
+    completed = complete_answer(Message("wrench/answers", b"{}", user_properties={"causationid": "c"}))
+    assert completed.user_properties["id"] == "c"
+    assert completed.content_type == "application/json"
+
+
+def test_result_without_a_command_of_ours_is_unsolicited() -> None:
+    found = to_unsolicited(CloudEvent(id="7", source="/w", type="t", data={"torque": 1}), "station-1")
+    assert found
+    assert (found.source, found.key, found.scope) == ("/w", "7", "station-1")
+
+
+def test_event_without_scope_is_unreadable() -> None:
+    with pytest.raises(Refused, match="without subject"):
+        to_equipment_event(_event())
