@@ -4,18 +4,24 @@ asyncua takes any filter: it fails on one at the first notification, or answers 
 request when one of them is odd.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from asyncua import ua
+from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
 from asyncua.server.internal_subscription import InternalSubscription
-from asyncua.server.monitored_item_service import MonitoredItemService
+from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
 from edge.opcua.index_range import is_valid, part
 from edge.opcua.limits import FILTER_ELEMENTS, NOTIFICATIONS_PER_MESSAGE
+from edge.opcua.message_limits import Notification
+from edge.opcua.trigger_links import TriggerLinks
+from edge.opcua.turns import Turn
+from edge.opcua.value_reads import check_encoding, stamp_change
 
 _Operator = ua.FilterOperator
 
@@ -37,6 +43,10 @@ _NUMBERS = frozenset(
 _GOOD = ua.StatusCode()
 
 
+def _bad_item(is_unknown: bool) -> ua.StatusCode:  # noqa: FBT001 - the condition itself
+    return ua.StatusCode(ua.StatusCodes.BadMonitoredItemIdInvalid if is_unknown else ua.StatusCodes.Good)
+
+
 def _bad(code: int) -> ua.StatusCode:
     return ua.StatusCode(code)
 
@@ -46,10 +56,93 @@ class MonitoredItems(MonitoredItemService):
 
     def __init__(self, subscription: InternalSubscription, aspace: AddressSpace, max_notifications: int) -> None:
         super().__init__(subscription, aspace)
-        self.max_notifications = min(max_notifications or NOTIFICATIONS_PER_MESSAGE, NOTIFICATIONS_PER_MESSAGE)
+        self.limit_notifications(max_notifications)
+        self.modified = asyncio.Event()
+        """Set when the publishing interval has changed."""
         self.has_more = False
         """Whether the last message left notifications for the next."""
         self._last: dict[int, ua.DataValue] = {}
+        self._timestamps: dict[int, ua.TimestampsToReturn] = {}
+        self._timestamps_asked = ua.TimestampsToReturn.Both
+        self._triggers = TriggerLinks()
+
+    def limit_notifications(self, asked: int) -> None:
+        """Set how many notifications the client wants at once (0: all)."""
+        self.max_notifications = min(asked or NOTIFICATIONS_PER_MESSAGE, NOTIFICATIONS_PER_MESSAGE)
+
+    def handles(self) -> tuple[list[int], list[int]]:
+        """Return the ids and the client handles of all items."""
+        return list(self._monitored_items), [item.client_handle for item in self._monitored_items.values()]
+
+    async def create_monitored_items(
+        self, params: ua.CreateMonitoredItemsParameters
+    ) -> list[ua.MonitoredItemCreateResult]:
+        """Create items; their first values are reported before this returns."""
+        self._timestamps_asked = params.TimestampsToReturn
+        results: list[ua.MonitoredItemCreateResult] = await super().create_monitored_items(params)
+        for result in results:
+            self._timestamps[result.MonitoredItemId] = params.TimestampsToReturn
+        return results
+
+    def modify_monitored_items(self, params: ua.ModifyMonitoredItemsParameters) -> list[ua.MonitoredItemModifyResult]:
+        """Change items."""
+        results: list[ua.MonitoredItemModifyResult] = super().modify_monitored_items(params)
+        for request, result in zip(params.ItemsToModify, results, strict=True):
+            if result.StatusCode.is_good():
+                self._timestamps[request.MonitoredItemId] = params.TimestampsToReturn
+        return results
+
+    async def set_monitoring_mode(self, mode: ua.MonitoringMode, ids: list[int]) -> list[ua.StatusCode]:
+        """Set the mode of items: a disabled item forgets its value, a reporting one sends what it has sampled."""
+        for item_id in ids:
+            if mode is ua.MonitoringMode.Disabled:
+                self._last.pop(item_id, None)
+                self._triggers.sampled.pop(item_id, None)
+        results: list[ua.StatusCode] = await super().set_monitoring_mode(mode, ids)
+        for item_id in ids:
+            if mode is ua.MonitoringMode.Reporting:
+                await self._report_sampled(item_id)
+        return results
+
+    def set_triggering(self, trigger: int, to_add: Sequence[int], to_remove: Sequence[int]) -> ua.SetTriggeringResult:
+        """Link items to the one that triggers them. Raises ServiceError for an unknown one."""
+        if trigger not in self._monitored_items:
+            raise ServiceError(ua.StatusCodes.BadMonitoredItemIdInvalid)
+        removed = [_bad_item(not self._triggers.remove(trigger, each)) for each in to_remove]
+        added = [
+            _bad_item(each not in self._monitored_items or not self._triggers.add(trigger, each)) for each in to_add
+        ]
+        return ua.SetTriggeringResult(AddResults=added, RemoveResults=removed)
+
+    async def resend(self, turn: Turn) -> None:
+        """Report the value of every reporting item again (OPC 10000-5, 9.2)."""
+        for item_id, item in tuple(self._monitored_items.items()):
+            if item.callback_handle is not None and item.mode is ua.MonitoringMode.Reporting:
+                self._last.pop(item_id, None)
+                await self.trigger_datachange(
+                    item.callback_handle, item.read_value_id.NodeId, item.read_value_id.AttributeId
+                )
+            await turn.step()
+
+    async def notify(self, item: MonitoredItemData, notification: Notification) -> None:
+        """Queue a notification: to be published, or until another item triggers it."""
+        if item.mode is ua.MonitoringMode.Sampling:
+            self._triggers.sample(item.monitored_item_id, notification, item.queue_size)
+        else:
+            await self._enqueue(item, notification)
+        for linked in self._triggers.linked(item.monitored_item_id):
+            await self._report_sampled(linked)
+
+    async def _report_sampled(self, item_id: int) -> None:
+        item = self._monitored_items.get(item_id)
+        if item is not None:
+            for notification in self._triggers.sampled.pop(item_id, ()):
+                await self._enqueue(item, notification)
+
+    async def _enqueue(self, item: MonitoredItemData, notification: Notification) -> None:
+        is_event = isinstance(notification, ua.EventFieldList)
+        enqueue = self.isub.enqueue_event if is_event else self.isub.enqueue_datachange_event
+        await enqueue(item.monitored_item_id, notification, item.queue_size)
 
     def _create_events_monitored_item(self, params: ua.MonitoredItemCreateRequest) -> ua.MonitoredItemCreateResult:
         asked = params.RequestedParameters.Filter
@@ -90,8 +183,8 @@ class MonitoredItems(MonitoredItemService):
         # Values are never changed in place: asyncua would copy each one deeply to compare it with the next.
         if last is None or _is_reported(last, current, item.filter):
             self._last[item_id] = current
-            notification = ua.MonitoredItemNotification(item.client_handle, current)
-            await self.isub.enqueue_datachange_event(item_id, notification, item.queue_size)
+            stamped = stamp_change(current, self._timestamps.get(item_id, self._timestamps_asked))
+            await self.notify(item, ua.MonitoredItemNotification(item.client_handle, stamped))
 
     def _delete_monitored_items(self, mid: int) -> ua.StatusCode:
         # By the handles of the item: asyncua looks through all items for each one it deletes.
@@ -99,6 +192,8 @@ class MonitoredItems(MonitoredItemService):
         if item is None:
             return _bad(ua.StatusCodes.BadMonitoredItemIdInvalid)
         self._last.pop(mid, None)
+        self._timestamps.pop(mid, None)
+        self._triggers.forget(mid)
         if item.callback_handle in self._monitored_datachange:
             self.aspace.delete_datachange_callback(item.callback_handle)
             del self._monitored_datachange[item.callback_handle]
@@ -109,6 +204,11 @@ class MonitoredItems(MonitoredItemService):
 
     def _check_value_filter(self, monitored: ua.ReadValueId, asked: Any) -> ua.StatusCode:
         """Return whether values can be monitored so. A dead band is one of numbers (OPC 10000-8, 7.2)."""
+        if monitored.DataEncoding is not None and monitored.DataEncoding.Name:
+            current = self.aspace.read_attribute_value(monitored.NodeId, monitored.AttributeId)
+            encoding = current.StatusCode if current.StatusCode.is_bad() else check_encoding(monitored, current)
+            if encoding.is_bad():
+                return encoding
         if monitored.IndexRange and not is_valid(monitored.IndexRange):
             return _bad(ua.StatusCodes.BadIndexRangeInvalid)
         match asked:

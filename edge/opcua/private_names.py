@@ -38,6 +38,9 @@ PRIVATE_NAMES = (
         _SUBSCRIPTION, "_triggered_datachanges", "attribute", "Notifications beyond a message are queued again."
     ),
     PrivateName(_SUBSCRIPTION, "_triggered_events", "attribute", "Events beyond a message are queued again."),
+    PrivateName(_SUBSCRIPTION, "_task", "attribute", "Our publishing loop follows a modified interval."),
+    PrivateName(_SUBSCRIPTION, "_closing", "attribute", "The publishing loop ends with its subscription."),
+    PrivateName(_PROCESSOR, "_publish_requests", "attribute", "Cancel answers Publish requests that wait."),
     PrivateName(_ITEMS, "_monitored_items", "attribute", "Items are counted and found by id."),
     PrivateName(_ITEMS, "_monitored_events", "attribute", "Event items are found by node."),
     PrivateName(_ITEMS, "_monitored_datachange", "attribute", "Items are found by the handle of their value."),

@@ -37,6 +37,7 @@ logger = structlog.get_logger(__name__)
 
 _CREATE = ua.NodeId(ua.ObjectIds.CreateSessionRequest_Encoding_DefaultBinary)
 _ACTIVATE = ua.NodeId(ua.ObjectIds.ActivateSessionRequest_Encoding_DefaultBinary)
+_CANCEL = ua.NodeId(ua.ObjectIds.CancelRequest_Encoding_DefaultBinary)
 _WITHOUT_SESSION = frozenset(
     ua.NodeId(service)
     for service in (
@@ -130,11 +131,26 @@ class RequestProcessor(UaProcessor):
             return await self._activate(header, seqhdr, struct_from_binary(ua.ActivateSessionParameters, body))
         if typeid not in _WITHOUT_SESSION:
             self._check_session(header.AuthenticationToken)
+        if typeid == _CANCEL:
+            self.usable_session(typeid, body)
+            self._cancel(header, seqhdr, struct_from_binary(ua.CancelParameters, body).RequestHandle)
+            return True
         if (service := SERVICES.get(typeid)) is not None:
             await self._serve(service, typeid, header, seqhdr, body)
             return True
         goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
         return goes_on
+
+    def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
+        """Answer the Publish requests of this handle; only they wait (OPC 10000-4, 5.7.5)."""
+        waiting = tuple(self._publish_requests)
+        cancelled = [each for each in waiting if each.requesthdr.RequestHandle == handle]
+        for each in cancelled:
+            self._publish_requests.remove(each)
+            self._send_fault(each.requesthdr, each.seqhdr, ua.StatusCodes.BadRequestCancelledByClient)
+        response = ua.CancelResponse()
+        response.Parameters.CancelCount = len(cancelled)
+        self.send_response(header.RequestHandle, seqhdr, response)
 
     async def _serve(self, service: Service, typeid: ua.NodeId, header: Any, seqhdr: Any, body: Buffer) -> None:
         """Decode, perform and answer a request of many operations as work in turns."""

@@ -11,7 +11,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.common.utils import Buffer
 from asyncua.server.binary_server_asyncio import OPCUAProtocol
-from asyncua.ua.ua_binary import header_from_binary
+from asyncua.ua.ua_binary import header_from_binary, uatcp_to_binary
 
 from edge.opcua.limits import CHUNK_BYTES
 
@@ -19,6 +19,12 @@ _HEADER = struct.Struct("<3scI")
 _SMALLEST = {b"HEL": 32, b"OPN": 24, b"MSG": 24, b"CLO": 24}
 _LARGEST_HELLO = 32 + 4096  # with its endpoint URL (OPC 10000-6, 7.1.2.3)
 _PAUSE_AT = 16  # messages that wait while one is being answered
+
+
+REFUSAL_S = 5.0
+"""How long a connection without a place may take to send its Hello."""
+
+_NO_PLACE = ua.ErrorMessage(ua.StatusCode(ua.StatusCodes.BadTcpNotEnoughResources), "too many connections")
 
 
 class InvalidChunk(Exception):
@@ -31,6 +37,9 @@ class ChunkProtocol(OPCUAProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._received = bytearray()
+        self._refused: asyncio.Transport | None = None
+        """The connection that has no place; it waits for a Hello to answer."""
+        self._refusal: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()
 
@@ -41,10 +50,19 @@ class ChunkProtocol(OPCUAProtocol):
             if idle is not None:
                 self.clients.remove(idle)
                 idle.transport.abort()
+        if len(self.clients) >= self.iserver.max_connections:
+            self._refused = transport
+            self._refusal = asyncio.get_running_loop().call_later(REFUSAL_S, transport.abort)
+            return
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        if self._refused is not None:
+            # The client waits for the answer to its Hello; one before that could be lost (OPC 10000-6, 7.1.3).
+            self._refused.write(uatcp_to_binary(ua.MessageType.Error, _NO_PLACE))
+            self._refused.close()
+            return
         if self.transport is None or self.transport.is_closing():
             return
         self._received += data
@@ -62,6 +80,8 @@ class ChunkProtocol(OPCUAProtocol):
 
     def connection_lost(self, ex: BaseException | None) -> None:
         """End what waits for the client to take its answers."""
+        if self._refusal is not None:
+            self._refusal.cancel()
         self._writable.set()
         super().connection_lost(ex)
 

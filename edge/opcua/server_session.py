@@ -5,8 +5,8 @@ asyncua counts tokens and subscriptions up from a small number, and does not che
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from asyncua import ua
@@ -19,6 +19,7 @@ from edge.opcua import limits
 from edge.opcua.access import CALLER, Caller
 from edge.opcua.index_range import part
 from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.publishing import modify, publish_for, revise, start_publishing
 from edge.opcua.request_checks import (
     check_application,
     check_count,
@@ -28,7 +29,9 @@ from edge.opcua.request_checks import (
     unknown_subscription,
 )
 from edge.opcua.server_channel import ServerChannel
+from edge.opcua.server_methods import method_of, perform
 from edge.opcua.turns import Pacer, Turn, WorkBudget
+from edge.opcua.value_reads import Stamps, check_encoding, check_timestamps
 from edge.opcua.view_service import View
 
 
@@ -128,14 +131,19 @@ class ServerSession(InternalSession):
         check_count("MaxNodesPerRead", params.NodesToRead)
         if params.MaxAge < 0:
             raise ServiceError(ua.StatusCodes.BadMaxAgeInvalid)
+        check_timestamps(params.TimestampsToReturn)
+        stamps = Stamps(params.TimestampsToReturn, datetime.now(UTC))
         results = []
         for item in params.NodesToRead:
-            results.append(self._read(item))
+            results.append(stamps.apply(self._read(item), item.AttributeId))
             await self._step()
         return results
 
     def _read(self, item: ua.ReadValueId) -> ua.DataValue:
         value: ua.DataValue = self.aspace.read_attribute_value(item.NodeId, item.AttributeId)
+        encoding = check_encoding(item, value)
+        if encoding.is_bad() and not value.StatusCode.is_bad():
+            return ua.DataValue(StatusCode=encoding)
         if item.IndexRange:
             return part(value, item.IndexRange)
         if item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
@@ -204,11 +212,18 @@ class ServerSession(InternalSession):
             raise ServiceError(ua.StatusCodes.BadSessionNotActivated)
         token = CALLER.set(caller)
         try:
-            (result,) = await super().call([request])
+            result = await self._perform(request)
         finally:
             CALLER.reset(token)
         self.iserver.access.record_call(caller, self._method_name(request.MethodId), request, result)
         return result
+
+    async def _perform(self, request: ua.CallMethodRequest) -> ua.CallMethodResult:
+        if (name := method_of(request)) is None:
+            (result,) = await super().call([request])
+            return result
+        async with self.iserver.turns.work(self.budget) as turn:
+            return await perform(name, request.InputArguments, self.session_id, self.subscription_service, turn)
 
     def _may_call(self, method: ua.NodeId) -> bool:
         return self.caller is not None and self.iserver.access.may_call(self.caller, self._method_name(method))
@@ -235,45 +250,17 @@ class ServerSession(InternalSession):
         """Create a subscription with a bounded publishing interval and lifetime."""
         if len(self.owned_subscriptions()) >= limits.SUBSCRIPTIONS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManySubscriptions)
-        interval = clamp(
-            params.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
-        )
-        params.RequestedPublishingInterval = interval
-        longest = max(3, int(limits.MAX_LIFETIME_MS / interval))
-        params.RequestedLifetimeCount = lifetime = min(max(params.RequestedLifetimeCount or longest, 3), longest)
-        # Three times in its life it says that it is there, at the least (OPC 10000-4, 5.14.2.2).
-        params.RequestedMaxKeepAliveCount = min(params.RequestedMaxKeepAliveCount or lifetime, lifetime // 3)
+        revise(params)
         result = await super().create_subscription(params, callback, request_callback)
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]
         subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace, params.MaxNotificationsPerPublish)
-        self._publish_in_turns(subscription)
+        start_publishing(subscription, self, self.iserver.turns)
         return result
 
-    def _publish_in_turns(self, subscription: InternalSubscription) -> None:
-        publish = partial(InternalSubscription.publish_results, subscription)
-        subscription.publish_results = partial(self._publish_in_turn, subscription, publish)
-
-    async def _publish_in_turn(
-        self, subscription: InternalSubscription, publish: Callable[[Any], Awaitable[bool]], request: Any = None
-    ) -> bool:
-        """Publish what a subscription has as work of this session, in as many messages as it takes."""
-        first = await self._publish_once(publish, request)
-        sent = first
-        while sent and subscription.monitored_item_srv.has_more:
-            sent = await self._publish_once(publish, None)
-        return first
-
-    async def _publish_once(self, publish: Callable[[Any], Awaitable[bool]], request: Any) -> bool:
-        async with self.iserver.turns.work(self.budget):
-            sent = await publish(request)
-        if self.connection is not None:
-            await self.connection.flush()
-        return sent
-
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
-        """Answer with what holds: asyncua changes nothing."""
+        """Change the interval and lifetime of a subscription."""
         self._check_own(params.SubscriptionId)
-        return super().modify_subscription(params)
+        return modify(self.subscription_service.subscriptions[params.SubscriptionId], params)
 
     async def delete_subscriptions(self, ids: list[int]) -> list[ua.StatusCode]:
         """End subscriptions."""
@@ -306,7 +293,7 @@ class ServerSession(InternalSession):
             return ua.TransferResult(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
         one = ua.TransferSubscriptionsParameters(SubscriptionIds=[subscription_id])
         (result,) = await super().transfer_subscriptions(one, callback)
-        self._publish_in_turns(subscription)
+        publish_for(subscription, self, self.iserver.turns)
         subscription.pub_request_callback = self.connection.get_publish_request  # asyncua leaves it with the old one
         return result
 
@@ -330,6 +317,7 @@ class ServerSession(InternalSession):
     ) -> list[ua.MonitoredItemCreateResult]:
         """Monitor values and events."""
         self._check_own(params.SubscriptionId)
+        check_timestamps(params.TimestampsToReturn)
         check_count("MaxMonitoredItemsPerCall", params.ItemsToCreate)
         there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
         if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
@@ -347,6 +335,7 @@ class ServerSession(InternalSession):
     ) -> list[ua.MonitoredItemModifyResult]:
         """Change how values and events are monitored."""
         self._check_own(params.SubscriptionId)
+        check_timestamps(params.TimestampsToReturn)
         check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
         results = []
         for item in params.ItemsToModify:
@@ -377,6 +366,13 @@ class ServerSession(InternalSession):
             results += await super().set_monitoring_mode(one)
             await self._step()
         return results
+
+    async def set_triggering(self, params: ua.SetTriggeringParameters) -> ua.SetTriggeringResult:
+        """Link items to the item that triggers their reports."""
+        self._check_own(params.SubscriptionId)
+        check_count("MaxMonitoredItemsPerCall", [*params.LinksToAdd, *params.LinksToRemove])
+        items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv
+        return items.set_triggering(params.TriggeringItemId, params.LinksToAdd, params.LinksToRemove)
 
     def _own(self, ids: Iterable[int]) -> list[int]:
         return [each for each in dict.fromkeys(ids) if self._owns(each)]

@@ -74,6 +74,12 @@ async def _set_monitoring_mode(session: ServerSession, params: ua.SetMonitoringM
     return response
 
 
+async def _set_triggering(session: ServerSession, params: ua.SetTriggeringParameters) -> Any:
+    response = ua.SetTriggeringResponse()
+    response.Parameters = await session.set_triggering(params)
+    return response
+
+
 def _with_results(response: Any, results: Any) -> Any:
     response.Results = results
     return response
@@ -96,6 +102,7 @@ SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
         _id("CreateMonitoredItems"): Service(ua.CreateMonitoredItemsParameters, _create_items),
         _id("ModifyMonitoredItems"): Service(ua.ModifyMonitoredItemsParameters, _modify_items),
         _id("DeleteMonitoredItems"): Service(ua.DeleteMonitoredItemsParameters, _delete_items),
+        _id("SetTriggering"): Service(ua.SetTriggeringParameters, _set_triggering),
         _id("SetMonitoringMode"): Service(ua.SetMonitoringModeParameters, _set_monitoring_mode),
     }
 )

@@ -14,9 +14,10 @@ from typing import Any
 import structlog
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
-from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService, WhereClauseEvaluator
+from asyncua.server.monitored_item_service import MonitoredItemData, WhereClauseEvaluator
 
 from edge.model.isa95 import JobStatusEvent
+from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.turns import Pacer
 from edge.uaserver.encoding import extension_object
 
@@ -102,16 +103,16 @@ class JobEventPublisher:
                 await self._tell(items, item, event)
                 await pacer.step()
 
-    async def _tell(self, items: MonitoredItemService, item: MonitoredItemData, event: EventNotification) -> None:
+    async def _tell(self, items: MonitoredItems, item: MonitoredItemData, event: EventNotification) -> None:
         try:
             if _Where(_filter_logger, self._aspace, item.filter.WhereClause).eval(event):
                 fields = ua.EventFieldList(item.client_handle, event.select(item.filter.SelectClauses))
-                await items.isub.enqueue_event(item.monitored_item_id, fields, item.queue_size)
+                await items.notify(item, fields)
         except Exception as error:  # noqa: BLE001 - a filter that asyncua cannot evaluate must not affect the others
             logger.error("OPC UA event failed", monitored_item=item.monitored_item_id, reason=repr(error))  # noqa: TRY400 - a traceback is slow
 
 
-def _monitoring(items: MonitoredItemService, notifier: ua.NodeId) -> list[MonitoredItemData]:
+def _monitoring(items: MonitoredItems, notifier: ua.NodeId) -> list[MonitoredItemData]:
     # asyncua keeps no public list of them.
     found = [items._monitored_items.get(each) for each in items._monitored_events.get(notifier, ())]  # noqa: SLF001
     return [item for item in found if item is not None and item.mode is not ua.MonitoringMode.Disabled]

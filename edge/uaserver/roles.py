@@ -12,7 +12,8 @@ RESOLVE_METHOD = "ResolveAction"
 
 METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
     {
-        # Asking is looking.
+        "GetMonitoredItems": Role.OBSERVER,
+        "ResendData": Role.OBSERVER,
         "RequestJobResponseByJobOrderID": Role.OBSERVER,
         "RequestJobResponseByJobOrderState": Role.OBSERVER,
         # Whoever stands at the station decides about the jobs that are there.

@@ -84,6 +84,15 @@ def call(method: str, argument: ua.Variant, count: int, comments: int = 0) -> An
     return request
 
 
+def server_call(method: int, subscription: int) -> Any:
+    """Call a method of the Server object as often as one request may."""
+    argument = ua.Variant(subscription, ua.VariantType.UInt32)
+    call = ua.CallMethodRequest(ua.NodeId(ua.ObjectIds.Server), ua.NodeId(method), [argument])
+    request = ua.CallRequest()
+    request.Parameters.MethodsToCall = [call] * 100
+    return request
+
+
 def order(parameters: int) -> ua.Variant:
     """A job order of this many parameters of the least size."""
     name, parameter = struct.pack("<i1s", 1, b"x"), struct.pack("<Ii1sB", 0, 1, b"p", 0)
@@ -105,12 +114,21 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
     items = ua.SetMonitoringModeRequest()
     items.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Disabled, list(range(112, 512)))
     yield "disable items", items
+    triggers = ua.SetTriggeringRequest()
+    triggers.Parameters = ua.SetTriggeringParameters(subscription, 112, list(range(113, 512)), list(range(600, 1100)))
+    yield "set triggering", triggers
+    yield "resend data", server_call(ua.ObjectIds.Server_ResendData, subscription)
+    yield "get monitored items", server_call(ua.ObjectIds.Server_GetMonitoredItems, subscription)
+    modified = ua.ModifySubscriptionRequest()
+    modified.Parameters = ua.ModifySubscriptionParameters(subscription, 0.01, 10_000, 3000, 0, 0)
+    yield "modify subscription", modified
     again = ua.SetMonitoringModeRequest()
     again.Parameters = ua.SetMonitoringModeParameters(subscription, ua.MonitoringMode.Reporting, list(range(112, 512)))
     yield "enable items", again
     yield "call with large orders", call("StoreAndStart", order(40_000), 1)
     yield "call often", call("StoreAndStart", order(200), 100)
     yield "call with comments", call("Start", ua.Variant("job-1", ua.VariantType.String), 1, comments=50_000)
+    yield "resend data of reporting items", server_call(ua.ObjectIds.Server_ResendData, subscription)
     gone = ua.DeleteMonitoredItemsRequest()
     gone.Parameters = ua.DeleteMonitoredItemsParameters(subscription, list(range(112, 512)))
     yield "delete items", gone

@@ -18,7 +18,7 @@ from asyncua import Client, ua
 from asyncua.common.utils import Buffer
 from asyncua.ua.ua_binary import nodeid_from_binary, nodeid_to_binary, struct_from_binary, struct_to_binary
 
-from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall
+from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, RESPONSE_METHODS, JobState, JobStatus, state_entries
 from edge.opcua.access import Role
 from edge.uaserver.encoding import extension_object
@@ -196,5 +196,6 @@ async def test_order_nested_200_levels_deep_is_refused(server: UaServer, station
     )
     async with Client(server.endpoint) as client:
         (result,) = await client.uaclient.call([call])
-    assert result.StatusCode.value == ua.StatusCodes.BadInvalidArgument
+    assert result.StatusCode.value == ua.StatusCodes.Uncertain
+    assert result.OutputArguments[0].Value == ReturnStatus.INVALID_REQUEST
     assert station.calls == []

@@ -8,6 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest_asyncio
+
+from edge.opcua.access import Role
+from edge.uaserver.server import UaServer
+from tests.uaserver.running import MACHINES, served
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
 
@@ -121,3 +127,25 @@ async def other_stack(endpoint: str) -> AsyncIterator[OtherStack]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def observed() -> AsyncIterator[UaServer]:
+    """A server with one machine, which everybody may observe."""
+    async with served(machines=MACHINES[:1], role=Role.OBSERVER) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def other(observed: UaServer) -> AsyncIterator[OtherStack]:
+    """A client on another stack."""
+    async with other_stack(observed.endpoint) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def subscription(other: OtherStack) -> AsyncIterator[int]:
+    """A subscription of that client."""
+    made = await other.subscription()
+    yield made
+    await other.send("DeleteSubscriptions", subscriptionIds=[made])

@@ -136,6 +136,22 @@ class Client {
     return this.callMethod(object, method, [{ dataType: opcua.DataType.ExtensionObject, arrayType: array, value }]);
   }
 
+  // Send a Publish request and cancel it by its handle. A new subscription answers the one before at once.
+  async cancelPublish() {
+    await this.send("Publish", { subscriptionAcknowledgements: [] });
+    let handle = 0;
+    const secureChannel = this.session._client._secureChannel;
+    const perform = secureChannel.performMessageTransaction;
+    secureChannel.performMessageTransaction = function (request, callback) {
+      perform.call(this, request, callback);
+      handle ||= request.requestHeader.requestHandle;
+    };
+    const published = this.send("Publish", { subscriptionAcknowledgements: [] });
+    secureChannel.performMessageTransaction = perform;
+    const { ok } = await this.send("Cancel", { requestHandle: handle });
+    return { ok: { count: ok.cancelCount, fault: (await published).fault } };
+  }
+
   callMethod(object, method, inputArguments) {
     const methodsToCall = [{ objectId: coerceNodeId(object), methodId: coerceNodeId(method), inputArguments }];
     return this.send("Call", { methodsToCall });
@@ -158,7 +174,7 @@ async function main([endpoint]) {
         const client = new Client();
         await client.connect(endpoint);
         answer({ ok: clients.push(client) - 1 });
-      } else if (["find", "notified", "structures", "callWithNestedOrder", "callWithState", "close"].includes(name)) {
+      } else if (["find", "notified", "structures", "cancelPublish", "callWithNestedOrder", "callWithState", "close"].includes(name)) {
         answer((await clients[at][name](parameters)) || { ok: null });
       } else {
         answer(await clients[at].send(name, parameters));

@@ -1,0 +1,99 @@
+"""Publishes subscriptions at an interval that their client may change; asyncua keeps the first interval for ever."""
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from asyncua import ua
+from asyncua.server.internal_subscription import InternalSubscription
+
+from edge.opcua import limits
+from edge.opcua.request_checks import clamp
+from edge.opcua.turns import Turns, WorkBudget
+
+if TYPE_CHECKING:
+    from edge.opcua.server_session import SessionConnection
+
+
+class SubscriptionOwner(Protocol):
+    """The session for which a subscription publishes."""
+
+    budget: WorkBudget
+    connection: "SessionConnection | None"
+
+
+def revise(asked: ua.CreateSubscriptionParameters | ua.ModifySubscriptionParameters) -> None:
+    """Bound the publishing interval and the lifetime that a client asks for."""
+    interval = clamp(
+        asked.RequestedPublishingInterval, limits.MIN_PUBLISHING_INTERVAL_MS, limits.MAX_PUBLISHING_INTERVAL_MS
+    )
+    asked.RequestedPublishingInterval = interval
+    longest = max(3, int(limits.MAX_LIFETIME_MS / interval))
+    asked.RequestedLifetimeCount = lifetime = min(max(asked.RequestedLifetimeCount or longest, 3), longest)
+    # A lifetime holds three keep-alive messages at the least (OPC 10000-4, 5.14.2.2).
+    asked.RequestedMaxKeepAliveCount = min(asked.RequestedMaxKeepAliveCount or lifetime, lifetime // 3)
+
+
+def start_publishing(subscription: InternalSubscription, session: SubscriptionOwner, turns: Turns) -> None:
+    """Replace the publishing loop of asyncua, which has not run yet."""
+    publish_for(subscription, session, turns)
+    if subscription._task is not None:  # noqa: SLF001
+        subscription._task.cancel()  # noqa: SLF001
+    # asyncua cancels it by this attribute when the subscription ends: no group of ours could.
+    subscription._task = asyncio.create_task(_publish_regularly(subscription), name="opcua subscription")  # noqa: SLF001
+
+
+def publish_for(subscription: InternalSubscription, session: SubscriptionOwner, turns: Turns) -> None:
+    """Publish a subscription as work of this session from now on."""
+    subscription.publish_results = partial(_publish_in_turn, subscription, session, turns)
+
+
+def modify(subscription: InternalSubscription, asked: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
+    """Change interval, lifetime and message size of a subscription; return the values that hold."""
+    revise(asked)
+    data = subscription.data
+    data.RevisedPublishingInterval = asked.RequestedPublishingInterval
+    data.RevisedLifetimeCount = asked.RequestedLifetimeCount
+    data.RevisedMaxKeepAliveCount = asked.RequestedMaxKeepAliveCount
+    items = subscription.monitored_item_srv
+    items.limit_notifications(asked.MaxNotificationsPerPublish)
+    items.modified.set()
+    return ua.ModifySubscriptionResult(
+        data.RevisedPublishingInterval, data.RevisedLifetimeCount, data.RevisedMaxKeepAliveCount
+    )
+
+
+async def _publish_regularly(subscription: InternalSubscription) -> None:
+    loop = asyncio.get_running_loop()
+    modified = subscription.monitored_item_srv.modified
+    next_at = loop.time()
+    while not subscription._closing:  # noqa: SLF001
+        await subscription.publish_results()
+        next_at = max(next_at + subscription.data.RevisedPublishingInterval / 1000, loop.time())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(next_at):
+                await modified.wait()
+            modified.clear()
+            next_at = loop.time()
+
+
+async def _publish_in_turn(
+    subscription: InternalSubscription, session: SubscriptionOwner, turns: Turns, request: Any = None
+) -> bool:
+    """Publish what a subscription has as work of its session, in as many messages as it takes."""
+    first = await _publish_once(subscription, session, turns, request)
+    sent = first
+    while sent and subscription.monitored_item_srv.has_more:
+        sent = await _publish_once(subscription, session, turns, None)
+    return first
+
+
+async def _publish_once(
+    subscription: InternalSubscription, session: SubscriptionOwner, turns: Turns, request: Any
+) -> bool:
+    async with turns.work(session.budget):
+        sent = bool(await InternalSubscription.publish_results(subscription, request))
+    if session.connection is not None:
+        await session.connection.flush()
+    return sent

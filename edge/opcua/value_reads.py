@@ -1,0 +1,60 @@
+"""Applies the arguments of Read to the attributes that the server holds (OPC 10000-4, 5.11.2 and 7.29)."""
+
+from datetime import datetime
+
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+
+_BINARY = ua.QualifiedName("Default Binary")
+_WITH_SOURCE = frozenset({ua.TimestampsToReturn.Source, ua.TimestampsToReturn.Both})
+_WITH_SERVER = frozenset({ua.TimestampsToReturn.Server, ua.TimestampsToReturn.Both})
+
+
+def check_timestamps(asked: ua.TimestampsToReturn) -> None:
+    """Check the choice of timestamps. Raises ServiceError with BadTimestampsToReturnInvalid."""
+    if asked not in _WITH_SOURCE | _WITH_SERVER | {ua.TimestampsToReturn.Neither}:
+        raise ServiceError(ua.StatusCodes.BadTimestampsToReturnInvalid)
+
+
+def check_encoding(item: ua.ReadValueId, value: ua.DataValue) -> ua.StatusCode:
+    """Return whether a value can be sent in the encoding that the client asks for."""
+    asked = item.DataEncoding
+    if asked is None or not asked.Name:
+        return ua.StatusCode()
+    is_structure = (
+        item.AttributeId == ua.AttributeIds.Value
+        and value.Value is not None
+        and value.Value.VariantType is ua.VariantType.ExtensionObject
+    )
+    if not is_structure:
+        return ua.StatusCode(ua.StatusCodes.BadDataEncodingInvalid)
+    return ua.StatusCode() if asked == _BINARY else ua.StatusCode(ua.StatusCodes.BadDataEncodingUnsupported)
+
+
+class Stamps:
+    """The timestamps of one answer; equal attributes stay one object, which is encoded once."""
+
+    def __init__(self, asked: ua.TimestampsToReturn, now: datetime) -> None:
+        self._has_source = asked in _WITH_SOURCE
+        self._server = now if asked in _WITH_SERVER else None
+        self._known: dict[tuple[int, bool], tuple[ua.DataValue, ua.DataValue]] = {}
+
+    def apply(self, value: ua.DataValue, attribute: ua.AttributeIds) -> ua.DataValue:
+        """Return the value with the timestamps that the client asks for."""
+        is_value = attribute == ua.AttributeIds.Value
+        found = self._known.get((id(value), is_value))
+        if found is None:
+            source = value.SourceTimestamp if self._has_source and is_value else None
+            stamped = ua.DataValue(value.Value, value.StatusCode, source, self._server)
+            # The original is kept: another object could get its id.
+            found = self._known[id(value), is_value] = (value, stamped)
+        return found[1]
+
+
+def stamp_change(value: ua.DataValue, asked: ua.TimestampsToReturn) -> ua.DataValue:
+    """Return a changed value with the timestamps that the client asks for."""
+    if asked is ua.TimestampsToReturn.Both:
+        return value
+    source = value.SourceTimestamp if asked in _WITH_SOURCE else None
+    server = value.ServerTimestamp if asked in _WITH_SERVER else None
+    return ua.DataValue(value.Value, value.StatusCode, source, server)

@@ -1,0 +1,37 @@
+"""A subscription follows the interval that its client sets, as a client on another stack measures it."""
+
+import pytest
+
+from edge.opcua import limits
+from tests.uaserver.other_stack import OtherStack, value_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CLOCK, LEVEL = "i=2258", "i=2267"
+
+
+async def test_a_modified_subscription_publishes_at_its_new_interval(other: OtherStack) -> None:
+    slow = await other.subscription(requestedPublishingInterval=3_600_000)
+    await other.monitor(slow, value_of(LEVEL))
+    wanted = {
+        "subscriptionId": slow,
+        "requestedPublishingInterval": 1,
+        "requestedLifetimeCount": 30,
+        "requestedMaxKeepAliveCount": 10,
+        "maxNotificationsPerPublish": 1,
+    }
+    revised = await other.send("ModifySubscription", **wanted)
+    assert revised["revisedPublishingInterval"] == limits.MIN_PUBLISHING_INTERVAL_MS
+    assert (revised["revisedLifetimeCount"], revised["revisedMaxKeepAliveCount"]) == (30, 10)
+    await other.monitor(slow, value_of(CLOCK))
+    assert len(await other.changes(2)) == 2
+    await other.send("DeleteSubscriptions", subscriptionIds=[slow])
+
+
+async def test_a_cancelled_publish_request_is_answered(other: OtherStack) -> None:
+    session = await other.send("connect")
+    made = await other.subscription(at=session, requestedPublishingInterval=3_600_000)
+    cancelled = await other.send("cancelPublish", at=session)
+    assert cancelled == {"count": 1, "fault": "BadRequestCancelledByClient"}
+    assert (await other.send("Cancel", at=session, requestHandle=77_777))["cancelCount"] == 0
+    await other.send("DeleteSubscriptions", at=session, subscriptionIds=[made])

@@ -1,0 +1,38 @@
+"""Links between monitored items stay bounded, and leave with their items."""
+
+from asyncua import ua
+
+from edge.opcua.trigger_links import MAX_LINKS, TriggerLinks
+
+
+def change(handle: int) -> ua.MonitoredItemNotification:
+    return ua.MonitoredItemNotification(handle)
+
+
+def test_a_trigger_returns_its_linked_items() -> None:
+    links = TriggerLinks()
+    assert links.add(1, 2)
+    assert links.add(1, 3)
+    assert links.linked(1) == (2, 3)
+    assert links.linked(2) == ()
+    assert links.remove(1, 2)
+    assert not links.remove(1, 2)
+    assert links.linked(1) == (3,)
+
+
+def test_links_beyond_the_limit_are_refused_until_one_leaves() -> None:
+    links = TriggerLinks()
+    assert all(links.add(1, each) for each in range(MAX_LINKS))
+    assert links.add(1, 0)
+    assert not links.add(2, 1)
+    links.forget(0)
+    assert links.add(2, 1)
+
+
+def test_a_full_queue_of_samples_keeps_the_newest() -> None:
+    links = TriggerLinks()
+    for handle in range(5):
+        links.sample(7, change(handle), 2)
+    assert [each.ClientHandle for each in links.sampled[7]] == [3, 4]
+    links.forget(7)
+    assert links.sampled == {}
