@@ -38,6 +38,8 @@ class Health:
         active_runs: ActiveRuns,
         watch: EquipmentWatch,
         certificates: Callable[[], Iterable[HealthFinding]] = tuple,
+        clock: Callable[[], Clock] = read_clock,
+        check_interval_s: float = _CHECK_INTERVAL_S,
     ) -> None:
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
@@ -50,6 +52,8 @@ class Health:
         self._active_runs = active_runs
         self._watch = watch
         self._certificates = certificates
+        self._clock = clock
+        self._check_interval_s = check_interval_s
         self._filling_up = False
         self._reported: frozenset[HealthFinding] = frozenset()
         self._certificate_problems: list[str] = []
@@ -64,7 +68,7 @@ class Health:
             if (status := f"STATUS={mark}{line}; {serving}") != published:
                 notify(status)
                 published = status
-            await asyncio.sleep(_CHECK_INTERVAL_S)
+            await asyncio.sleep(self._check_interval_s)
 
     def degraded_by(self, serving: str) -> str:
         """Return what is served, marked as degraded with the connections that are missing."""
@@ -103,7 +107,9 @@ class Health:
         self._warn_if_filling(taken)
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
-        return "; ".join((*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *_clock()))
+        return "; ".join(
+            (*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *self._clock_fault())
+        )
 
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():
@@ -135,7 +141,6 @@ class Health:
             logger.warning("store filling up", used=taken.used, limit=taken.limit, advice=advice)
         self._filling_up = taken.is_nearly_full
 
-
-def _clock() -> Iterator[str]:
-    if read_clock() is Clock.UNSYNCHRONISED:
-        yield "clock not synchronised"
+    def _clock_faults(self) -> Iterator[str]:
+        if self._clock() is Clock.UNSYNCHRONISED:
+            yield "clock not synchronised"

@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Iterable
 
 _PATIENCE_S = 25.0
-"""Longer than the longest wait of such a task with the time that a store may take to answer."""
+"""Longer than the longest wait of such a task plus the time limit of a call to the store."""
 
 
 class Heartbeat:
     """Records when each critical task, known by its name, last called the store, successfully or not.
 
-    A task that has ended is silent rightly: who started it hears how it ended.
+    A task hangs after `patience_s` seconds without a call. A task that has ended does not hang.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = _PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self._last: dict[str, tuple[asyncio.Task[object], float] | None] = {}
 
     def expect(self, names: Iterable[str]) -> None:
@@ -30,4 +31,4 @@ class Heartbeat:
         """Name the tasks that hang."""
         now = asyncio.get_running_loop().time()
         beats = [(name, *beat) for name, beat in self._last.items() if beat]
-        return [name for name, task, at in beats if now - at > _PATIENCE_S and not task.done()]
+        return [name for name, task, at in beats if now - at > self._patience_s and not task.done()]

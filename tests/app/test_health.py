@@ -20,33 +20,31 @@ from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
-from edge.store import heartbeat
 from edge.store.client import Store
+from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
 from tests.store.servers import own_server
 
 
-@pytest.fixture(autouse=True)
-def _clock_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "read_clock", lambda: Clock.SYNCHRONISED)
-
-
 def health_of(
-    store: Store, *equipment: FakeEquipment, certificates: Callable[[], Iterable[HealthFinding]] = tuple
+    store: Store,
+    *equipment: FakeEquipment,
+    certificates: Callable[[], Iterable[HealthFinding]] = tuple,
+    clock: Clock = Clock.SYNCHRONISED,
 ) -> Health:
     plant = Plant(store, {}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
     watch.watched += [WatchedEquipment(each, "fake", (), plant.answers.stats) for each in equipment]
-    return Health(store, active_runs, watch, certificates)
+    return Health(store, active_runs, watch, certificates, lambda: clock, check_interval_s=0.01)
 
 
 async def test_a_gateway_that_is_well_says_what_it_does(store: Store) -> None:
     plant = Plant(store, {TIGHTEN: FakeEquipment()}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
-    looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms))
+    looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms), clock=lambda: Clock.SYNCHRONISED)
     assert re.fullmatch(r"0 jobs at work; store holds \d+ MiB", await looking.check())
     await plant.teach("linear", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J1"))
@@ -107,8 +105,8 @@ async def test_status_does_not_wait_for_a_store_that_hangs(tmp_path: Path) -> No
             server.thaw()
 
 
-async def test_a_task_that_hangs_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.01)
+async def test_a_task_that_hangs_is_named(store: Store) -> None:
+    store.heartbeat = Heartbeat(patience_s=0.01)
     store.heartbeat.expect(["timers"])
 
     async def hang() -> None:
@@ -173,13 +171,11 @@ async def test_certificates_that_cannot_be_read_are_told(store: Store) -> None:
     assert (await looking.check()).startswith("opcua.pki: the key is open to others; 0 jobs")
 
 
-async def test_a_clock_that_nobody_keeps_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "read_clock", lambda: Clock.UNSYNCHRONISED)
-    assert (await health_of(store).check()).endswith("; clock not synchronised")
+async def test_a_clock_that_nobody_keeps_is_told(store: Store) -> None:
+    assert (await health_of(store, clock=Clock.UNSYNCHRONISED).check()).endswith("; clock not synchronised")
 
 
-async def test_systemd_is_notified_of_each_change_of_the_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.app.health._CHECK_INTERVAL_S", 0.01)
+async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) -> None:
     told: asyncio.Queue[str] = asyncio.Queue()
     looking = health_of(store)
     telling = asyncio.create_task(looking.publish_status(told.put_nowait, "scopes station-1"))

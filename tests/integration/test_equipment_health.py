@@ -7,10 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
-import pytest
 from asyncua import Client
 
-from edge.app import health
 from edge.app.wiring import open_gateway
 from edge.config import MetricsSettings, MqttSettings, RedisSettings
 from edge.links.mqtt import open_session
@@ -27,9 +25,7 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
     store: Store,
     unique: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(health, "_CHECK_INTERVAL_S", 0.05)
     settings = settings_of(redis, mqtt, unique, opcua_in(tmp_path))
     settings = msgspec.structs.replace(settings, metrics=MetricsSettings(listen="127.0.0.1:0"))
     told: list[str] = []

@@ -27,8 +27,9 @@ from edge.northbound.topics import Topics
 from edge.sim.broker import LocalBroker, open_broker
 from edge.station.jobs import JobCall, JobService
 from edge.station.retention import RetentionPolicy
-from edge.store import changes, heartbeat
+from edge.store import changes
 from edge.store.client import Store
+from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
@@ -284,11 +285,8 @@ async def test_returning_publisher_repeats_nothing_but_the_index(
     assert "J1" in str(published)
 
 
-async def test_hanging_publisher_of_one_scope_is_noticed(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
-) -> None:
-    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
-    beats = bench.station.store.heartbeat
+async def test_hanging_publisher_of_one_scope_is_noticed(bench: Bench, wait_until: WaitUntil) -> None:
+    beats = bench.station.store.heartbeat = Heartbeat(patience_s=0.2)
     beats.expect([publish_task_name(SCOPE), publish_task_name("station-2")])
 
     async def hang() -> None:

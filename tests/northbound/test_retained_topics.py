@@ -17,8 +17,8 @@ from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
 from edge.northbound.publisher import PublisherTiming
 from edge.sim.broker import LocalBroker, open_broker
-from edge.store import heartbeat
 from edge.store.client import Store
+from edge.store.heartbeat import Heartbeat
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE
 from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order
@@ -336,10 +336,8 @@ async def test_index_waits_until_all_jobs_are_read(bench: Bench, wait_until: Wai
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained)
 
 
-async def test_publisher_waiting_for_a_long_republish_does_not_stall(
-    bench: Bench, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
+async def test_publisher_waiting_for_a_long_republish_does_not_stall(bench: Bench, store: Store) -> None:
+    store.heartbeat = Heartbeat(patience_s=0.2)
     store.heartbeat.expect(["publish changes"])
 
     keeper = bench.publisher(PublisherTiming(heartbeat=0.01))

@@ -11,7 +11,8 @@ from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.station.start import Starter
 from edge.station.worker import Worker
-from edge.store import heartbeat, responses, runs
+from edge.store import responses, runs
+from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
 from edge.store.work import Work
 from tests.station.plant import (
@@ -258,10 +259,8 @@ class StuckStarter(Starter):
         await asyncio.Event().wait()
 
 
-async def test_a_worker_with_its_hands_full_is_not_taken_for_one_that_hangs(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.2)
+async def test_a_worker_with_its_hands_full_is_not_taken_for_one_that_hangs(plant: Plant) -> None:
+    plant.store.heartbeat = Heartbeat(patience_s=0.2)
     plant.store.heartbeat.expect(["worker"])
     await plant.order(Cause.STORE_AND_START, order("J1"))
     starter = StuckStarter(plant.store, plant.runs, plant.dispatch)

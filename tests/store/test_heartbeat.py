@@ -4,16 +4,14 @@ import asyncio
 
 import pytest
 
-from edge.store import heartbeat
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
 
 
 @pytest.fixture
-def beats(monkeypatch: pytest.MonkeyPatch) -> Heartbeat:
+def beats() -> Heartbeat:
     """A heartbeat that loses patience soon."""
-    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.05)
-    beats = Heartbeat()
+    beats = Heartbeat(patience_s=0.05)
     beats.expect(["timers"])
     return beats
 
@@ -64,8 +62,8 @@ async def test_others_may_be_silent(beats: Heartbeat) -> None:
     task.cancel()
 
 
-async def test_a_task_that_asks_the_store_beats(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "_PATIENCE_S", 0.05)
+async def test_a_task_that_asks_the_store_beats(store: Store) -> None:
+    store.heartbeat = Heartbeat(patience_s=0.05)
     store.heartbeat.expect(["timers"])
 
     async def work() -> None:
