@@ -107,9 +107,8 @@ class Health:
         self._warn_if_filling(taken)
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
-        return "; ".join(
-            (*troubles, f"{at_work} {'job' if at_work == 1 else 'jobs'} at work", full, *self._clock_fault())
-        )
+        jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
+        return "; ".join((*troubles, jobs, full, *self._clock_faults()))
 
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():

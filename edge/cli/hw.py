@@ -57,12 +57,13 @@ def check(name: str | None, root: Path, *, as_json: bool) -> None:
     """
     from edge.cli.terminal.findings import print_findings
     from edge.maintenance.board_check import examine_board
-    from edge.maintenance.host_check import clock
+    from edge.maintenance.clock import read_clock
+    from edge.maintenance.host_check import clock_finding
 
     computer, _, board = _select_board(root, name)
     findings = list(examine_board(computer, board))
     if root == Path("/"):
-        findings.append(clock())
+        findings.append(clock_finding(read_clock()))
     raise SystemExit(print_findings(findings, as_json=as_json))
 
 

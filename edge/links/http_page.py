@@ -13,8 +13,8 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 
 _HEAD_BYTES = 8192
-_WITHIN_S = 10.0
-_AT_A_TIME = 8
+_TIME_LIMIT_S = 10.0
+_CLIENT_LIMIT = 8
 _BACKLOG = 8
 
 _log = structlog.get_logger(__name__)
@@ -35,17 +35,20 @@ _Visit = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def serve_page(listen: str, path: str, render: Render) -> AsyncIterator[str]:
+async def serve_page(
+    listen: str, path: str, render: Render, *, client_limit: int = _CLIENT_LIMIT, time_limit_s: float = _TIME_LIMIT_S
+) -> AsyncIterator[str]:
     """Answer GET and HEAD of `path` at `listen`, `host:port`, until the end of the block; yields the URL.
 
-    Eight clients at a time are served; each has ten seconds. Raises Unavailable when the address is taken.
+    At most `client_limit` clients are served at a time, each for `time_limit_s` seconds.
+    Raises Unavailable when the address is taken.
     """
     address = urlsplit(f"//{listen}")
     visits: asyncio.Queue[_Visit] = asyncio.Queue()
     here: set[asyncio.StreamWriter] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(here) >= _AT_A_TIME:
+        if len(here) >= client_limit:
             writer.transport.abort()
             return
         here.add(writer)
@@ -53,7 +56,7 @@ async def serve_page(listen: str, path: str, render: Render) -> AsyncIterator[st
 
     async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _serve(reader, writer, path, render)
+            await _serve(reader, writer, path, render, time_limit_s)
         finally:
             here.discard(writer)
 
@@ -79,9 +82,11 @@ async def serve_page(listen: str, path: str, render: Render) -> AsyncIterator[st
                 writer.transport.abort()
 
 
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, render: Render) -> None:
+async def _serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, render: Render, time_limit_s: float
+) -> None:
     try:
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(time_limit_s):
             head = await reader.readuntil(b"\r\n\r\n")
             writer.write(await _answer(head, path, render))
             writer.close()

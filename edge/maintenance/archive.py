@@ -18,7 +18,7 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 """Incremented by a change that older versions cannot read."""
 
-MOST_BYTES = 512 << 20
+MAX_BYTES = 512 << 20
 """Limit of the unpacked size, so that an archive cannot exhaust the memory."""
 
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,200}(/(?!\.)[^/\\\x00-\x1f]{1,200}){0,3}")
@@ -99,14 +99,14 @@ def _manifest(file: Path, content: bytes) -> Manifest:
         raise _refused(file, f"its manifest cannot be read: {error}") from error
 
 
-def read_members(file: Path) -> dict[str, bytes]:
+def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
     """Read the members of an archive, as `read_archive` does, without checking the manifest."""
     contents: dict[str, bytes] = {}
     try:
         with gzip.open(file) as packed:
-            unpacked = packed.read(MOST_BYTES + 1)
-        if len(unpacked) > MOST_BYTES:
-            raise _refused(file, f"it is larger than {MOST_BYTES >> 20} MiB")
+            unpacked = packed.read(max_bytes + 1)
+        if len(unpacked) > max_bytes:
+            raise _refused(file, f"it is larger than {max_bytes >> 20} MiB")
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
             for each in tar:
                 # A sparse file could expand to terabytes of zeros.

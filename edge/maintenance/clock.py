@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ _TIMEX_BYTES = 512
 
 _TIMESYNCD = Path("/run/systemd/timesync")
 
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -26,12 +27,18 @@ class Clock(StrEnum):
     UNKNOWN = "unknown"
 
 
-def read_clock() -> Clock:
-    """Read the state from the kernel; within a sandbox (`ProtectClock=yes`) from the mark of systemd-timesyncd."""
-    state = _libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
-    if state >= 0:
+def _ask_kernel() -> int:
+    return int(_libc.adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)))
+
+
+def read_clock(ask_kernel: Callable[[], int] = _ask_kernel, timesyncd: Path = _TIMESYNCD) -> Clock:
+    """Read the state from the kernel; within a sandbox (`ProtectClock=yes`) from the mark of systemd-timesyncd.
+
+    `ask_kernel` returns the state that adjtimex(2) returns; below 0 it is forbidden.
+    """
+    if (state := ask_kernel()) >= 0:
         return Clock.UNSYNCHRONISED if state == _ERROR_STATE else Clock.SYNCHRONISED
-    return _marked(_TIMESYNCD)
+    return _marked(timesyncd)
 
 
 def _marked(directory: Path) -> Clock:
@@ -40,8 +47,10 @@ def _marked(directory: Path) -> Clock:
     return Clock.UNSYNCHRONISED if directory.is_dir() else Clock.UNKNOWN
 
 
-def mark_unsynchronised(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def mark_unsynchronised(
+    _logger: object, _method: str, record: MutableMapping[str, Any], clock: Callable[[], Clock] = read_clock
+) -> MutableMapping[str, Any]:
     """Mark a log record with `clock=unsynchronised` when its time is unreliable."""
-    if read_clock() is Clock.UNSYNCHRONISED:
+    if clock() is Clock.UNSYNCHRONISED:
         record["clock"] = Clock.UNSYNCHRONISED.value
     return record

@@ -22,13 +22,13 @@ _FREE_ENOUGH = 2048 * MIB
 
 
 async def examine_clock() -> AsyncIterator[HealthFinding]:
-    """Examine whether the clock is synchronized."""
-    yield await asyncio.to_thread(clock)
+    """Examine whether the clock of this machine is synchronized."""
+    yield clock_finding(await asyncio.to_thread(read_clock))
 
 
-def clock() -> HealthFinding:
-    """Return the finding about the clock of this machine."""
-    match read_clock():
+def clock_finding(clock: Clock) -> HealthFinding:
+    """Return the finding about a state of the clock."""
+    match clock:
         case Clock.SYNCHRONISED:
             return ok("clock", "synchronised")
         case Clock.UNSYNCHRONISED:

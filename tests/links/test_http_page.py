@@ -10,7 +10,6 @@ import pytest_asyncio
 import structlog
 
 from edge.errors import Unavailable
-from edge.links import http_page
 from edge.links.http_page import Page, serve_page
 
 PAGE = Page("text/plain", b"a page")
@@ -102,19 +101,15 @@ async def test_who_says_too_much_or_leaves_gets_no_answer(url: str) -> None:
     assert (await ask(url, "GET /metrics HTTP/1.1\r\n\r\n"))[0] == "HTTP/1.1 200 OK"
 
 
-async def test_who_is_silent_has_to_go(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_page, "_WITHIN_S", 0.05)
-    async with connected(url) as (reader, _):
+async def test_who_is_silent_has_to_go() -> None:
+    async with serve_page("127.0.0.1:0", "/", render, time_limit_s=0.05) as url, connected(url) as (reader, _):
         await ended(reader)
 
 
-async def test_one_visitor_too_many_is_sent_away_until_another_leaves(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_page, "_AT_A_TIME", 1)
-    async with connected(url), connected(url) as (reader, _):
-        await ended(reader)
-    async with asyncio.timeout(60):
+async def test_one_visitor_too_many_is_sent_away_until_another_leaves() -> None:
+    async with serve_page("127.0.0.1:0", "/metrics", render, client_limit=1) as url, asyncio.timeout(60):
+        async with connected(url), connected(url) as (reader, _):
+            await ended(reader)
         while True:
             with suppress(ConnectionError, ValueError):
                 status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\n\r\n")

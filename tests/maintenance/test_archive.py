@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.errors import Refused, Unavailable
-from edge.maintenance import archive
-from edge.maintenance.archive import FORMAT, MANIFEST, Manifest, Member, read_archive, sha256, write_archive
+from edge.maintenance.archive import (
+    FORMAT,
+    MANIFEST,
+    Manifest,
+    Member,
+    read_archive,
+    read_members,
+    sha256,
+    write_archive,
+)
 
 CONTENT = {"settings/edge.toml": b"[gateway]\n", "store.jsonl": b""}
 
@@ -106,9 +114,10 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, manifest: bytes
     assert told in refusal_of(tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest), *CONTENT.items()))
 
 
-def test_what_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
-    assert "larger than 1 MiB" in refusal_of(tar_of(tmp_path / "b.tar.gz", ("a", bytes(3 << 20))))
+def test_what_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    file = tar_of(tmp_path / "b.tar.gz", ("a", bytes(3 << 20)))
+    with pytest.raises(Refused, match="larger than 1 MiB"):
+        read_members(file, max_bytes=1 << 20)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ import pytest
 from edge.maintenance import host_check
 from edge.maintenance.clock import Clock
 from edge.maintenance.finding import HealthFinding, Level
-from edge.maintenance.host_check import MIB, examine_clock, examine_disks, examine_memory, examine_versions, versions
+from edge.maintenance.host_check import (
+    MIB,
+    clock_finding,
+    examine_clock,
+    examine_disks,
+    examine_memory,
+    examine_versions,
+    versions,
+)
 
 
 async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> HealthFinding:
@@ -51,12 +59,13 @@ async def test_memory_is_short_by_what_is_available(tmp_path: Path, free: int, l
     ("known", "level"),
     [(Clock.SYNCHRONISED, Level.OK), (Clock.UNSYNCHRONISED, Level.WARNING), (Clock.UNKNOWN, Level.WARNING)],
 )
-async def test_a_clock_that_nobody_keeps_right_is_a_warning(
-    monkeypatch: pytest.MonkeyPatch, known: Clock, level: Level
-) -> None:
-    monkeypatch.setattr(host_check, "read_clock", lambda: known)
+def test_a_clock_that_nobody_keeps_right_is_a_warning(known: Clock, level: Level) -> None:
+    assert clock_finding(known).level is level
+
+
+async def test_clock_of_this_machine_is_examined() -> None:
     (finding,) = [each async for each in examine_clock()]
-    assert finding.level is level
+    assert finding.subject == "clock"
 
 
 async def test_versions_name_what_runs_here() -> None:
