@@ -119,6 +119,8 @@ class Health:
         equipment = [each.equipment for each in self._watch.watched]
         if lost := [each.name for each in equipment if each.connected is False and each.name not in away]:
             yield f"equipment disconnected: {', '.join(lost)}"
+        if active := self._watch.maybe_active():
+            yield f"tool may still be active: {', '.join(active)}"
         if refused := [topic for refusal in self.refusals for topic in refusal()]:
             yield f"broker refuses: {', '.join(refused)}"
         for problems in self.problems:

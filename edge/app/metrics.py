@@ -14,6 +14,7 @@ from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.latency import Latency
 from edge.links.http_page import Page
+from edge.model.equipment_health import EquipmentHealth
 from edge.model.job_state import TEXT, JobState
 from edge.station.activity import Activity
 from edge.station.equipment_watch import EquipmentWatch
@@ -127,9 +128,33 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
         one,
         [((each.name,), each.refused) for each in health],
     )
+    yield from _safety_metrics(health)
     yield _histogram(
         "command_round_trip_seconds", "Time from the decision to send a command to its answer.", one, trips
     )
+
+
+def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
+    """Yield what physical work came to, and what of it needs a person."""
+    one = ("equipment",)
+    evaluations = [
+        ((each.name, evaluation), count)
+        for each in health
+        for evaluation, count in (("OK", each.ok), ("NotOK", each.not_ok))
+    ]
+    meaning = "Results by their evaluation, of equipment that reports one."
+    yield _counter("results", meaning, ("equipment", "evaluation"), evaluations)
+    unknown = [((each.name,), each.unknown) for each in health]
+    yield _counter("outcomes_unknown", "Commands whose outcome could not be found.", one, unknown)
+    repeated = [((each.name,), each.repeated_starts) for each in health]
+    yield _counter("starts_repeated", "Starts that the equipment may have received before.", one, repeated)
+    late = [((each.name,), each.late) for each in health]
+    yield _counter("results_late", "Results that no command waited for.", one, late)
+    declined = [((each.name,), each.declined_stops) for each in health]
+    yield _counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
+    unconfirmed = [((each.name,), each.safing) for each in health]
+    meaning = "Stops and resets without a confirmation: the tool may still be active."
+    yield _gauge("stops_unconfirmed", meaning, one, unconfirmed)
 
 
 def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:

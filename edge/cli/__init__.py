@@ -13,7 +13,7 @@ COMMANDS = {
     "run": "Run the gateway until SIGTERM or SIGINT.",
     "demo": "Run one whole job on this machine: broker, gateway, equipment and MES.",
     "jobs": "Show jobs; store, start, pause or end them.",
-    "equipment": "Show equipment with its connection, open commands and faults, or ping it.",
+    "equipment": "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
     "dead-letters": "Show work that failed too often; retry or drop it.",
     "refused": "Show refused messages and declined calls, newest first.",
     "station": "Show and set what a station accepts: Work Masters, equipment, material, personnel, job limit.",

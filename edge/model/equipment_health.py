@@ -10,8 +10,10 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     message, connection or disconnection. `outstanding` commands wait for an answer, `answered` ones have one, `failed`
     ones among them were not carried out. `ignored` counts late or repeated answers and events without a waiting action,
     `refused` refused messages, `unknown` commands whose outcome could not be found, `late` results without a waiting
-    command, `declined_stops` stops and resets that it did not carry out. `problem` is why it cannot work although it is
-    connected. `safing` are stops and resets that it has not confirmed: it may still be active.
+    command, `declined_stops` stops and resets that it did not carry out, `repeated_starts` starts that it may have
+    received before. `ok` and `not_ok` count the results by their evaluation, where it reports one. `problem` is why it
+    cannot work although it is connected. `safing` are stops and resets that it has not confirmed: it may still be
+    active.
     """
 
     name: str
@@ -23,6 +25,9 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     failed: int = 0
     ignored: int = 0
     refused: int = 0
+    ok: int = 0
+    not_ok: int = 0
+    repeated_starts: int = 0
     unknown: int = 0
     late: int = 0
     declined_stops: int = 0

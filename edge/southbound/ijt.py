@@ -32,7 +32,7 @@ from edge.southbound.ijt_schema import Result
 from edge.southbound.ijt_tool import JoiningTool
 from edge.southbound.late import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.southbound.repetition import chosen_repetition, claim_start
+from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.station.equipment import Command, Repetition, StationPort
 
 _UA = "http://opcfoundation.org/UA/"
@@ -88,7 +88,10 @@ def open_ijt(
         results = ResultCollector(methods, state, reporter, acknowledge=acknowledges, correlation=settings.correlation)
         tool = JoiningTool(methods, settings.product_instance_uri)
         async with session.watch(None, _FIELDS, {}) as device_events:
-            yield Controller(session, tool, results, state, claim, times), device_events
+            yield (
+                Controller(session, tool, results, state, claim, partial(count_repeated_start, station), times),
+                device_events,
+            )
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
 
@@ -103,6 +106,7 @@ class Controller:
         results: ResultCollector,
         state: ControllerState,
         claim: Callable[[Command], Awaitable[bool]] | None,
+        on_start: Callable[[Command], None],
         times: IjtTimes,
     ) -> None:
         self._session = session
@@ -110,6 +114,7 @@ class Controller:
         self._results = results
         self._state = state
         self._claim = claim
+        self._on_start = on_start
         self._times = times
         self._error = ""
         self._starting = asyncio.Lock()
@@ -206,6 +211,7 @@ class Controller:
         return await self._claim(command)
 
     async def _start(self, command: Command) -> None:
+        self._on_start(command)
         await self._tool.prepare(command)
         self._results.expect(command)
         self._state.begun.add(command.command_id)

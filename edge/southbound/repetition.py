@@ -13,6 +13,12 @@ def chosen_repetition(settings: EquipmentSettings, default: Repetition) -> Repet
     return Repetition(settings.repetition) if settings.repetition else default
 
 
+def count_repeated_start(station: StationPort, command: Command) -> None:
+    """Count a start that is being sent, if the equipment may have received it before."""
+    if command.offered_again or command.begun:
+        station.record_repeated_start()
+
+
 async def claim_start(station: StationPort, command: Command) -> bool:
     """Commit the begun mark of a command, as soon as the station can; return False when it was started before.
 

@@ -23,7 +23,7 @@ from edge.southbound.connected_equipment import (
 )
 from edge.southbound.late import LateResults
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session
-from edge.southbound.repetition import chosen_repetition, claim_start
+from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
 from edge.southbound.vision_answer import answer_data, id_of, meas_id_of, parse_result, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
 from edge.southbound.vision_results import VisionResults
@@ -75,6 +75,7 @@ def open_vision(
     jobs: dict[str, str] = {}
     repetition = chosen_repetition(settings, Repetition.REPEATABLE)
     claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
+    on_start = partial(count_repeated_start, station)
     reporter = LateResults(name, next(iter(scopes)), station)
 
     @asynccontextmanager
@@ -89,7 +90,17 @@ def open_vision(
         fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
         async with session.watch(None, fields, states.variables) as device_events:
             results = VisionResults(session, parts, jobs, reporter)
-            camera = Camera(session, parts, automatic, states, jobs, results, claim=claim, ready_seconds=ready_seconds)
+            camera = Camera(
+                session,
+                parts,
+                automatic,
+                states,
+                jobs,
+                results,
+                claim=claim,
+                on_start=on_start,
+                ready_seconds=ready_seconds,
+            )
             yield camera, device_events
 
     return open_opcua_equipment(name, settings, station, scopes, session_factory, open_device, repetition)
@@ -111,10 +122,12 @@ class Camera:
         results: VisionResults,
         *,
         claim: Callable[[Command], Awaitable[bool]] | None = None,
+        on_start: Callable[[Command], None] = lambda _: None,
         ready_seconds: float = READY_SECONDS,
     ) -> None:
         self._results = results
         self._claim = claim
+        self._on_start = on_start
         self._session = session
         self._parts = parts
         self._automatic = automatic
@@ -263,6 +276,7 @@ class Camera:
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
         # A camera may give the id of a job before once more: that one's result is not ours.
         self._results.kept.clear()
+        self._on_start(command)
         match await self._call(self._automatic, "StartSingleJob", *arguments):
             case [{"Id": str(job_id)}]:
                 self._jobs[command.command_id] = job_id

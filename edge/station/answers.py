@@ -114,6 +114,7 @@ class Answers:
                 self.stats.record_unknown(signal.reason)
             case Decision():
                 self.stats.record_answer(at, sent_at, signal.error if isinstance(signal, Answer) else None)
+                self.stats.record_result(answer.data if isinstance(answer, EquipmentAnswer) else None)
                 if not key.reset:
                     return
             case NotAllowed() | Stale():
@@ -163,6 +164,7 @@ class Answers:
             await self._store.commit(kept)
         logger.warning("late result kept", job=job_id, command=result.command_id, source=result.source, reason=reason)
         self.stats.record_late()
+        self.stats.record_result(result.data)
 
     def _late_result(self, answer: Answer, loaded: LoadedJob | None) -> LateResult:
         digest = hashlib.sha256(msgspec.json.encode(answer.data)).hexdigest()[:16]
@@ -238,6 +240,10 @@ class Answers:
         key = parse_command_id(command_id)
         loaded = await self._runs.load(key.job_id) if key else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)
+
+    def record_repeated_start(self) -> None:
+        """Count a start that the equipment may have received before."""
+        self.stats.record_repeated_start()
 
     def trace(self, what: TraceKind, data: Any) -> None:
         """Report the traffic with the equipment to its tracer."""

@@ -166,6 +166,9 @@ class StationPort(Protocol):
     async def is_outstanding(self, command_id: str) -> bool:
         """Return whether a command still waits for an answer."""
 
+    def record_repeated_start(self) -> None:
+        """Count a start that the equipment may have received before."""
+
     def trace(self, what: TraceKind, data: Any) -> None:
         """Pass on the traffic with the equipment to its tracer."""
 

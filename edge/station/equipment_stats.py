@@ -13,6 +13,9 @@ class EquipmentStats:
         self.last_seen: int | None = None
         self.answered = 0
         self.failed = 0
+        self.ok = 0
+        self.not_ok = 0
+        self.repeated_starts = 0
         self.unknown = 0
         self.late = 0
         self.declined_stops = 0
@@ -34,6 +37,20 @@ class EquipmentStats:
         if error is not None:
             self.failed += 1
             self.last_error = error
+
+    def record_result(self, data: object) -> None:
+        """Record the evaluation of a result, where the equipment reports one: `OK` or `NotOK`."""
+        match data:
+            case {"evaluation": "OK"}:
+                self.ok += 1
+            case {"evaluation": "NotOK"}:
+                self.not_ok += 1
+            case _:
+                pass
+
+    def record_repeated_start(self) -> None:
+        """Record a start that the equipment may have received before."""
+        self.repeated_starts += 1
 
     def record_unknown(self, reason: str) -> None:
         """Record a command whose outcome cannot be found."""

@@ -21,6 +21,8 @@ from edge.store.safing import SafingCommand
 logger = structlog.get_logger(__name__)
 
 POLL_INTERVAL_S = 5.0
+CONFIRMED_WITHIN_MS = 10_000
+"""How long equipment may take to confirm a stop or a reset."""
 _COUNTS_EVERY_MS = 30_000
 """How often at most mere counts are written: each writing wears the flash."""
 _AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
@@ -74,6 +76,12 @@ class EquipmentWatch:
         active = Counter(each.type_id for each in self.safing_commands())
         return tuple(_health(each, _sum(waiting, each.type_ids), _sum(active, each.type_ids)) for each in self.watched)
 
+    def maybe_active(self) -> list[str]:
+        """Return the equipment that declined a stop, or has not confirmed one in time: it may still be active."""
+        due = self._clock() - CONFIRMED_WITHIN_MS
+        late = {each.type_id for each in self.safing_commands() if each.error or each.since < due}
+        return [each.equipment.name for each in self.watched if late.intersection(each.type_ids)]
+
     async def _report(self) -> None:
         report = EquipmentReport(at=self._clock(), equipment=self.health)
         if self.watched and is_due(self._written, report):
@@ -112,6 +120,9 @@ def _health(watched: WatchedEquipment, outstanding: int, safing: int) -> Equipme
         failed=stats.failed,
         ignored=stats.ignored,
         refused=stats.refused,
+        ok=stats.ok,
+        not_ok=stats.not_ok,
+        repeated_starts=stats.repeated_starts,
         unknown=stats.unknown,
         late=stats.late,
         declined_stops=stats.declined_stops,

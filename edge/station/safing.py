@@ -85,7 +85,11 @@ class SafingSender:
 
     async def send_due(self) -> None:
         """Send once what is due now."""
-        found = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
+        served = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
+        found = [each for each in served if not each.released_by]
+        for each in served:
+            if each.released_by:
+                await self._remove_released(each)
         self.open_commands = tuple(found)
         open_keys = {(each.phase, each.command_id) for each in found}
         self._sent_at = {key: at for key, at in self._sent_at.items() if key in open_keys}
@@ -93,6 +97,21 @@ class SafingSender:
         self._note_connections()
         for each in found:
             await self._send(each)
+
+    async def _remove_released(self, command: SafingCommand) -> None:
+        """Remove a command that an operator has released, with an audit record in the log of the gateway."""
+        await self._store.commit(safing.remove(self._store.keys, command.command_id))
+        equipment = self._routes.get(command.type_id)
+        logger.warning(
+            "stop released",
+            audit="equipment.release",
+            equipment=equipment.name if equipment else "",
+            job=command.job_id,
+            command=command.command_id,
+            phase=command.phase.value,
+            by=command.released_by,
+            reason=command.release_reason,
+        )
 
     def _note_connections(self) -> None:
         for equipment in self._routes.values():

@@ -14,7 +14,8 @@ logger = structlog.get_logger(__name__)
 class SafingCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A stop or a reset with all that it takes to send it again; `since` is in milliseconds since the epoch.
 
-    `error` says why the equipment declined it.
+    `error` says why the equipment declined it. `released_by` is the operator who has made the tool safe by hand, and
+    `release_reason` what the operator has seen: it is not sent any more.
     """
 
     phase: Phase
@@ -28,6 +29,8 @@ class SafingCommand(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, object] = {}
     since: int
     error: str = ""
+    released_by: str = ""
+    release_reason: str = ""
 
 
 def save(keys: Keys, command: SafingCommand) -> Commit:

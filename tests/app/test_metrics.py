@@ -79,7 +79,7 @@ async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
     assert isinstance(plant.runs.clock, Clock)
     plant.runs.clock.now += 700
     first, second, _ = tool.commands
-    await plant.answers.answer(EquipmentAnswer(first.command_id, {"ok": True}))
+    await plant.answers.answer(EquipmentAnswer(first.command_id, {"evaluation": "OK"}))
     await plant.answers.answer(EquipmentAnswer(second.command_id, error="jammed"))
     await plant.drive()
     async with looked_at(sources, wait_until):
@@ -103,6 +103,13 @@ async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
         "equipment_last_seen_timestamp_seconds{equipment=wrench}": plant.runs.clock.now / 1000,
         "equipment_messages_ignored_total{equipment=wrench}": 0,
         "equipment_messages_refused_total{equipment=wrench}": 0,
+        "results_total{equipment=wrench,evaluation=OK}": 1,
+        "results_total{equipment=wrench,evaluation=NotOK}": 0,
+        "outcomes_unknown_total{equipment=wrench}": 0,
+        "starts_repeated_total{equipment=wrench}": 0,
+        "results_late_total{equipment=wrench}": 0,
+        "stops_declined_total{equipment=wrench}": 0,
+        "stops_unconfirmed{equipment=wrench}": 0,
         "store_up": 1,
         "opcua_sessions": 3,
         "tasks_hanging": 0,

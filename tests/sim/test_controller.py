@@ -67,6 +67,9 @@ class Answers(list[EquipmentAnswer]):
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         return []
 
+    def record_repeated_start(self) -> None:
+        pytest.fail("a start was repeated")
+
     async def is_outstanding(self, command_id: str) -> bool:
         return bool(command_id)
 

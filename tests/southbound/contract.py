@@ -57,6 +57,7 @@ class RecordingStation:
         self.unanswered: list[Command] = []
         self.stopped_meanwhile: set[str] = set()
         self.overheard: list[tuple[TraceKind, Any]] = []
+        self.repeated_starts = 0
 
     async def begin(self, command_id: str) -> Begin:
         if self.failures:
@@ -100,6 +101,9 @@ class RecordingStation:
 
     async def is_outstanding(self, command_id: str) -> bool:
         return command_id not in self.stopped_meanwhile
+
+    def record_repeated_start(self) -> None:
+        self.repeated_starts += 1
 
     def trace(self, what: TraceKind, data: Any) -> None:
         self.overheard.append((what, data))

@@ -6,8 +6,8 @@ import pytest
 
 from edge.config import EquipmentSettings
 from edge.errors import Refused, Unavailable
-from edge.southbound.repetition import chosen_repetition, claim_start
-from edge.station.equipment import Repetition
+from edge.southbound.repetition import chosen_repetition, claim_start, count_repeated_start
+from edge.station.equipment import Command, Repetition
 from tests.southbound.contract import WORK, RecordingStation
 
 
@@ -35,3 +35,10 @@ async def test_command_that_was_stopped_meanwhile_is_refused() -> None:
     station.stopped_meanwhile.add(WORK.command_id)
     with pytest.raises(Refused, match="stopped before it was started"):
         await claim_start(station, WORK)
+
+
+@pytest.mark.parametrize(("command", "count"), [(WORK, 0), (replace(WORK, offered_again=True), 1)])
+def test_start_that_was_offered_before_is_counted(command: Command, count: int) -> None:
+    station = RecordingStation()
+    count_repeated_start(station, command)
+    assert station.repeated_starts == count

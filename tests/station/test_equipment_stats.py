@@ -86,3 +86,10 @@ def test_a_clock_that_is_set_back_makes_no_round_trip_negative() -> None:
     stats = EquipmentStats()
     stats.record_answer(NOW - 1000, NOW, None)
     assert stats.round_trips.total == 0
+
+
+def test_results_are_counted_by_their_evaluation() -> None:
+    stats = EquipmentStats()
+    for data in ({"evaluation": "OK"}, {"evaluation": "NotOK"}, {"evaluation": "OK"}, {"torque": 85}, None):
+        stats.record_result(data)
+    assert (stats.ok, stats.not_ok) == (2, 1)

@@ -13,13 +13,15 @@ from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.model.job_state import Cause
+from edge.sfc.signal import Phase
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
-from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment, is_due
+from edge.station.equipment_watch import CONFIRMED_WITHIN_MS, EquipmentWatch, WatchedEquipment, is_due
 from edge.store import health_reports, leases
 from edge.store.client import Store
 from edge.store.health_reports import LIFETIME_MS, GatewayReport
 from edge.store.opening import open_store
+from edge.store.safing import SafingCommand
 from tests.conftest import WaitUntil
 from tests.station.plant import (
     LINEAR,
@@ -200,3 +202,29 @@ def test_trouble_is_written_at_once_and_counts_now_and_then(change: dict[str, ob
     report = EquipmentReport(at=NOW + age, equipment=(msgspec.structs.replace(WRENCH, **change),))
     assert is_due(written, report) is due
     assert is_due(None, report)
+
+
+async def test_tool_whose_stop_is_not_confirmed_in_time_may_be_active(store: Store) -> None:
+    tool = FakeEquipment("wrench")
+    plant = await plant_at(store, tool)
+    clock = plant.runs.clock
+    assert isinstance(clock, Clock)
+    stop = SafingCommand(
+        phase=Phase.STOP,
+        command_id="J1/R/tighten/1",
+        type_id=TIGHTEN,
+        scope=SCOPE,
+        job_id="J1",
+        correlation_id="c",
+        action="tighten",
+        attempt=1,
+        since=clock.now,
+    )
+    async with watching(plant, tool) as watch:
+        watch.safing_commands = lambda: (stop,)
+        assert watch.maybe_active() == []
+        clock.now += CONFIRMED_WITHIN_MS + 1
+        assert watch.maybe_active() == ["wrench"]
+        declined = msgspec.structs.replace(stop, error="the tool may still be enabled", since=clock.now)
+        watch.safing_commands = lambda: (declined,)
+        assert watch.maybe_active() == ["wrench"]

@@ -1,10 +1,12 @@
 """Tests of stops and resets that are sent until the equipment confirms them."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
+from edge.station.release import release
 from edge.station.safing import SafingSender
 from edge.store import safing
 from tests.station.plant import (
@@ -134,3 +136,17 @@ async def test_normal_run_leaves_no_safing_command(plant: Plant, tool: FakeEquip
 
 async def _until_sent(tool: FakeEquipment, number: int) -> None:
     await until_true(lambda: len(tool.commands) == number)
+
+
+async def test_released_stop_is_recorded_and_sent_no_more(plant: Plant, tool: FakeEquipment) -> None:
+    await abort_while_away(plant, tool)
+    sender = sender_of(plant, tool)
+    (open_reset,) = await safing.load_all(plant.store)
+    await release(plant.runs, (open_reset.type_id,), open_reset.command_id, "kim", "air cut off")
+    tool.reachable = True
+    with capture_logs() as logs:
+        await sender.send_due()
+    (record,) = [each for each in logs if each["event"] == "stop released"]
+    assert (record["audit"], record["by"], record["reason"]) == ("equipment.release", "kim", "air cut off")
+    assert (tool.told(Phase.RESET), sender.open_commands) == ([], ())
+    assert await safing.load_all(plant.store) == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.cli.terminal.output import print_text
+from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def equipment() -> None:
-    """Show equipment with its connection, open commands and faults, or ping it.
+    """Show equipment with its connection, open commands and faults, ping it, or release its open stops.
 
     Gateways check every five seconds and write a report to the store: faults at once, counters every half minute. The
     exit status is 0 on success, 1 when the request is refused or equipment is disconnected, and 2 when settings or
@@ -82,6 +82,29 @@ def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -
     else:
         open_console().print(ping_table(results))
     raise SystemExit(1 if any(result.answers is False for result in results.values()) else 0)
+
+
+@equipment.command(epilog='Example: edge equipment release wrench --reason "air cut off, bolt checked"')
+@click.argument("name")
+@click.argument("command", required=False)
+@click.option("--reason", required=True, help="How the tool was made safe.")
+@settings_option
+@json_option
+def release(name: str, command: str | None, reason: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Release stops and resets that the equipment has not confirmed.
+
+    They are sent until the equipment answers, as the tool may still be active. Make it safe by hand, then release
+    them: all of NAME, or those of one COMMAND. The name of the user who runs this command, and the reason, stay with
+    the job; the gateway writes an audit record to its log.
+    """
+    from edge.cli.equipment.release import release_stops
+
+    released = asyncio.run(release_stops(settings_file, name, command, reason))
+    if as_json:
+        print_json([{"command": each.command_id, "phase": each.phase.value, "job": each.job_id} for each in released])
+    else:
+        for each in released:
+            print_text(f"released: {each.phase.value} of {printable(each.command_id)}, job {printable(each.job_id)}")
 
 
 async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":

@@ -51,13 +51,21 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         "failed": health.failed,
         "ignored": health.ignored,
         "refused": health.refused,
+        "ok": health.ok,
+        "not_ok": health.not_ok,
+        "unknown": health.unknown,
+        "late": health.late,
+        "repeated_starts": health.repeated_starts,
+        "declined_stops": health.declined_stops,
+        "open_stops": health.safing,
         "last_error": health.last_error or None,
     }
 
 
 def table(found: Iterable[EquipmentView]) -> Table:
     """Return equipment as a table, one per row."""
-    columns = ("name", "kind", "gateway", "connected", "last seen", "open commands", "failed", "refused", "last error")
+    columns: tuple[str, ...] = ("name", "kind", "gateway", "connected", "last seen", "open commands", "open stops")
+    columns += ("failed", "refused", "last error")
     shown = plain_table(*columns)
     for each in found:
         health, connected = each.health, _connected(each)
@@ -67,7 +75,9 @@ def table(found: Iterable[EquipmentView]) -> Table:
             Text(each.gateway),
             Text(connected, style=_STYLES.get(connected, "")),
             Text(local_time(health.last_seen)),
-            *(Text(str(count)) for count in (health.outstanding, health.failed, health.refused)),
+            Text(str(health.outstanding)),
+            Text(str(health.safing), style="bold red" if health.safing else ""),
+            *(Text(str(count)) for count in (health.failed, health.refused)),
             Text(printable(health.last_error), style="red"),
         )
     return shown
@@ -85,6 +95,10 @@ def report(each: EquipmentView) -> Iterator[str]:
         "last seen": local_time(health.last_seen) or "not since the gateway started",
         "open commands": f"{health.outstanding} without an answer",
         "answered": f"{health.answered} commands, {health.failed} of them failed",
+        "open stops": f"{health.safing}, the tool may still be active" if health.safing else "none",
+        "results": f"{health.ok} OK, {health.not_ok} not OK, {health.late} late, {health.unknown} of unknown outcome",
+        "starts": f"{health.repeated_starts} repeated",
+        "stops": f"{health.declined_stops} declined",
         "ignored": f"{health.ignored} late or repeated answers and events without a receiver",
         "refused": f"{health.refused} messages",
         "last error": health.last_error or "none",
