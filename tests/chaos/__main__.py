@@ -5,12 +5,13 @@ import asyncio
 import logging
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
 
-from tests.chaos import devices
+from tests.chaos import devices, flows
 from tests.chaos.campaign import Parts, Seen, carry_out
 from tests.chaos.check import faults
 from tests.chaos.kills import EVERYTHING, Kills
@@ -27,8 +28,11 @@ def main() -> None:
     parser.add_argument("--outage", type=float, default=20.0, help="how long each part is away, 0: not [default: 20]")
     parser.add_argument("--devices", choices=("mqtt", "opcua", "vision"), help="kill and disconnect one device")
     parser.add_argument("--jobs", type=int, default=200, help="with --devices: one disturbance each [default: 200]")
+    parser.add_argument("--flows", action="store_true", help="kill the gateway under twenty flows")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    if arguments.flows:
+        sys.exit(_kill_under_flows(arguments.kills, arguments.seed))
     if arguments.devices:
         sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
@@ -50,6 +54,19 @@ def _disturb_device(kind: str, number: int, seed: int) -> bool:
     _say(f"  disturbed: {dict(figures.disturbances)}")
     _say(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
     return bool(figures.faults())
+
+
+def _kill_under_flows(kills: int, seed: int) -> bool:
+    """Carry out the campaign of flows; return whether there was a fault."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        figures = flows.carry_out(kills, Path(directory), seed, _say)
+    found = list(figures.faults())
+    for fault in found:
+        _say(f"FAULT {fault}")
+    _say(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
+    _say(f"  cycles: {dict(Counter(figures.cycles.values()))}")
+    _say(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
+    return bool(found)
 
 
 def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int, aof: str) -> int:
