@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -23,6 +24,9 @@ from edge.store.client import Store
 from edge.store.gauges import Gauges
 from edge.store.server_check import NEARLY_FULL
 
+if TYPE_CHECKING:
+    from edge.flows.engine import FlowStats
+
 PATH = "/metrics"
 _PREFIX = "microdcs_edge_"
 
@@ -32,7 +36,7 @@ _Samples = Iterable[tuple[Sequence[str], float]]
 
 @dataclass(frozen=True, slots=True)
 class MetricSources:
-    """The measured parts; `sessions` counts OPC UA sessions, None without a server."""
+    """The measured parts; `sessions` counts OPC UA sessions, None without a server; `flows` is None without flows."""
 
     gateway: str
     scopes: Sequence[str]
@@ -41,6 +45,7 @@ class MetricSources:
     equipment: EquipmentWatch
     activity: Activity
     sessions: Callable[[], int] | None = None
+    flows: "FlowStats | None" = None
 
 
 async def page(sources: MetricSources) -> Page:
@@ -69,6 +74,8 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield from _activity_metrics(sources)
     yield from _equipment_metrics(sources)
     yield from _connection_metrics(sources)
+    if sources.flows is not None:
+        yield from _flow_metrics(sources.flows)
     yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
     yield _histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:
@@ -155,6 +162,15 @@ def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
     unconfirmed = [((each.name,), each.safing) for each in health]
     meaning = "Stops and resets without a confirmation: the tool may still be active."
     yield _gauge("stops_unconfirmed", meaning, one, unconfirmed)
+
+
+def _flow_metrics(flows: "FlowStats") -> Iterator[Metric]:
+    cycles = [((status.value,), count) for status, count in flows.cycles.items()]
+    yield _counter("flow_cycles", "Ended cycles of flows.", ("outcome",), cycles)
+    yield _counter("flow_cycles_missed", "Cycles that did not run in time.", (), [((), flows.missed)])
+    lateness = "Time from the instant at which a cycle is due to its begin."
+    yield _histogram("flow_cycle_lateness_seconds", lateness, (), [((), flows.lateness)])
+    yield _histogram("flow_cycle_duration_seconds", "Duration of the cycles.", (), [((), flows.duration)])
 
 
 def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:

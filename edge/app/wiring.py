@@ -4,6 +4,7 @@ import contextlib
 import functools
 import pkgutil
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from edge.app.health import Health
 from edge.app.opcua import OpcuaService
@@ -48,6 +49,9 @@ from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store.opening import open_store
 
+if TYPE_CHECKING:
+    from edge.flows.engine import FlowStats
+
 _CONNECT_WITHIN_S = 2.0
 """How long a start waits for the first attempt to reach a broker; without it the gateway starts degraded."""
 
@@ -82,15 +86,11 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
-        if settings.flows.run == "on":
-            # Imported only when flows are on.
-            from edge.app.flows import open_flows  # noqa: PLC0415
-
-            await open_flows(stack, core, jobs)
+        flows = await _open_flows(stack, core, jobs)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
-        measured = await _open_metrics(stack, core, opcua)
+        measured = await _open_metrics(stack, core, opcua, flows)
         serving = _summary(settings, opcua, sidecars, measured)
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         await enter(background_task(core.watch.run(), "equipment watch"))
@@ -188,7 +188,18 @@ async def _open_opcua(
     return service
 
 
-async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: OpcuaService | None) -> str | None:
+async def _open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService) -> "FlowStats | None":
+    if core.settings.flows.run == "off":
+        return None
+    # Imported only when flows are on.
+    from edge.app.flows import open_flows  # noqa: PLC0415
+
+    return await open_flows(stack, core, jobs)
+
+
+async def _open_metrics(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: OpcuaService | None, flows: "FlowStats | None"
+) -> str | None:
     if not core.settings.metrics.listen:
         return None
     # Imported only when metrics are on.
@@ -198,7 +209,7 @@ async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, op
     core.runs.listeners.append(activity.watch)
     sessions = None if opcua is None else lambda: opcua.sessions
     name = core.settings.gateway.name
-    sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions)
+    sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows)
     opened = http_page.serve_page(core.settings.metrics.listen, PATH, functools.partial(page, sources))
     return await stack.enter_async_context(opened)
 

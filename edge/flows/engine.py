@@ -27,12 +27,14 @@ _LOOK_AGAIN_S: Final = 5.0
 _NOTHING_BEGUN_S: Final = 0.5
 LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 60.0)
 
+_OUTCOMES: Final = (CycleStatus.COMPLETED, CycleStatus.FAILED, CycleStatus.TERMINATED)
+
 
 @dataclass(slots=True)
 class FlowStats:
     """What this gateway counted of flows since its start."""
 
-    cycles: dict[CycleStatus, int] = field(default_factory=dict)
+    cycles: dict[CycleStatus, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES, 0))
     missed: int = 0
     lateness: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
     duration: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
@@ -173,7 +175,7 @@ class FlowEngine:
     def _count(self, runner: CycleRunner) -> None:
         record = runner.record
         status = record.cycle.status
-        self.stats.cycles[status] = self.stats.cycles.get(status, 0) + 1
+        self.stats.cycles[status] += 1
         self.stats.duration.record(max(0, (record.ended_at or 0) - record.started_at) / 1000)
 
     def _plan(self, flow: FlowRecord) -> Plan | None:

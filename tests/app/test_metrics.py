@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
+from edge.flows.engine import FlowStats
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
@@ -39,7 +40,9 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
     watch = EquipmentWatch(store, active_runs, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
     plant.runs.listeners.append(activity.watch)
-    return MetricSources("edge", (SCOPE,), store, Health(store, active_runs, watch), watch, activity, lambda: 3), plant
+    return MetricSources(
+        "edge", (SCOPE,), store, Health(store, active_runs, watch), watch, activity, lambda: 3, FlowStats()
+    ), plant
 
 
 @asynccontextmanager

@@ -12,11 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.outside.plant import TIGHTEN
 from tests.outside.servers import EDGE, PREFIX, Broker, Gateway, Store, ended, wait_for
+
+EQUIPMENT = f'[southbound.wrench]\ntype_ids = ["{TIGHTEN}"]\ntopic_prefix = "{PREFIX}/equipment"\n'
 
 
 class Counter:
-    """A server of another vendor that counts what is posted to it; `holds` keeps it from answering, `slow_s` delays it."""
+    """A server of another vendor that counts what is posted to it; `holds` and `slow_s` delay its answers."""
 
     def __init__(self) -> None:
         self.posted: list[str] = []
@@ -68,7 +71,7 @@ class FlowPlant:
         if name not in self.gateways:
             settings = (
                 f'[redis]\nurl = "unix://{self.store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{self.broker.port}"\n'
-                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[flows]\nrun = "on"\n'
+                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[flows]\nrun = "on"\n{EQUIPMENT}'
             )
             self.gateways[name] = Gateway(self.directory / name, name, settings)
         self.gateways[name].start()

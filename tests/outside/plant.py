@@ -3,6 +3,7 @@
 import json
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +124,8 @@ class Wrench:
         self.client = MqttClient(port, f"tool-{name}", session_expiry=session_expiry)
         self.topic = f"{PREFIX}/equipment/{name}"
         self.holds = False
+        self.torque: Callable[[], float] = lambda: 85.2
+        """Returns the torque of the next tightening, in Nm."""
         self.commands: list[Received] = []
         self.client.on_message = self._take
 
@@ -157,7 +160,7 @@ class Wrench:
         if command.response_topic:
             self.client.publish(
                 command.response_topic,
-                json.dumps({"torque": {"value": 85.2, "unit": "Nm"}}),
+                json.dumps({"torque": {"value": self.torque(), "unit": "Nm"}}),
                 attributes,
                 correlation_data=command.correlation_data,
                 confirm=None,

@@ -7,6 +7,7 @@ import pytest
 
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
 from tests.outside.mqtt_client import MqttClient
+from tests.outside.plant import Mes, Wrench
 from tests.outside.servers import wait_for
 
 
@@ -70,3 +71,38 @@ def test_deleted_flow_leaves_no_key(plant: FlowPlant) -> None:
     wait_for(lambda: "microdcs-edge:flow:order:cycle:3" in keys(), "three cycles have run")
     plant.edge("delete", "order")
     assert keys() == set()
+
+
+@pytest.mark.parametrize(("width", "cmk", "alarm"), [(1.0, 10 / 6, "switch"), (0.5, 5 / 6, "does not serve alarms")])
+def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float, cmk: float, alarm: str) -> None:
+    """The alarm is raised below 1.33 only; while the gateway serves no alarms, its node fails with that reason."""
+    plant.start("edge")
+    mes, wrench, torques = Mes(plant.broker.port), Wrench(plant.broker.port), iter((85.0, 85.2, 85.4))
+    wrench.torque = lambda: next(torques)
+    wrench.open()
+    mes.open()
+    mes.configure()
+    for job in ("J1", "J2", "J3"):
+        assert mes.start_job(job).status == 1
+        mes.wait_for_state(job, "Ended", 60)
+    mes.client.subscribe("plant/shift/cmk")
+    document = {
+        "id": "shift-report",
+        "interval_seconds": 0,
+        "nodes": [
+            node("torques", "job.results", member="torque", action="tighten", seconds=28_800),
+            node("cmk", "capability", lsl=85.2 - width, usl=85.2 + width),
+            node("publish", "mqtt.publish", topic="plant/shift/cmk"),
+            node("low", "switch", when="input.cmk < 1.33"),
+            node("alarm", "alarm.raise", alarm="cmk-low", severity=600),
+        ],
+        "edges": [["torques", "cmk"], ["cmk", "publish"], ["cmk", "low"], ["low", "alarm"]],
+    }
+    plant.put(document)
+    mes.client.wait(lambda: [each for each in mes.client.received if each.topic == "plant/shift/cmk"], "the report")
+    report = next(each.data for each in mes.client.received if each.topic == "plant/shift/cmk")
+    assert (report["n"], report["cmk"]) == (3, pytest.approx(cmk))
+    wait_for(lambda: plant.task("shift-report", 0, "alarm").get("reason"), "the alarm node has ended")
+    assert alarm in plant.task("shift-report", 0, "alarm")["reason"]
+    mes.client.close()
+    wrench.client.close()
