@@ -27,7 +27,7 @@ from edge.southbound.mqtt_answer import (
     to_unsolicited,
     without_correlation_data,
 )
-from edge.southbound.repetition import chosen_repetition
+from edge.southbound.repetition import chosen_repetition, count_repeated_start
 from edge.southbound.sent_commands import SentCommands
 from edge.station.equipment import (
     Begin,
@@ -146,6 +146,7 @@ class MqttEquipment:
         if not await self._may_start(command):
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
             return
+        count_repeated_start(self._station, command)
         await self._publish(command, Phase.START)
 
     async def _may_start(self, command: Command) -> bool:

@@ -19,7 +19,7 @@ from edge.station.runs import Runs
 from edge.store import runs as run_store
 from edge.store.commit import Commit, Committed, join
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
-from edge.store.runs import Outgoing
+from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.version import DocumentTooNew
 
 logger = structlog.get_logger(__name__)
@@ -46,6 +46,8 @@ class Sender:
         self._retry_interval_s = retry_interval_s
         self._dead_letters = DeadLetterWriter(runs)
         self._queues: dict[str, SendQueue] = {}
+        self._resumed: set[Outgoing] = set()
+        """Commands of an earlier process, which may have sent them."""
         self._sent_jobs: set[str] = set()
         self._sent_some = asyncio.Event()
 
@@ -104,7 +106,8 @@ class Sender:
             if outgoing.phase is Phase.STOP:
                 await self._dispatch.stop(self._outbox.scope_of(job_id), outgoing.command_id, outgoing.type_id)
             elif (loaded := await self._runs.get(job_id)) and outgoing in self._outbox.unsent(job_id):
-                await self._dispatch.perform(loaded, outgoing)
+                is_again = outgoing.again or outgoing in self._resumed
+                await self._dispatch.perform(loaded, msgspec.structs.replace(outgoing, again=is_again))
         except (Unavailable, DocumentTooNew) as error:
             # Equipment may be away for days: the reason is logged once.
             if queue.reasons.get(outgoing) != error.message:
@@ -119,6 +122,7 @@ class Sender:
                 return
         fault_point(FaultPoint.SENT)
         self._outbox.mark_sent(job_id, outgoing)
+        self._resumed.discard(outgoing)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Write a dead letter for a command; return False when that has to be retried as well."""
@@ -138,6 +142,7 @@ class Sender:
     async def _resume_all(self) -> None:
         for job_id in await run_store.jobs_with_outbox(self._runs.store, self._runs.context.consumer):
             await self._runs.load_readable(job_id)
+            self._resumed |= set(self._outbox.unsent(job_id))
             self._outbox.queue.put_nowait(job_id)
 
     async def _check_uncertain(self) -> None:
@@ -209,6 +214,9 @@ async def take_over(active_runs: Runs, job_id: str, former: str, extra: Commit) 
         if loaded is None or not theirs or former == context.consumer:
             await store.commit(extra)
             return
+        # A visitor of the store sends nothing; an ended instance may have sent its commands.
+        is_visitor = former == NO_CONSUMER
+        theirs = tuple(each if is_visitor else msgspec.structs.replace(each, again=True) for each in theirs)
         outbox = (*active_runs.outbox.unsent(job_id), *theirs)
         moved = run_store.take_over(context.keys, loaded.stored, outbox, context.consumer, former)
         if isinstance(await store.commit(join((moved, extra))), Committed):

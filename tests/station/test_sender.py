@@ -155,3 +155,16 @@ async def test_all_commits_in_doubt_are_looked_at_after_one_wait(
             plant.runs.uncertain.put_nowait(command.job_id)
         async with asyncio.timeout(60):
             await until_true(lambda: tool.told().count("b") == 5)
+
+
+async def test_command_of_a_killed_process_is_offered_again(plant: Plant, tool: FakeEquipment) -> None:
+    """The process that was killed may have sent it: equipment without a memory must not begin it."""
+    tool.reachable = False
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: plant.runs.outbox.unsent("J1"))
+    tool.reachable = True
+    again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
+    async with again.at_work():
+        await until_true(lambda: tool.told() == ["a"])
+    assert [each.offered_again for each in tool.commands] == [True]
