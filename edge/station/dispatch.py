@@ -1,9 +1,11 @@
 """Sends a command to the equipment that takes its type."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import structlog
 
+from edge.errors import Unavailable
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
 from edge.sfc.run import find_command, is_outstanding
@@ -76,7 +78,17 @@ class Dispatch:
             attempt=key.attempt,
             parameters={},
         )
-        await equipment.stop(command)
+        await equipment.stop(await self._with_cause(command))
+
+    async def _with_cause(self, command: Command) -> Command:
+        """Return a stop with the event that stored its job; without it while the job cannot be read."""
+        try:
+            loaded = self._runs.cached(command.job_id) or await self._runs.load_readable(command.job_id)
+        except Unavailable:
+            return command
+        if loaded is None or loaded.job.correlation_id != command.correlation_id:
+            return command
+        return replace(command, causation_id=loaded.job.causation_id, trace=loaded.job.trace)
 
 
 def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:

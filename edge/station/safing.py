@@ -41,6 +41,8 @@ def save_safing(keys: Keys, job: Job, requests: Collection[CommandRequest], now:
                 attempt=each.attempt,
                 parameters=dict(each.parameters) if each.phase is Phase.RESET else {},
                 since=now,
+                causation_id=job.causation_id,
+                trace=dict(job.trace),
             ),
         )
         for each in requests
@@ -171,4 +173,6 @@ def command_of_safing(command: SafingCommand) -> Command:
         attempt=command.attempt,
         parameters=command.parameters,
         offered_again=True,
+        causation_id=command.causation_id,
+        trace=command.trace,
     )

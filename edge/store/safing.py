@@ -31,6 +31,8 @@ class SafingCommand(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     released_by: str = ""
     release_reason: str = ""
+    causation_id: str = ""
+    trace: dict[str, str] = {}
 
 
 def save(keys: Keys, command: SafingCommand) -> Commit:
