@@ -1,52 +1,109 @@
-"""Starts the gateway in order and stops it in reverse order within a deadline."""
+"""Starts the gateway in order, reloads its settings, and stops it in reverse order within a deadline."""
 
 import asyncio
 import contextlib
 import gc
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import structlog
 
 from edge import __version__
-from edge.app.systemd import notifier
+from edge.app.systemd import Notify, notifier
 from edge.app.wiring import open_gateway
 from edge.config import Settings
-from edge.errors import Unavailable, unwrap_group
+from edge.errors import EdgeError, SettingsError, Unavailable, unwrap_group
 from edge.maintenance.clock import Clock, read_clock
 
 logger = structlog.get_logger(__name__)
 
 _STOP_WITHIN_S = 10.0
+_STOPPING = "STOPPING=1\nSTATUS=stopping"
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, load: Callable[[], Settings] | None = None) -> None:
     """Run the gateway until SIGTERM or SIGINT; a second signal ends the process at once.
 
-    Raises SettingsError, or Unavailable (also when the stop takes too long).
+    `load` reads the settings again at SIGHUP; without it SIGHUP keeps its effect. Raises SettingsError, or Unavailable
+    (also when the stop takes too long).
     """
-    notify = notifier()
-    stop = asyncio.Event()
+    life = _Life(notifier(), load)
     limit = asyncio.timeout(None)
     try:
         async with limit:
-            with _signals(stop, limit), unwrap_group():
+            with _signals(life, limit), unwrap_group():
                 logger.info("starting", gateway=settings.gateway.name, version=__version__)
                 _log_clock_state()
-                async with open_gateway(settings, notify) as summary:
-                    # Objects created so far live until the end: exclude them from garbage collection.
-                    gc.freeze()
-                    gc.enable()
-                    notify(f"READY=1\nSTATUS={summary}")
-                    logger.info("ready", gateway=settings.gateway.name, serving=summary)
-                    await stop.wait()
-                    notify("STOPPING=1\nSTATUS=stopping")
+                await life.run(settings)
     except TimeoutError as error:
         if not limit.expired():
             raise
         message = f"the gateway did not stop within {_STOP_WITHIN_S:.0f} s"
         raise Unavailable(message, "No data is lost. The next start continues from the stored state.") from error
     logger.info("stopped", gateway=settings.gateway.name)
+
+
+class _Life:
+    """Opens the gateway, and opens it again with other settings when it is asked to reload."""
+
+    def __init__(self, notify: Notify, load: Callable[[], Settings] | None) -> None:
+        self.load = load
+        self.stopping = asyncio.Event()
+        self.woken = asyncio.Event()
+        """Set to stop or to reload."""
+        self._notify = notify
+        self._former: Settings | None = None
+
+    async def run(self, settings: Settings) -> None:
+        """Serve until stopped; when changed settings cannot be opened, serve with the former ones."""
+        current: Settings | None = settings
+        while current:
+            try:
+                current, self._former = await self._serve(current), current
+            except (SettingsError, Unavailable) as error:
+                if self._former is None:
+                    raise
+                logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400
+                current, self._former = self._former, None
+
+    async def _serve(self, settings: Settings) -> Settings | None:
+        """Serve with these settings; return those to serve with next, None to stop."""
+        async with open_gateway(settings, self._notify) as summary:
+            self._former = None
+            # Objects created so far live until the end: exclude them from garbage collection.
+            gc.freeze()
+            gc.enable()
+            self._notify(f"READY=1\nSTATUS={summary}")
+            logger.info("ready", gateway=settings.gateway.name, serving=summary)
+            following = settings
+            while following == settings and not self.stopping.is_set():
+                await self.woken.wait()
+                self.woken.clear()
+                following = settings if self.stopping.is_set() else await self._reload(settings)
+            self._notify(
+                "STOPPING=1\nSTATUS=stopping" if self.stopping.is_set() else f"{_reloading()}\nSTATUS=reloading"
+            )
+        gc.unfreeze()
+        return None if self.stopping.is_set() else following
+
+    async def _reload(self, settings: Settings) -> Settings:
+        """Return the settings as they are in the files now; the same when they cannot be used."""
+        try:
+            following = await asyncio.to_thread(self.load) if self.load else settings
+            if following != settings and "embedded:" in {settings.redis.url, following.redis.url}:
+                advice = "Restart the gateway, or keep the store in a directory: embedded:/DIR"
+                raise Unavailable("an embedded store without a directory does not outlast a reload", advice)
+        except EdgeError as error:
+            logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400
+            return settings
+        logger.info("settings unchanged" if following == settings else "settings changed")
+        return following
+
+
+def _reloading() -> str:
+    """Return the message by which systemd knows the instant of a reload (sd_notify(3))."""
+    return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}\nSTATUS=reloading"
 
 
 def _log_clock_state() -> None:
@@ -62,21 +119,26 @@ def _log_clock_state() -> None:
 
 
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event, limit: asyncio.Timeout) -> Iterator[None]:
+def _signals(life: _Life, limit: asyncio.Timeout) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    numbers = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if life.load else ()))
+    before = {number: signal.getsignal(number) for number in numbers}
 
     def begin_to_stop(number: signal.Signals) -> None:
         for each in before:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
         logger.info("stopping", signal=number.name)
-        stop.set()
+        life.stopping.set()
+        life.woken.set()
         # The deadline runs from the signal on, so that a hanging start cannot delay the stop.
         limit.reschedule(loop.time() + _STOP_WITHIN_S)
 
     for number in before:
-        loop.add_signal_handler(number, begin_to_stop, number)
+        if number is signal.SIGHUP:
+            loop.add_signal_handler(number, life.woken.set)
+        else:
+            loop.add_signal_handler(number, begin_to_stop, number)
     try:
         yield
     finally:

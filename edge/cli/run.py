@@ -18,6 +18,8 @@ import click
 def run(file: Path | None) -> None:
     """Run the gateway until SIGTERM or SIGINT.
 
+    SIGHUP reads the settings again, except on a terminal; settings with a fault are logged and not applied.
+
     The exit status is 0 after a stop, 1 when a required dependency is unavailable, 2 when the settings are invalid.
     """
     # Most objects of the start live until the end: garbage collection would take a sixth of the start time.
@@ -29,14 +31,18 @@ def run(file: Path | None) -> None:
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
     from edge.app.systemd import notifier
-    from edge.config import load_settings
+    from edge.config import Settings, load_settings
     from edge.errors import EdgeError
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
-    try:
+    def load() -> Settings:
         settings = load_settings(file, os.environ, EQUIPMENT_SETTINGS)
         set_up(settings.logging)
-        uvloop.run(serve(settings))
+        return settings
+
+    try:
+        # The end of a terminal sends SIGHUP, too: there it ends the gateway.
+        uvloop.run(serve(load(), None if sys.stdin.isatty() else load))
     except EdgeError as error:
         # `systemctl status` shows the reason until the next start.
         notifier()(f"STATUS={'; '.join(error.message.splitlines())}")

@@ -13,7 +13,7 @@ from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.recipe import UNREADABLE, Action, Interaction, Recipe, parse_recipe
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
-from edge.sfc.condition import REGISTERED, Condition, Names, Registry, compile_condition
+from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError
@@ -29,7 +29,7 @@ class RejectedRecipe:
     faults: tuple[str, ...]
 
 
-def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | RejectedRecipe:
+def compile_recipe(data: object, identifiers: Identifiers = NO_IDENTIFIERS) -> Net | RejectedRecipe:
     """Compile decoded JSON to a net, or return all its faults."""
     recipe, form = parse_recipe(data)
     if recipe is None:
@@ -43,7 +43,7 @@ def compile_recipe(data: object, registry: Registry = REGISTERED) -> Net | Rejec
     structure = Structure(_with_placeholders(recipe, conditions))
     faults += safety_faults(structure)
     try:
-        transitions = _transitions(structure, actions, registry)
+        transitions = _transitions(structure, actions, identifiers)
     except TooManyWaysError as error:
         faults.append(f"{error}: its selections multiply to more ways than can be followed")
         return RejectedRecipe(tuple(faults))
@@ -115,7 +115,9 @@ def _with_placeholders(recipe: Recipe, faulty: Container[int]) -> Recipe:
     return replace(recipe, transitions=transitions)
 
 
-def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry: Registry) -> tuple[NetTransition, ...]:
+def _transitions(
+    structure: Structure, actions: tuple[NetAction, ...], identifiers: Identifiers
+) -> tuple[NetTransition, ...]:
     steps = frozenset(step.name for step in structure.recipe.steps)
     every = _keys_by_name(actions)
     in_step: dict[str, list[NetAction]] = {}
@@ -131,7 +133,7 @@ def _transitions(structure: Structure, actions: tuple[NetAction, ...], registry:
         if own not in names:
             # An action of a source step means that association, whatever other steps it stands in.
             near = sorted((action for step in own for action in in_step[step]), key=lambda action: action.index)
-            names[own] = Names(steps, ChainMap(_keys_by_name(near), every), registry)
+            names[own] = Names(steps, ChainMap(_keys_by_name(near), every), identifiers)
         for text in arc.conditions:
             if (text, own) not in compiled:
                 compiled[text, own] = compile_condition(text, names[own])

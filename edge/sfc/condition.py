@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias
 
 from edge.expression import compiler
@@ -33,7 +34,7 @@ _LIVE_PROPERTIES: Final = frozenset({"failed", "timed_out", "unknown", "state", 
 
 
 class RunAccess(Protocol):
-    """The part of a run that a condition reads; a registered Python condition gets it as its argument."""
+    """The part of a run that a condition reads."""
 
     def step(self, name: str, prop: str) -> Any:
         """Return X, T (seconds), count or done of a step."""
@@ -51,29 +52,19 @@ class RunAccess(Protocol):
         """Return the instant at which the T of an active step reaches that many seconds."""
 
 
-Registry: TypeAlias = Mapping[str, Callable[[RunAccess], object]]
+Identifiers: TypeAlias = Mapping[str, Callable[[RunAccess], object]]
+"""Functions of the run view for plain names that come before job variables: a simulation sets some of them."""
 
-_registered: dict[str, Callable[[RunAccess], object]] = {}
-REGISTERED: Final[Registry] = _registered
-
-
-def condition(name: str) -> Callable[[Callable[[RunAccess], object]], Callable[[RunAccess], object]]:
-    """Register a Python condition under a plain identifier: a pure, synchronous function of the run view."""
-
-    def register(function: Callable[[RunAccess], object]) -> Callable[[RunAccess], object]:
-        _registered[name] = function
-        return function
-
-    return register
+NO_IDENTIFIERS: Final[Identifiers] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The targets that names in a condition may refer to: steps, association keys by action name, Python conditions."""
+    """The targets that names in a condition may refer to: steps, association keys by action name, identifiers."""
 
     steps: frozenset[str] = frozenset()
     actions: Mapping[str, tuple[AssociationKey, ...]] = field(default_factory=dict)
-    registry: Registry = field(default_factory=lambda: REGISTERED)
+    identifiers: Identifiers = field(default_factory=lambda: NO_IDENTIFIERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +156,7 @@ class _Resolver:
         return self._text[node.start : node.end]
 
     def _plain(self, name: str) -> Evaluate:
-        registry = self._names.registry
+        registry = self._names.identifiers
 
         def evaluate(access: RunAccess) -> Any:
             function = registry.get(name)
@@ -228,8 +219,8 @@ def _call(name: str, function: Callable[[RunAccess], object], access: RunAccess)
     try:
         return function(access)
     except Exception as error:
-        # A faulty function of a plant engineer must fail its job, not the process.
-        raise EvaluationError(f"the Python condition {name!r} failed: {error!r}") from error
+        # A faulty identifier must fail its run, not the process.
+        raise EvaluationError(f"the identifier {name!r} failed: {error!r}") from error
 
 
 def wake_instants(condition: Condition, access: RunAccess) -> list[int]:

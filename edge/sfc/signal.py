@@ -82,7 +82,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed, or a value that a Python condition reads has changed."""
+    """Time has passed, or an identifier of a simulation has changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ _OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
 
 
 class RunView:
-    """A run seen at an instant; a registered Python condition gets it as argument and must not change it."""
+    """A run seen at an instant; conditions read it and must not change it."""
 
     __slots__ = ("associations", "at", "net", "run", "steps", "variables")
 

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections import ChainMap
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -23,7 +22,7 @@ from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMast
 from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
-from edge.sfc.condition import REGISTERED, RunAccess
+from edge.sfc.condition import RunAccess
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import Phase, Tick
@@ -103,10 +102,8 @@ class LiveSimulation:
     clock: Clock
     name: str = "simulated equipment"
     connected: bool = True
-    identifiers: ChainMap[str, Callable[[RunAccess], object]] = field(
-        default_factory=lambda: ChainMap({}, dict(REGISTERED))
-    )
-    """Plain identifiers: what the script has set so far goes before registered Python conditions."""
+    identifiers: dict[str, Callable[[RunAccess], object]] = field(default_factory=dict)
+    """What the script has set so far, by plain identifier."""
     queue: EventQueue[_Planned] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
     runs: dict[str, Run] = field(default_factory=dict)

@@ -7,7 +7,6 @@ answers find theirs by the command's id, duplicates are dropped, a recipe stays 
 from __future__ import annotations
 
 import json
-from collections import ChainMap
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
-from edge.sfc.condition import REGISTERED
 from edge.sfc.net import Net
 from edge.sfc.run import Run, decode, encode, new_run, waits
 from edge.sfc.signal import (
@@ -65,10 +63,8 @@ class VirtualSimulation:
     """Everything around the runs: the calendar, the equipment, the traces."""
 
     script: Script
-    identifiers: ChainMap[str, Callable[[RunAccess], object]] = field(
-        default_factory=lambda: ChainMap({}, dict(REGISTERED))
-    )
-    """Plain identifiers: what the script has set so far goes before registered Python conditions."""
+    identifiers: dict[str, Callable[[RunAccess], object]] = field(default_factory=dict)
+    """What the script has set so far, by plain identifier."""
     jobs: dict[str, _Job] = field(default_factory=dict)
     queue: EventQueue[Callable[[int], None]] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)

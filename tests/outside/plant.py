@@ -44,22 +44,33 @@ class Answer:
 class Mes:
     """A MES: it calls methods, pushes Work Masters and keeps what the station publishes."""
 
-    def __init__(self, port: int, client_id: str = "mes") -> None:
+    def __init__(self, port: int, client_id: str = "mes", scope: str = SCOPE) -> None:
+        self.scope = scope
         self.client = MqttClient(port, client_id, session_expiry=3600)
         self.answers = f"{PREFIX}/answers/{client_id}"
 
     def open(self) -> None:
         """Connect and subscribe to answers, events and retained topics."""
         self.client.connect()
-        for topic in (self.answers, f"{PREFIX}/{SCOPE}/events", f"{PREFIX}/{SCOPE}/result/+"):
+        for topic in (self.answers, f"{PREFIX}/{self.scope}/events", f"{PREFIX}/{self.scope}/result/+"):
             self.client.subscribe(topic)
 
     def send(self, event_type: str, data: object, **attributes: str) -> bytes:
         """Send a call, return its correlation data."""
         correlation = uuid.uuid4().bytes
-        call = {"specversion": "1.0", "id": str(uuid.uuid4()), "source": "/mes", "type": event_type, "subject": SCOPE}
+        call = {
+            "specversion": "1.0",
+            "id": str(uuid.uuid4()),
+            "source": "/mes",
+            "type": event_type,
+            "subject": self.scope,
+        }
         self.client.publish(
-            COMMANDS, json.dumps(data), call | attributes, response_topic=self.answers, correlation_data=correlation
+            f"{PREFIX}/{self.scope}/commands",
+            json.dumps(data),
+            call | attributes,
+            response_topic=self.answers,
+            correlation_data=correlation,
         )
         return correlation
 
@@ -97,7 +108,7 @@ class Mes:
 
     def result(self, job_order_id: str) -> Any:
         """Return the job response that is retained; None where there is none."""
-        topic = f"{PREFIX}/{SCOPE}/result/{job_order_id}"
+        topic = f"{PREFIX}/{self.scope}/result/{job_order_id}"
         payloads = [each.payload for each in list(self.client.received) if each.topic == topic]
         return json.loads(payloads[-1]) if payloads and payloads[-1] else None
 

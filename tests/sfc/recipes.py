@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
-from edge.sfc.condition import REGISTERED, Registry
+from edge.sfc.condition import NO_IDENTIFIERS, Identifiers
 from edge.sfc.net import Net
 
 Json = dict[str, Any]
@@ -50,8 +50,8 @@ def chain(names: str, *actions: Json) -> Json:
     return recipe(names, [transition(a, b) for a, b in itertools.pairwise(words)], list(actions))
 
 
-def net_of(data: Json, registry: Registry = REGISTERED) -> Net:
-    net = compile_recipe(data, registry)
+def net_of(data: Json, identifiers: Identifiers = NO_IDENTIFIERS) -> Net:
+    net = compile_recipe(data, identifiers)
     assert isinstance(net, Net), net
     return net
 

@@ -13,12 +13,10 @@ from edge.expression.value import UNKNOWN, EvaluationError
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.condition import (
-    REGISTERED,
     Condition,
     Names,
     RunAccess,
     compile_condition,
-    condition,
     wake_instants,
 )
 
@@ -175,32 +173,22 @@ def test_unmet_parts_are_told_with_their_present_values() -> None:
     assert made("ok").explain(view) == ()
 
 
-def test_a_registered_python_condition_goes_before_a_job_variable() -> None:
+def test_an_identifier_goes_before_a_job_variable() -> None:
     registry: dict[str, Callable[[RunAccess], object]] = {"ok": lambda view: view.variable("torque") == 85}
     assert made("ok", registry).evaluate(Values(torque=85, ok=False)) is True
     assert made("ok", registry).constant is UNKNOWN
 
 
-def test_a_registered_condition_without_value_leaves_the_variable() -> None:
+def test_an_identifier_without_value_leaves_the_variable() -> None:
     assert made("ok", {"ok": lambda _: UNKNOWN}).evaluate(Values(ok=True)) is True
 
 
-def test_a_registered_condition_that_raises_is_a_fault_that_names_it() -> None:
+def test_an_identifier_that_raises_is_a_fault_that_names_it() -> None:
     def broken(_: RunAccess) -> object:
         raise KeyError("torque")
 
-    with pytest.raises(EvaluationError, match="the Python condition 'ok' failed"):
+    with pytest.raises(EvaluationError, match="the identifier 'ok' failed"):
         made("ok", {"ok": broken}).evaluate(Values())
-
-
-def test_the_decorator_registers_by_name() -> None:
-    @condition("test_condition_only")
-    def always(_: RunAccess) -> object:
-        return True
-
-    assert REGISTERED["test_condition_only"] is always
-    found = compile_condition("test_condition_only", Names())
-    assert found.evaluate(Values()) is True
 
 
 @given(st.text(alphabet="abAT.()[]'\"<>=! 01sXstepsactions#-&|", max_size=80))

@@ -59,13 +59,13 @@ def test_condition_that_cannot_be_evaluated_fails_the_run() -> None:
     )
 
 
-def test_a_python_condition_that_raises_fails_the_run_not_the_process() -> None:
+def test_an_identifier_that_raises_fails_the_run_not_the_process() -> None:
     def broken(_: RunAccess) -> object:
         raise RuntimeError("camera")
 
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "seen")]), {"seen": broken}))
     assert driven.run.outcome is Outcome.FAILED
-    assert "the Python condition 'seen' failed: RuntimeError('camera')" in str(driven.run.error)
+    assert "the identifier 'seen' failed: RuntimeError('camera')" in str(driven.run.error)
 
 
 def test_the_failure_of_a_run_stops_what_its_own_decision_just_sent() -> None:
