@@ -16,11 +16,12 @@ from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
+from edge.station.call_facts import CallIdentity, OrderFacts, read_given, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
-from edge.store import dedupe, jobs, resources
+from edge.store import dedupe, jobs
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
@@ -126,27 +127,38 @@ class JobService:
         Raises Unavailable when the store is gone, Refused(`expired`) for a call that comes too late.
         """
         while True:
-            given = await self._given(call)
-            if given is not None:
-                return msgspec.json.decode(given, type=CallAnswer)
+            facts = await self._read(call)
+            if isinstance(facts, str):
+                return msgspec.json.decode(facts, type=CallAnswer)
             refuse_expired(call.expires_at, self._wall())
-            match call.arguments:
-                case OrderCall() as order:
-                    answer = await self._carry_out(call, await self._plan_order(call, order))
-                case IdCall() as named:
-                    answer = await self._carry_out(call, await self._plan_change(call, named))
-                case _:
-                    assert_never(call.arguments)
+            answer = await self._carry_out(call, self._plan(call, facts))
             if answer is not None:
                 if answer.reasons:
                     logger.warning("job method refused", method=call.method, scope=call.scope, reasons=answer.reasons)
                 return answer
 
-    async def _given(self, call: JobCall) -> str | None:
-        given = await dedupe.load_answer(self._store, call.source, call.event_id)
-        if given is None and _has_transaction(call):
-            given = await dedupe.load_transaction_answer(self._store, call.scope, _transaction_of(call))
-        return given
+    async def _read(self, call: JobCall) -> str | OrderFacts | Job | None:
+        """Return the answer that was given to a call before, else what its plan depends on."""
+        transaction = _transaction_of(call) if _has_transaction(call) else None
+        identity = CallIdentity(call.source, call.event_id, call.scope, transaction)
+        match call.arguments:
+            case OrderCall(job_order=order) if _may_be_stored(order.job_order_id):
+                return await read_order_facts(self._store, identity, order, self._recipes)
+            case IdCall(job_order_id=job_id) if _may_be_stored(job_id):
+                return await read_job(self._store, identity, job_id)
+            case _:
+                return await read_given(self._store, identity)
+
+    def _plan(self, call: JobCall, facts: OrderFacts | Job | None) -> _Change | CallAnswer | _ToRun:
+        match call.arguments, facts:
+            case OrderCall(job_order=order), _ if faults := validate_order(order):
+                return CallAnswer(ReturnStatus.INVALID_REQUEST, tuple(faults))
+            case OrderCall() as arguments, OrderFacts() as found:
+                return self._plan_order(call, arguments, found)
+            case IdCall() as arguments, Job() as job if job.scope == call.scope:
+                return self._plan_change(call, arguments, job)
+            case _:
+                return _UNKNOWN
 
     async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
         """Execute a plan; return None when another instance was faster and the call has to be planned again."""
@@ -169,7 +181,9 @@ class JobService:
                 if change.due is not None:
                     notify(self.listeners, change.due)
                 return answer
-            case Stale():
+            case Stale(key):
+                if self._recipes:
+                    self._recipes.forget(key)
                 return None
 
     async def _signal_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
@@ -184,12 +198,9 @@ class JobService:
             case Stale():
                 return None
 
-    async def _plan_order(self, call: JobCall, arguments: OrderCall) -> _Change | CallAnswer:
+    def _plan_order(self, call: JobCall, arguments: OrderCall, facts: OrderFacts) -> _Change | CallAnswer:
         """Plan Store, StoreAndStart and Update."""
-        order = arguments.job_order
-        if faults := validate_order(order):
-            return CallAnswer(ReturnStatus.INVALID_REQUEST, tuple(faults))
-        before = await jobs.load(self._store, order.job_order_id)
+        before, allowed = facts.before, facts.allowed
         if call.method is Cause.UPDATE:
             if before is None or before.scope != call.scope:
                 return _UNKNOWN
@@ -197,29 +208,22 @@ class JobService:
                 return _not_in_this_state(call.method, before.status)
         elif before is not None:
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("a job order of this id is stored already",))
-        elif await self._is_removed(call, order.job_order_id):
+        elif facts.removed_at is not None and call.sent_at is not None and call.sent_at <= facts.removed_at:
+            # It was sent before its job was stored, and removed: a broker delivered it again.
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (_REMOVED,))
-        allowed = await resources.load_allowed(self._store, call.scope)
-        if reasons := refusal_reasons(order, allowed):
+        if reasons := refusal_reasons(arguments.job_order, allowed):
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, tuple(reasons))
-        if self._recipes and isinstance(found := await self._recipes.find(call.scope, order), NoRecipe):
-            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (found.reason,))
+        if isinstance(facts.recipe, NoRecipe):
+            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (facts.recipe.reason,))
         if before is not None:
-            return self._replace(call, before, arguments)
+            return self._replace(call, before, arguments, facts)
         limit = self._max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
-        if await jobs.count_open(self._store, call.scope) >= limit:
+        if facts.open_jobs >= limit:
             reason = f"the station holds {limit} job orders that have not ended, and may hold no more"
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
-        return self._store_new(call, arguments, limit)
+        return self._store_new(call, arguments, facts, limit)
 
-    async def _is_removed(self, call: JobCall, job_id: str) -> bool:
-        """Return whether an order was sent before its job was stored, and removed: a broker delivered it again."""
-        if call.sent_at is None:
-            return False
-        removed_at = await dedupe.removed_at(self._store, job_id)
-        return removed_at is not None and call.sent_at <= removed_at
-
-    def _replace(self, call: JobCall, before: Job, arguments: OrderCall) -> _Change:
+    def _replace(self, call: JobCall, before: Job, arguments: OrderCall, facts: OrderFacts) -> _Change:
         job = msgspec.structs.replace(
             before,
             order=arguments.job_order,
@@ -229,9 +233,10 @@ class JobService:
             revision=before.revision + 1,
         )
         now = self._runs.clock()
-        return self._with_start(jobs.save(self._store.keys, before, job, ((Cause.UPDATE, job.status),), now), job, now)
+        saved = jobs.save(self._store.keys, before, job, ((Cause.UPDATE, job.status),), now)
+        return self._with_start(join((saved, facts.guard)), job, now)
 
-    def _store_new(self, call: JobCall, arguments: OrderCall, limit: int) -> _Change:
+    def _store_new(self, call: JobCall, arguments: OrderCall, facts: OrderFacts, limit: int) -> _Change:
         now = self._runs.clock()
         job = Job(
             order=arguments.job_order,
@@ -244,15 +249,11 @@ class JobService:
             trace=call.trace,
         )
         saved = jobs.save(self._store.keys, None, job, ((call.method, job.status),), now)
-        return self._with_start(join((saved, jobs.require_capacity(self._store.keys, job, limit))), job, now)
+        guards = (jobs.require_capacity(self._store.keys, job, limit), facts.guard)
+        return self._with_start(join((saved, *guards)), job, now)
 
-    async def _plan_change(self, call: JobCall, arguments: IdCall) -> _Change | CallAnswer | _ToRun:
+    def _plan_change(self, call: JobCall, arguments: IdCall, job: Job) -> _Change | CallAnswer | _ToRun:
         """Plan the methods that name a stored job order."""
-        # What cannot be the id of a job may be the name of another of our keys.
-        possible = not any(validate_id("JobOrderID", arguments.job_order_id))
-        job = await jobs.load(self._store, arguments.job_order_id) if possible else None
-        if job is None or job.scope != call.scope:
-            return _UNKNOWN
         target = next_status(job.status.state, call.method)
         if target is None:
             return _not_in_this_state(call.method, job.status)
@@ -304,6 +305,11 @@ def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:
         reason=f"ReturnStatus {answer.status.value}: {'; '.join(answer.reasons)}",
         payload=msgspec.json.encode(call.arguments),
     )
+
+
+def _may_be_stored(job_id: str) -> bool:
+    """Return whether a text can be the id of a job: another one may be the name of another of our keys."""
+    return not any(validate_id("JobOrderID", job_id))
 
 
 def _has_transaction(call: JobCall) -> bool:

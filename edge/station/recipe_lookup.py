@@ -13,14 +13,27 @@ from edge.sfc.compiler import RejectedRecipe
 from edge.sfc.net import Net
 from edge.store import resources
 from edge.store.client import Store
+from edge.store.commit import Commit
+
+_UNGUARDED = Commit()
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRecipe:
-    """The compiled recipe of a job order, and its parameters by id."""
+    """The compiled recipe of a job order, and its parameters by id; `guard` fails once the Work Master has changed."""
 
     net: Net
     parameters: dict[str, Any]
+    guard: Commit = _UNGUARDED
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownMaster:
+    """The recipe of a Work Master as it was read last."""
+
+    net: Net
+    parameters: tuple[Parameter, ...] | None
+    guard: Commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +43,14 @@ class NoRecipe:
     reason: str
 
 
+_MAX_KNOWN = 64
+
+
 class RecipeLookup:
-    """Finds recipes in the Work Masters of a scope."""
+    """Finds recipes in the Work Masters of a scope, and keeps them.
+
+    What is kept may be old: the commit that rests on a recipe takes its guard. When that fails, `forget` it.
+    """
 
     def __init__(
         self,
@@ -43,6 +62,13 @@ class RecipeLookup:
         self._store = store
         self._compiler = compiler
         self._unrouted = unrouted
+        self._known: dict[tuple[str, str], _KnownMaster] = {}
+
+    def forget(self, stale: str) -> None:
+        """Remove the recipes that rest on the Work Master at a key."""
+        for name, known in tuple(self._known.items()):
+            if any(guard.key == stale for guard in known.guard.guards):
+                del self._known[name]
 
     async def find(self, scope: str, order: JobOrder) -> FoundRecipe | NoRecipe:
         """Return the recipe of an order. Raises Unavailable when the store is gone."""
@@ -52,17 +78,29 @@ class RecipeLookup:
         if len(masters) > 1:
             return NoRecipe(f"the job order names {len(masters)} Work Masters; name one")
         named = masters[0]
-        master = await resources.load_work_master(self._store, named.id, scope)
-        if master is None:
-            return NoRecipe(f"Work Master {named.id!r} is not known to this station")
+        known = self._known.get((scope, named.id)) or await self._load(scope, named.id)
+        if isinstance(known, NoRecipe):
+            return known
+        if unrouted := self._unrouted(known.net):
+            return NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")
+        parameters = _parameters(known.parameters, named.parameters, order.job_order_parameters)
+        return FoundRecipe(known.net, parameters, known.guard)
+
+    async def _load(self, scope: str, work_master_id: str) -> _KnownMaster | NoRecipe:
+        found = await resources.load_work_master_at_revision(self._store, work_master_id, scope)
+        if found is None:
+            return NoRecipe(f"Work Master {work_master_id!r} is not known to this station")
+        master, revision = found
         if not is_recipe_schema(master.dataschema):
-            return NoRecipe(f"Work Master {named.id!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
+            return NoRecipe(f"Work Master {work_master_id!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
         net = self._compiler(msgspec.json.encode(master.data).decode())
         if isinstance(net, RejectedRecipe):
-            return NoRecipe(f"the recipe of Work Master {named.id!r} is refused: {'; '.join(net.faults)}")
-        if unrouted := self._unrouted(net):
-            return NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")
-        return FoundRecipe(net, _parameters(master.parameters, named.parameters, order.job_order_parameters))
+            return NoRecipe(f"the recipe of Work Master {work_master_id!r} is refused: {'; '.join(net.faults)}")
+        known = _KnownMaster(net, master.parameters, Commit(guards=(revision,)))
+        self._known[scope, work_master_id] = known
+        if len(self._known) > _MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        return known
 
 
 def _parameters(*lists: tuple[Parameter, ...] | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store import jobs, runs, work
 from edge.store.client import Store
-from edge.store.commit import Commit, Committed, join
+from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 from edge.store.version import DocumentTooNew
@@ -50,7 +50,7 @@ class Starter:
         finished = False
         left: DocumentTooNew | None = None
         while not finished:
-            chosen = await self._choose(entry, seen)
+            chosen, expected = await self._choose(entry, seen)
             if chosen is None and left:
                 raise left
             if chosen is None:
@@ -59,32 +59,44 @@ class Starter:
                 return
             job_id, queued = chosen
             try:
-                finished = await self._start(entry.scope, job_id, done, queued=queued)
+                finished = await self._start(entry.scope, job_id, done, expected, queued=queued)
             except DocumentTooNew as error:
                 left = error
             finally:
                 seen.add(job_id)
                 self._in_hand.discard(job_id)
 
-    async def _choose(self, entry: Work, seen: set[str]) -> tuple[str, bool] | None:
-        """Return the first job that no other entry has in hand here, and whether it is in the queue of starts."""
+    async def _choose(self, entry: Work, seen: set[str]) -> tuple[tuple[str, bool] | None, Job | None]:
+        """Return the first job that no other entry has in hand here, and whether it is in the queue of starts.
+
+        The job that caused the entry comes with it, read in the same round trip: most often it is the one.
+        """
         async with self._choosing:
             passed = self._in_hand | seen
-            first = await jobs.queued_starts(self._store, entry.scope, len(passed) + 1)
+            queue = jobs.queued_starts(self._store, entry.scope, len(passed) + 1)
+            first, read = await asyncio.gather(queue, jobs.load(self._store, entry.job_id), return_exceptions=True)
+            if isinstance(first, BaseException):
+                raise first
+            # An unreadable one is met again when its turn comes.
+            expected = read if isinstance(read, Job) else None
             # The job that was asked for comes last: it is in the queue, or its entry is older than the queue.
             for job_id in (*first, entry.job_id):
                 if job_id not in passed:
                     self._in_hand.add(job_id)
-                    return job_id, job_id in first
-        return None
+                    return (job_id, job_id in first), expected
+        return None, expected
 
-    async def _start(self, scope: str, job_id: str, done: Commit, *, queued: bool) -> bool:
-        """Start a job, or fail it; return False when it is not to be started now, or cannot be read."""
+    async def _start(self, scope: str, job_id: str, done: Commit, expected: Job | None, *, queued: bool) -> bool:
+        """Start a job, or fail it; return False when it is not to be started now, or cannot be read.
+
+        `expected` is the job that was read before its turn came, perhaps another one.
+        """
         tries = 0
         while True:
             job = None
             try:
-                job = await jobs.load(self._store, job_id)
+                job = expected if expected and expected.job_id == job_id else await jobs.load(self._store, job_id)
+                expected = None
                 if job is None or job.status.state is not JobState.ALLOWED_TO_START:
                     return False
                 if not queued and job.earliest_start > self._runs.clock():
@@ -122,7 +134,10 @@ class Starter:
             kept = advance(net, run, Event(event.type_id, event.data, event.id, named=True), self._runs.clock())
             run = kept.run if isinstance(kept, Advanced) else run
         decision = begin(self._runs.context, job, run, net, self._runs.clock())
-        return isinstance(await self._runs.commit(decision, done), Committed)
+        result = await self._runs.commit(decision, join((found.guard, done)))
+        if isinstance(result, Stale):
+            self._recipes.forget(result.key)
+        return isinstance(result, Committed)
 
     async def _fail(self, job: Job, reason: str, done: Commit) -> bool:
         logger.error("job fails at its start", job=job.job_id, scope=job.scope, reason=reason)

@@ -31,12 +31,6 @@ def transaction_is_new(keys: Keys, scope: str, transaction_id: str) -> Commit:
     return Commit(guards=(Absent(keys.transdedupe(_digest(scope, transaction_id))),))
 
 
-async def load_transaction_answer(store: Store, scope: str, transaction_id: str) -> str | None:
-    """Return the answer given in a transaction of a scope; None when it is new."""
-    answer: str | None = await store.execute("GET", store.keys.transdedupe(_digest(scope, transaction_id)))
-    return answer
-
-
 def mark(keys: Keys, source: str, event_id: str, answer: str, lifetime_ms: int) -> Commit:
     """Mark an event with its answer; Stale when it was marked already."""
     return _mark(_key(keys, source, event_id), answer, lifetime_ms)
@@ -50,6 +44,13 @@ async def load_answer(store: Store, source: str, event_id: str) -> str | None:
     """Return the answer given to an event; None when it is new."""
     answer: str | None = await store.execute("GET", _key(store.keys, source, event_id))
     return answer
+
+
+async def load_either_answer(store: Store, event: tuple[str, str], transaction: tuple[str, str]) -> str | None:
+    """Read the answer given to an event, by source and id, else that given in a transaction, by scope and id."""
+    keys = (_key(store.keys, *event), store.keys.transdedupe(_digest(*transaction)))
+    answers: list[str | None] = await store.execute("MGET", *keys)
+    return next((each for each in answers if each is not None), None)
 
 
 def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:

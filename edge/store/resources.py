@@ -1,5 +1,6 @@
 """Read and write what the MES lets a station use: work masters, resources, the limit of job orders."""
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -20,6 +21,7 @@ _SCOPE = "scope:"
 Another scope may hold other content under the same id. `work_master` is the content of the first of them.
 """
 
+_REVISION_BITS = 48
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
 
 
@@ -33,6 +35,8 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     }
     return join(
         (
+            # A random beginning: one that was removed and stored again must not be taken for the former.
+            operation("HSETNX", key, "rev", secrets.randbits(_REVISION_BITS)),
             operation("HSETNX", key, "work_master", content),
             operation("HSET", key, *fields(written)),
             operation("HINCRBY", key, "rev", 1),
@@ -102,8 +106,17 @@ async def load_allowed(store: Store, scope: str) -> Allowed:
 
 async def load_work_master(store: Store, work_master_id: str, scope: str | None = None) -> WorkMaster | None:
     """Read a work master as a scope stored it, by default the first of them; None when there is none."""
-    stored = await store.execute("HGETALL", store.keys.workmaster(work_master_id))
-    return _work_master(scope, stored) if stored else None
+    found = await load_work_master_at_revision(store, work_master_id, scope)
+    return found[0] if found else None
+
+
+async def load_work_master_at_revision(
+    store: Store, work_master_id: str, scope: str | None = None
+) -> tuple[WorkMaster, Revision] | None:
+    """Read a work master with the guard that it is unchanged."""
+    key = store.keys.workmaster(work_master_id)
+    stored = await store.execute("HGETALL", key)
+    return (_work_master(scope, stored), Revision(key, int(stored.get("rev", 0)))) if stored else None
 
 
 def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:

@@ -8,6 +8,7 @@ from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
 from edge.station.runs import compiled
 from edge.store import resources
 from edge.store.client import Store
+from edge.store.commit import Committed, Stale
 
 SCOPE = "station-1"
 RECIPE: dict[str, Any] = {"steps": [{"name": "only", "initial": True}]}
@@ -57,3 +58,30 @@ async def test_a_recipe_that_no_equipment_serves_cannot_run(store: Store) -> Non
     order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="axle"),))
     found = await RecipeLookup(store, compiled, lambda _: ["tighten.v1"]).find(SCOPE, order)
     assert found == NoRecipe("no equipment takes commands of type tighten.v1")
+
+
+async def test_kept_recipe_is_found_without_the_store_until_forgotten(store: Store) -> None:
+    await keep(store, SCOPE)
+    order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="axle"),))
+    lookup = RecipeLookup(store, compiled)
+    first = await lookup.find(SCOPE, order)
+    assert isinstance(first, FoundRecipe)
+    await keep(store, SCOPE, data={"steps": [{"name": "other", "initial": True}]})
+    assert await lookup.find(SCOPE, order) == first
+    stale = await store.commit(first.guard)
+    assert stale == Stale(store.keys.workmaster("axle"))
+    lookup.forget(stale.key)
+    found = await lookup.find(SCOPE, order)
+    assert isinstance(found, FoundRecipe)
+    assert found.net.initial == "other"
+    assert await store.commit(found.guard) == Committed()
+
+
+async def test_guard_fails_for_a_work_master_that_was_removed_and_stored_again(store: Store) -> None:
+    await keep(store, SCOPE)
+    order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="axle"),))
+    first = await RecipeLookup(store, compiled).find(SCOPE, order)
+    assert isinstance(first, FoundRecipe)
+    await store.commit(await resources.plan_removal(store, SCOPE, ["axle"]))
+    await keep(store, SCOPE, data={"steps": [{"name": "other", "initial": True}]})
+    assert isinstance(await store.commit(first.guard), Stale)

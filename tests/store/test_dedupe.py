@@ -40,5 +40,6 @@ async def test_a_transaction_is_marked_once_in_its_scope(store: Store) -> None:
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "first", 10_000)), Committed)
     assert isinstance(await store.commit(dedupe.mark_transaction(keys, "s", "t", "second", 10_000)), Stale)
     assert isinstance(await store.commit(new), Stale)
-    assert await dedupe.load_transaction_answer(store, "s", "t") == "first"
-    assert await dedupe.load_transaction_answer(store, "st", "") is None
+    event = ("source", "id")
+    assert await dedupe.load_either_answer(store, event, ("s", "t")) == "first"
+    assert await dedupe.load_either_answer(store, event, ("st", "")) is None

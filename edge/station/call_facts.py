@@ -1,0 +1,85 @@
+"""Reads what a job method call depends on, all in one round trip; the guards of its commit notice later changes."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TypeVar
+
+from edge.model.acceptance import Allowed
+from edge.model.isa95 import JobOrder
+from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
+from edge.store import dedupe, jobs, resources
+from edge.store.client import Store
+from edge.store.commit import Commit
+from edge.store.jobs import Job
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class CallIdentity:
+    """The names under which a call was answered, if it was: source and id of its event, its transaction."""
+
+    source: str
+    event_id: str
+    scope: str
+    transaction: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFacts:
+    """What Store, StoreAndStart and Update depend on; `removed_at` is when a job of this id was removed."""
+
+    before: Job | None
+    removed_at: int | None
+    allowed: Allowed
+    open_jobs: int
+    recipe: FoundRecipe | NoRecipe | None
+
+    @property
+    def guard(self) -> Commit:
+        """Return the guard that the recipe is unchanged."""
+        return self.recipe.guard if isinstance(self.recipe, FoundRecipe) else Commit()
+
+
+async def read_given(store: Store, identity: CallIdentity) -> str | None:
+    """Return the answer that was given to a call; None when it is new."""
+    if identity.transaction is None:
+        return await dedupe.load_answer(store, identity.source, identity.event_id)
+    event, transaction = (identity.source, identity.event_id), (identity.scope, identity.transaction)
+    return await dedupe.load_either_answer(store, event, transaction)
+
+
+async def read_order_facts(
+    store: Store, identity: CallIdentity, order: JobOrder, recipes: RecipeLookup | None
+) -> str | OrderFacts:
+    """Return the answer that was given to a call about an order, else what its plan depends on."""
+    scope, job_id = identity.scope, order.job_order_id
+    given, before, removed_at, allowed, open_jobs, recipe = await asyncio.gather(
+        read_given(store, identity),
+        jobs.load(store, job_id),
+        dedupe.removed_at(store, job_id),
+        resources.load_allowed(store, scope),
+        jobs.count_open(store, scope),
+        _find_recipe(recipes, scope, order),
+        return_exceptions=True,
+    )
+    if (answer := _valid(given)) is not None:
+        return answer
+    return OrderFacts(_valid(before), _valid(removed_at), _valid(allowed), _valid(open_jobs), _valid(recipe))
+
+
+async def _find_recipe(recipes: RecipeLookup | None, scope: str, order: JobOrder) -> FoundRecipe | NoRecipe | None:
+    return await recipes.find(scope, order) if recipes else None
+
+
+async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | Job | None:
+    """Return the answer that was given to a call about a stored job, else the job."""
+    given, job = await asyncio.gather(read_given(store, identity), jobs.load(store, job_id), return_exceptions=True)
+    return answer if (answer := _valid(given)) is not None else _valid(job)
+
+
+def _valid(result: _Value | BaseException) -> _Value:
+    """Return a result; raise the exception that it is: one that nobody needs stays unnoticed."""
+    if isinstance(result, BaseException):
+        raise result
+    return result
