@@ -79,7 +79,7 @@ async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | J
 
 
 def _valid(result: _Value | BaseException) -> _Value:
-    """Return a result; raise the exception that it is: one that nobody needs stays unnoticed."""
+    """Return a result; raise the exception that it is: one that is not needed is dropped."""
     if isinstance(result, BaseException):
         raise result
     return result
