@@ -21,7 +21,8 @@ _SCOPE = "scope:"
 Another scope may hold other content under the same id. `work_master` is the content of the first of them.
 """
 
-_REVISION_BITS = 48
+REVISION_SPAN = 1_000_000
+"""A revision counts the changes below this number; what is above is random."""
 DATASCHEMA = "https://opcfoundation.org/UA/ISA95-JOBCONTROL_V2/ISA95WorkMasterDataType/v2.0.0"
 
 
@@ -36,7 +37,7 @@ def save_work_master(keys: Keys, scope: str, work_master: WorkMaster) -> Commit:
     return join(
         (
             # A random beginning: one that was removed and stored again must not be taken for the former.
-            operation("HSETNX", key, "rev", secrets.randbits(_REVISION_BITS)),
+            operation("HSETNX", key, "rev", secrets.randbits(32) * REVISION_SPAN),
             operation("HSETNX", key, "work_master", content),
             operation("HSET", key, *fields(written)),
             operation("HINCRBY", key, "rev", 1),

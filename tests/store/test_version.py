@@ -9,10 +9,15 @@ import pytest
 
 from edge.model.isa95 import JobResponse, WorkMaster
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
+from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
+from edge.sfc.compiler import compile_recipe
+from edge.sfc.net import Net
 from edge.sfc.run import ActionState
+from edge.sfc.signal import Advanced, Resume
 from edge.store import jobs, resources, responses, runs, version
 from edge.store.client import Store
+from edge.store.commit import Committed
 from edge.store.version import FIELD, Document, DocumentTooNew, Upgrade
 
 DOCUMENTS = Path(__file__).parent / "documents"
@@ -147,3 +152,24 @@ def test_each_upgrade_leads_to_the_next_version(fields: dict[str, str], expected
 def test_there_is_a_fixture_of_every_version_there_has_been() -> None:
     newest = max(version.current_version(document) for document in Document)
     assert {each.name for each in DOCUMENTS.iterdir()} == {f"version-{number}.json" for number in range(1, newest + 1)}
+
+
+async def test_run_of_the_first_version_goes_on_in_the_current_one(store: Store) -> None:
+    """A gateway is upgraded in mid-job: the next decision writes the whole run in the new form."""
+    await stored(store, "version-1.json")
+    before = await runs.load(store, "J1")
+    assert before
+    assert before.outdated
+    net = compile_recipe(json.loads(before.recipe))
+    assert isinstance(net, Net)
+    resumed = advance(net, before.run, Resume(), NOW + 100)
+    assert isinstance(resumed, Advanced)
+    after = msgspec.structs.replace(before, run=resumed.run, revision=before.revision + 1, outdated=False)
+    assert await store.commit(runs.update(store.keys, before, after, "edge")) == Committed()
+    fields = await store.execute("HGETALL", store.keys.sfc_execution("J1"))
+    assert all(text.startswith("[") for name, text in fields.items() if name.startswith(("step:", "action:")))
+    loaded = await runs.load(store, "J1")
+    assert loaded
+    assert not loaded.outdated
+    assert (loaded.run.steps, loaded.run.associations) == (resumed.run.steps, resumed.run.associations)
+    assert loaded.recipe == before.recipe
