@@ -15,11 +15,12 @@ from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
 from edge.store.pipeline import ReplyError
 from tests.store.servers import free_port, own_server
+from tests.store.tls import TlsFiles, tls_server, write_certificate
 
 
-def connection_to(path: str, timeout: float = 5.0) -> CommandConnection:
+def connection_to(where: str | Endpoint, timeout: float = 5.0) -> CommandConnection:
     async def locate() -> Endpoint:
-        return Endpoint(path=path)
+        return Endpoint(path=where) if isinstance(where, str) else where
 
     return CommandConnection(locate, timeout=timeout, backoff=(0.001, 0.01))
 
@@ -57,11 +58,16 @@ class Saboteur:
 
 
 @contextlib.asynccontextmanager
-async def sabotaged(directory: Path, server_path: str, seed: int) -> AsyncIterator[str]:
+async def sabotaged(directory: Path, server_path: str, seed: int, tls: TlsFiles | None) -> AsyncIterator[Endpoint]:
     saboteur = Saboteur(server_path, random.Random(seed))
+    if tls is not None:
+        async with tls_server(tls, saboteur.serve) as port:
+            yield Endpoint(host="127.0.0.1", port=port, tls=tls.client_context())
+            saboteur.close()
+        return
     path = f"{directory}/saboteur.sock"
     async with await asyncio.start_unix_server(saboteur.serve, path):
-        yield path
+        yield Endpoint(path=path)
         saboteur.close()
 
 
@@ -69,11 +75,18 @@ async def sabotaged(directory: Path, server_path: str, seed: int) -> AsyncIterat
 @given(st.integers(0, 2**32))
 def test_no_reply_reaches_the_wrong_caller(tmp_path: Path, seed: int) -> None:
     """With random cancellations, timeouts and disconnects, over calls of one and of several commands."""
-    answered = asyncio.run(_ask_under_sabotage(tmp_path, seed))
+    answered = asyncio.run(_ask_under_sabotage(tmp_path, seed, None))
     assert answered > 0
 
 
-async def _ask_under_sabotage(directory: Path, seed: int) -> int:
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32))
+def test_no_reply_reaches_the_wrong_caller_over_tls(tmp_path: Path, seed: int) -> None:
+    answered = asyncio.run(_ask_under_sabotage(tmp_path, seed, write_certificate(tmp_path)))
+    assert answered > 0
+
+
+async def _ask_under_sabotage(directory: Path, seed: int, tls: TlsFiles | None) -> int:
     chance = random.Random(seed)
     answered = 0
 
@@ -85,8 +98,8 @@ async def _ask_under_sabotage(directory: Path, seed: int) -> int:
                 assert await connection.call(*(("ECHO", word) for word in words)) == words
                 answered += 1
 
-    async with own_server(directory) as server, sabotaged(directory, server.url[7:], seed) as path:
-        connection = connection_to(path, timeout=0.05)
+    async with own_server(directory) as server, sabotaged(directory, server.url[7:], seed, tls) as endpoint:
+        connection = connection_to(endpoint, timeout=0.2 if tls else 0.05)
         for batch in range(15):
             asked = [asyncio.create_task(ask(connection, batch * 100 + number)) for number in range(30)]
             await asyncio.sleep(0)
