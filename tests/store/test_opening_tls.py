@@ -39,7 +39,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-async def test_store_over_tls_serves_an_acl_user_also_after_the_server_was_killed(tmp_path: Path, unique: str) -> None:
+async def test_store_over_tls_serves_an_acl_user_after_a_killed_server(tmp_path: Path, unique: str) -> None:
     async with _served(tmp_path) as (server, files, port):
         url = f"rediss://station:secret@127.0.0.1:{port}/2?ssl_ca_certs={files.certificate}&client_name=gateway"
         async with open_store(RedisSettings(url=url, prefix=unique, durability="any"), "edge") as store:
