@@ -20,6 +20,7 @@ from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.maintenance.opcua_check import certificates_of
 from edge.northbound.calls import CallHandler
 from edge.northbound.inbox import Inbox
+from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.rpc import open_rpc
@@ -227,6 +228,8 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
         progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
         core.runs.listeners.append(progress.watch)
         await enter(background_task(progress.run(), f"publish progress of {scope}"))
+        late = LateResultPublisher(core.store, session, core.source, topics[scope])
+        await enter(background_task(gate.run_while_open(late.run, f"late results of {scope}"), f"late of {scope}"))
         while_ours = gate.run_while_open(publisher.run, f"publisher of {scope}")
         await enter(background_task(while_ours, f"publisher of {scope} while it is ours"))
     northbound = settings.northbound

@@ -15,6 +15,9 @@ JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
 
 PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
 
+LATE_RESULT_TYPE = "com.github.aschamberger.microdcs.result.late.v1"
+"""The type of the event about a result that no command waited for."""
+
 RESOLVE_TYPE = "com.github.aschamberger.microdcs.resolve.v1"
 """The type of a decision about an action of unknown outcome, and of its answer."""
 

@@ -12,6 +12,7 @@ from edge.model.event_types import (
     CONFIG_TYPE,
     JOB_ORDER_TYPE,
     JOB_RESPONSE_TYPE,
+    LATE_RESULT_TYPE,
     METHOD_TYPE,
     PROGRESS_TYPE,
     RESOLVE_TYPE,
@@ -38,6 +39,7 @@ from edge.model.isa95 import (
 )
 from edge.model.job_progress import JobProgress
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS
+from edge.model.late_result import LateResultEvent
 from edge.model.recipe import recipe_schema
 from edge.model.rule import rules_schema
 from edge.model.state_index import StateIndex
@@ -68,6 +70,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     "ISA95JobOrderAndStateDataType": (JobOrderAndState, JOB_ORDER_TYPE),
     "ISA95JobResponseDataType": (JobResponse, JOB_RESPONSE_TYPE),
     "StateIndex": (StateIndex, STATE_INDEX_TYPE),
+    "result_late": (LateResultEvent, LATE_RESULT_TYPE),
     "sfc_progress": (JobProgress, PROGRESS_TYPE),
     "equipment.command": (CommandData, "the type_id of the action"),
     "equipment.task": (TaskData, "the type of the event that asked for work"),

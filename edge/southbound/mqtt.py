@@ -274,6 +274,9 @@ class MqttEquipment:
     async def _offer_outstanding(self) -> None:
         async with self._offering:
             for command in await self._outstanding():
+                if command.queued:
+                    # The sender sends it, and marks it as sent.
+                    continue
                 # One that was stopped meanwhile must not start after its stop; the sender may have sent one meanwhile.
                 if await self._station.is_outstanding(command.command_id) and not self._sent.is_sent(command):
                     await self._offer_again(command)

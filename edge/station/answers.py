@@ -228,8 +228,12 @@ class Answers:
         for job_id in await runs.active_jobs(self._store):
             loaded = await self._runs.load_readable(job_id)
             if loaded and loaded.job.scope in scopes:
+                queued = {(each.phase, each.command_id) for each in self._runs.outbox.unsent(job_id)}
                 found += (
-                    command_of(loaded, each.phase, each.command_id, each.step, offered_again=True)
+                    dataclasses.replace(
+                        command_of(loaded, each.phase, each.command_id, each.step, offered_again=True),
+                        queued=(each.phase, each.command_id) in queued,
+                    )
                     for each in loaded.unanswered()
                     if each.type_id in type_ids
                 )

@@ -42,7 +42,8 @@ class Command:
     """A command to equipment. The same `command_id` and `phase` again is the same command.
 
     `begun`: its begun mark is committed, so the start may have been sent. `offered_again`: it was, or may have been,
-    handed to the equipment before. `expires_at` is the deadline of the action, in milliseconds since the epoch.
+    handed to the equipment before. `queued`: this gateway has yet to send it. `expires_at` is the deadline of the
+    action, in milliseconds since the epoch.
     """
 
     command_id: str
@@ -56,6 +57,7 @@ class Command:
     parameters: Mapping[str, Any]
     begun: bool = False
     offered_again: bool = False
+    queued: bool = False
     expires_at: int | None = None
     causation_id: str = ""
     """The id of the event that stored the job order."""

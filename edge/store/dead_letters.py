@@ -65,6 +65,23 @@ async def load_all(store: Store) -> dict[str, Letter]:
     return {entry.entry_id: _letter(entry) for entry in entries(reply)}
 
 
+async def load_unpublished(store: Store, scope: str) -> dict[str, Letter]:
+    """Return the late results of a scope that were not published, by id; the oldest first."""
+    cursor = await store.execute("HGET", store.keys.publisher_cursors(), _cursor_field(scope))
+    reply = await store.execute("XRANGE", store.keys.sfc_dead_letters(), f"({cursor}" if cursor else "-", "+")
+    found = {entry.entry_id: _letter(entry) for entry in entries(reply)}
+    return {name: each for name, each in found.items() if each.kind is LetterKind.LATE and each.scope == scope}
+
+
+def save_published(keys: Keys, scope: str, letter_id: str) -> Commit:
+    """Record the last late result of a scope that was published."""
+    return operation("HSET", keys.publisher_cursors(), _cursor_field(scope), letter_id)
+
+
+def _cursor_field(scope: str) -> str:
+    return f"{scope}/late"
+
+
 def _letter(entry: Entry) -> Letter:
     found = entry.fields
     return Letter(

@@ -1,6 +1,5 @@
 """Resolves an action of unknown outcome, and sends lost commands of a job again."""
 
-import getpass
 import uuid
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import click
 import msgspec
 
 from edge.cli.jobs.stored_job import find
+from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import open_access, print_json
 from edge.errors import Refused
@@ -33,7 +33,7 @@ async def resolve_action(
             job_id=job_id,
             action=action,
             resolution=resolution,
-            by=getpass.getuser(),
+            by=operator_name(),
             reason=reason,
             data=data,
             source=_SOURCE,

@@ -1,0 +1,80 @@
+"""Publish an event for each late result that is kept, in order and at least once."""
+
+import asyncio
+
+import msgspec
+import structlog
+
+from edge.errors import Refused, Unavailable
+from edge.links.mqtt import MqttSession, PublishRefused, to_message
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import LATE_RESULT_TYPE
+from edge.model.late_result import LateResultEvent
+from edge.northbound.topics import Topics
+from edge.store import dead_letters
+from edge.store.client import Store
+from edge.store.dead_letters import Letter
+
+logger = structlog.get_logger(__name__)
+
+POLL_INTERVAL_S = 2.0
+
+
+class LateResultPublisher:
+    """Publishes the late results of a scope. Its cursor is in the store: after a restart it continues from there."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: MqttSession,
+        source: str,
+        topics: Topics,
+        poll_interval_s: float = POLL_INTERVAL_S,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._source = source
+        self._topics = topics
+        self._poll_interval_s = poll_interval_s
+
+    async def run(self) -> None:
+        """Publish until cancelled; an unavailable broker or store delays it."""
+        while True:
+            try:
+                await self._publish_all()
+            except (Unavailable, PublishRefused, Refused) as error:
+                logger.debug("late results wait", reason=error.message)
+            await asyncio.sleep(self._poll_interval_s)
+
+    async def _publish_all(self) -> None:
+        for letter_id, letter in (await dead_letters.load_unpublished(self._store, self._topics.scope)).items():
+            event = late_result_event(self._source, letter_id, letter)
+            await self._session.send(to_message(event, self._topics.events))
+            await self._store.commit(dead_letters.save_published(self._store.keys, self._topics.scope, letter_id))
+
+
+def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent:
+    """Return the event of a late result; its id is the same each time."""
+    details = letter.details
+    return CloudEvent(
+        id=f"{letter.scope}/late/{letter_id}",
+        source=source,
+        type=LATE_RESULT_TYPE,
+        subject=letter.scope,
+        causationid=details.get("command_id") or None,
+        data=LateResultEvent(
+            job_order_id=letter.job_id,
+            command_id=details.get("command_id", ""),
+            source=details.get("source", ""),
+            reason=letter.reason,
+            data=_data(details.get("data", "null")),
+        ),
+    )
+
+
+def _data(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        # It was cut at the length that is kept.
+        return text

@@ -1,0 +1,15 @@
+"""The operator of an audit record is whom the system knows."""
+
+import os
+import pwd
+
+import pytest
+
+from edge.cli.terminal.operator import operator_name
+
+
+def test_operator_is_not_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody")
+    monkeypatch.setenv("USER", "somebody")
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    assert operator_name() == pwd.getpwuid(os.getuid()).pw_name
