@@ -1,5 +1,7 @@
 """The payload of the event about a result that no command waited for."""
 
+from typing import Any
+
 import msgspec
 
 
@@ -12,5 +14,5 @@ class LateResultEvent(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     """Who reported it."""
     reason: str
     """Why no command waited for it."""
-    data: object = None
+    data: Any = None
     """The result; as text where it was too long to be kept whole."""
