@@ -28,19 +28,23 @@ def settings(file: Path, *, as_json: bool) -> None:
     """Check a settings file.
 
     FILE is read as by `edge run`: with conf.d/*.toml in its folder and the EDGE_ variables of the
-    environment. Passwords and keys that others can read are reported as warnings.
+    environment. Passwords and keys that others can read are reported as warnings. As root on an installed gateway, it
+    also names files that the service cannot read.
     """
     from edge.config import load_settings, main_file
     from edge.errors import SettingsError
     from edge.maintenance.secrets_check import examine_secrets
+    from edge.maintenance.service_user import access_problems
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
+    main, loaded, problems = main_file(file, os.environ), None, list[str]()
     try:
         loaded = load_settings(file, os.environ, EQUIPMENT_SETTINGS)
     except SettingsError as error:
-        _print_result(file, error.problems, (), as_json=as_json)
-    warnings = tuple(examine_secrets(loaded, main_file(file, os.environ)))
-    _print_result(file, (), warnings, as_json=as_json)
+        problems += error.problems
+    problems += access_problems(main.absolute(), loaded)
+    warnings = tuple(examine_secrets(loaded, main)) if loaded else ()
+    _print_result(file, problems, warnings, as_json=as_json)
 
 
 @check.command(epilog="Example: edge check recipe rear-axle.json")

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from edge.config import OpcuaEquipmentSettings, Settings, load_settings
+from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.errors import EdgeError, SettingsError
 from edge.maintenance.board_check import STORE, examine_storage
 from edge.maintenance.broker_check import address, brokers, examine_broker
@@ -21,6 +21,7 @@ from edge.maintenance.opcua_check import (
     examine_trust,
     examine_users,
 )
+from edge.maintenance.service_user import access_problems
 from edge.maintenance.store_check import examine_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
@@ -36,14 +37,19 @@ _Examination = tuple[str, AsyncIterator[HealthFinding]]
 async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthFinding]:
     """Examine the gateway of these settings; with invalid settings only the machine."""
     asyncio.get_running_loop().set_default_executor(_DaemonExecutor())
+    settings = None
     try:
         settings = await asyncio.to_thread(load_settings, file, environ, EQUIPMENT_SETTINGS)
     except SettingsError as error:
         found = [failing("settings", problem, error.advice) for problem in error.problems]
         examinations = list(_host_examinations(["/", STORE]))
     else:
-        found = [ok("settings", "can be used")]
+        found = []
         examinations = [*_gateway_examinations(settings), *_host_examinations(["/", STORE, settings.opcua.pki])]
+    main = main_file(file, environ).absolute()
+    denied = await asyncio.to_thread(list, access_problems(main, settings))
+    found += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
+    found = found or [ok("settings", "can be used")]
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
     return [*found, *(finding for task in running for finding in task.result())]

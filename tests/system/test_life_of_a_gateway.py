@@ -236,6 +236,21 @@ async def test_settings_that_cannot_work_end_the_unit_with_every_problem_named(m
     faulty.unlink()
 
 
+async def test_settings_that_the_service_cannot_read_are_named_to_root(machine: Machine) -> None:
+    (machine.root / "etc/microdcs-edge/conf.d/60-private.toml").write_text('[gateway]\nname = "edge"\n')
+    await machine.run("chmod 600 /etc/microdcs-edge/conf.d/60-private.toml")
+    denied = "/etc/microdcs-edge/conf.d/60-private.toml: microdcs-edge may not read it"
+    status, checked = await machine.call("edge check settings /etc/microdcs-edge/edge.toml")
+    assert (status, denied in checked) == (2, True), checked
+    _, examined = await machine.call("edge doctor")
+    assert denied in examined
+    status, _ = await machine.call(f"systemctl start {UNIT}")
+    assert status != 0
+    remedy = checked.partition("permit it: ")[2].splitlines()[0]
+    assert "no problems" in await machine.run(f"{remedy} && edge check settings /etc/microdcs-edge/edge.toml")
+    await machine.run(f"rm /etc/microdcs-edge/conf.d/60-private.toml; systemctl reset-failed {UNIT}")
+
+
 async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
     (machine.root / "etc/microdcs-edge/conf.d/10-line.toml").write_text(LINE)
     await machine.run(f"systemctl enable --now {UNIT}")

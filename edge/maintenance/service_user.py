@@ -1,0 +1,62 @@
+"""Find files of the gateway that the user of its service cannot read, although root can."""
+
+import os
+import pwd
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from edge.config import Settings
+from edge.config.load import DEFAULT_DIRECTORY
+from edge.maintenance.gateway_files import locate_files
+
+USER = "microdcs-edge"
+
+_HIDDEN = ("/home/", "/root/", "/run/user/")
+"""Not visible in the service: ProtectHome=yes of its unit (systemd.exec(5))."""
+_PASSWORDS = "settings/passwords/"
+"""Files for root only, which systemd passes to the service as credentials."""
+_PRINT_UNREADABLE = 'for file; do [ -r "$file" ] || printf "%s\\0" "$file"; done'
+
+FindUnreadable = Callable[[Sequence[Path]], Iterable[Path]]
+
+
+def access_problems(main: Path, settings: Settings | None, unreadable: FindUnreadable | None = None) -> Iterator[str]:
+    """Yield a problem for each file that the service cannot read; without `settings` of the settings files only.
+
+    Only root can try what another user may read, and only the installed gateway has a user of its own.
+    """
+    examine = unreadable or _unreadable_by_service
+    if unreadable is None and (os.geteuid() != 0 or main.parent != Path(DEFAULT_DIRECTORY) or not _exists(USER)):
+        return
+    files = sorted({main, *main.parent.glob("conf.d/*.toml"), *(_files(settings, main) if settings else ())})
+    hidden = [file for file in files if str(file).startswith(_HIDDEN)]
+    for file in hidden:
+        yield f"{file}: the service has no access to this directory; move the file to {DEFAULT_DIRECTORY}"
+    for file in examine([file for file in files if file not in hidden and file.exists()]):
+        yield f"{file}: {USER} may not read it; permit it: chgrp {USER} {file} && chmod g+r {file}"
+
+
+def _files(settings: Settings, main: Path) -> Iterator[Path]:
+    for name, file in locate_files(settings, main).existing():
+        if not name.startswith(_PASSWORDS):
+            yield file
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
+def _unreadable_by_service(files: Sequence[Path]) -> list[Path]:
+    """Try to read as the user of the service: permissions, ACLs and every directory above count."""
+    user = pwd.getpwnam(USER)
+    groups = os.getgrouplist(USER, user.pw_gid)
+    command = ("/bin/sh", "-c", _PRINT_UNREADABLE, "sh", *map(str, files))
+    tried = subprocess.run(  # noqa: S603  a fixed command; the files are its arguments
+        command, user=user.pw_uid, group=user.pw_gid, extra_groups=groups, capture_output=True, check=True, cwd="/"
+    )
+    return [Path(os.fsdecode(each)) for each in tried.stdout.split(b"\0") if each]

@@ -1,0 +1,43 @@
+"""A file that root can read and the service cannot is a problem of the settings."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from edge.config import MqttSettings, OpcuaSettings, Settings
+from edge.maintenance.service_user import access_problems
+
+
+def only(*names: str) -> Callable[[Sequence[Path]], list[Path]]:
+    def unreadable(files: Sequence[Path]) -> list[Path]:
+        return [file for file in files if file.name in names]
+
+    return unreadable
+
+
+def test_unreadable_settings_and_certificates_are_named_with_the_remedy(tmp_path: Path) -> None:
+    for name in ("edge.toml", "conf.d/50-site.toml", "ca.pem", "passwords/mqtt"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+    site, authority = tmp_path / "conf.d/50-site.toml", tmp_path / "ca.pem"
+    settings = Settings(
+        mqtt=MqttSettings(ca_file=str(authority), password_file=str(tmp_path / "passwords/mqtt")),
+        opcua=OpcuaSettings(trusted=str(tmp_path / "none"), pki=str(tmp_path), users_file=str(tmp_path / "none")),
+    )
+    unreadable = only("50-site.toml", "ca.pem", "mqtt")
+    problems = list(access_problems(tmp_path / "edge.toml", settings, unreadable))
+    assert problems == [
+        f"{file}: microdcs-edge may not read it; permit it: chgrp microdcs-edge {file} && chmod g+r {file}"
+        for file in (authority, site)
+    ]
+
+
+def test_directory_that_the_service_never_sees_is_named() -> None:
+    problems = list(access_problems(Path("/home/anna/edge.toml"), None, only()))
+    assert problems == [
+        "/home/anna/edge.toml: the service has no access to this directory; move the file to /etc/microdcs-edge"
+    ]
+
+
+def test_settings_of_a_checkout_have_no_service(tmp_path: Path) -> None:
+    assert list(access_problems(tmp_path / "edge.toml", None)) == []
