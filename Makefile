@@ -56,8 +56,9 @@ fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and ove
 	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py $(ARGS)
 	@EDGE_FUZZ=100000 $(BIN)/python -m pytest -m hypothesis $(ARGS)
 
-schemas: setup ## Write schemas/ from the models
+schemas: setup ## Write schemas/ from the models, and the settings that the Ansible role knows
 	@$(BIN)/edge schemas schemas
+	@$(BIN)/python -m tests.ansible.test_known_settings
 
 chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; ARGS="--kills 100 --seconds 60 --aof everysec"
 	@nice $(BIN)/python -m tests.chaos $(if $(DEVICES),--devices $(DEVICES)) $(ARGS)

@@ -39,8 +39,8 @@ def demo(*, keep: bool, devices: str, listen: str | None, port: int | None, char
     """Run one whole job on this machine: broker, gateway, equipment and MES.
 
     It starts a broker, a gateway with its own store, simulated equipment and a MES, runs the example recipe (rear
-    axle), reads the job back as an OPC UA client and draws its chart. It needs the programs mosquitto and
-    redis-server, and no running service. All but the chart is removed at the end. The exit status is 0 on success,
+    axle), reads the job back as an OPC UA client and draws its chart. It needs the Debian packages mosquitto and
+    redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on success,
     else 1 with the reason.
     """
     from rich.console import Console

@@ -56,14 +56,16 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
 
 
 def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
-    store_advice = install_advice(settings.redis.url, ("redis-server", "valkey-server"))
+    store_advice = install_advice(
+        settings.redis.url, "redis-tools", ("redis-check-rdb", "redis-server", "valkey-server")
+    )
     yield "store", advise(examine_store(settings.redis), store_advice)
     if Path(STORE).exists():
         yield "storage", examine_storage()
     for mqtt, listeners in brokers(settings):
         yield (
             f"broker {address(mqtt)}",
-            advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, ("mosquitto",))),
+            advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, "mosquitto", ("mosquitto",))),
         )
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):

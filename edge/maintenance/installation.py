@@ -24,11 +24,11 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=_PATH)
 
 
-def install_advice(url: str, programs: Sequence[str], find: FindProgram = find_program) -> str:
-    """Return the advice to install the first of the programs; empty when one is installed or another machine serves."""
+def install_advice(url: str, package: str, programs: Sequence[str], find: FindProgram = find_program) -> str:
+    """Return the advice to install a package; empty when one of the programs is installed or another machine serves."""
     if (urlsplit(url).hostname or "") not in _THIS_MACHINE or any(find(each) for each in programs):
         return ""
-    return f"Install it: apt install {programs[0]}. Or name another server in the settings."
+    return f"Install it: apt install {package}. Or name another server in the settings."
 
 
 def gateway_advice(directories: Sequence[Path] = UNIT_DIRECTORIES) -> str:

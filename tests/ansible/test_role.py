@@ -22,7 +22,7 @@ RELEASE = {"bookworm": 12, "trixie": 13}[SUITE]
 FOLDER = ROOT / "build" / "ansible-machine"
 PLAYBOOK = ROOT / "ansible" / "line.yml"
 # What the role installs besides the package, and what Ansible itself needs to speak with apt.
-FROM_DEBIAN = "python3-apt mosquitto redis-server nftables unattended-upgrades python3-systemd"
+FROM_DEBIAN = "python3-apt mosquitto redis-tools nftables unattended-upgrades python3-systemd"
 
 PASSWORD = "kept: in $ a vault"  # with what shells and YAML might take for theirs
 VARIABLES: dict[str, object] = {
@@ -76,7 +76,7 @@ def _keep_packages(root: Path) -> None:
     """Fetch what comes from Debian, and make it the only Debian that the machine knows."""
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     quietly = "apt-get -qq --yes"
-    fetch = f"{quietly} update; {quietly} install python3-apt; {quietly} --download-only install {FROM_DEBIAN}"
+    fetch = f"{quietly} update; {quietly} --download-only install {FROM_DEBIAN}"
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["chroot", root, "sh", "-ec", fetch], check=True, env=environment, stdout=subprocess.DEVNULL)
     (root / "etc/resolv.conf").write_text("")
@@ -118,9 +118,27 @@ async def play(machine: Machine, *options: str, **variables: object) -> dict[str
 
 async def test_a_check_of_a_fresh_machine_tells_and_does_nothing(machine: Machine) -> None:
     before = await machine.run("find /etc -newer /etc/hostname | sort")
+    status, _ = await machine.call("python3 -c 'import apt'")
+    assert status != 0
     counts = await play(machine, "--check", "--diff")
     assert (counts["failed"], counts["changed"] > 0) == (0, True)
     assert await machine.run("find /etc -newer /etc/hostname | sort") == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"redsi": {"url": "redis://127.0.0.1"}}, "there is no such section: redsi"),
+        ({"redis": {"ulr": "redis://127.0.0.1"}}, "gateway_settings.redis: there is no such key: ulr"),
+        ({"southbound": {"wrench": {"typeids": []}}}, "southbound.wrench: there is no such key: typeids"),
+    ],
+)
+async def test_unknown_settings_are_refused_before_anything_changes(
+    machine: Machine, settings: dict[str, object], named: str
+) -> None:
+    with pytest.raises(AssertionError, match=named):
+        await play(machine, gateway_settings=settings)
+    assert not (machine.root / "usr/bin/edge").exists()
 
 
 async def test_the_first_time_it_makes_a_gateway_that_runs(machine: Machine) -> None:
@@ -155,8 +173,8 @@ async def test_the_second_time_nothing_changes(machine: Machine) -> None:
 
 async def test_a_setting_that_cannot_work_is_never_written(machine: Machine) -> None:
     settings = await machine.run("cat /etc/microdcs-edge/conf.d/50-site.toml")
-    with pytest.raises(AssertionError, match="there is no such key"):
-        await play(machine, gateway_settings={"redis": {"ulr": "redis://127.0.0.1"}})
+    with pytest.raises(AssertionError, match=r"redis\.url: expected"):
+        await play(machine, gateway_settings={"redis": {"url": "http://127.0.0.1"}})
     assert await machine.run("cat /etc/microdcs-edge/conf.d/50-site.toml") == settings
     assert await machine.run("systemctl is-active microdcs-edge") == "active"
 

@@ -7,22 +7,25 @@ from edge.errors import Unavailable
 from edge.maintenance.finding import HealthFinding, ok
 from edge.maintenance.installation import advise, find_program, gateway_advice, install_advice
 
-STORES = ("redis-server", "valkey-server")
+STORES = ("redis-check-rdb", "valkey-server")
 
 
 @pytest.mark.parametrize(
     "url", ["redis://127.0.0.1:6379", "redis://localhost", "unix:///run/redis.sock", "redis://[::1]"]
 )
 def test_a_local_server_that_is_not_installed_is_to_be_installed(url: str) -> None:
-    assert install_advice(url, STORES, lambda _: None).startswith("Install it: apt install redis-server.")
+    assert install_advice(url, "redis-tools", STORES, lambda _: None).startswith("Install it: apt install redis-tools.")
 
 
 def test_an_installed_server_is_not_to_be_installed() -> None:
-    assert install_advice("redis://localhost", STORES, {"valkey-server": "/usr/bin/valkey-server"}.get) == ""
+    assert (
+        install_advice("redis://localhost", "redis-tools", STORES, {"valkey-server": "/usr/bin/valkey-server"}.get)
+        == ""
+    )
 
 
 def test_a_server_of_another_machine_is_not_to_be_installed() -> None:
-    assert install_advice("mqtt://broker.plant", ("mosquitto",), lambda _: None) == ""
+    assert install_advice("mqtt://broker.plant", "mosquitto", ("mosquitto",), lambda _: None) == ""
 
 
 def test_programs_of_servers_are_found() -> None:

@@ -202,6 +202,20 @@ async def test_apt_installs_it_from_a_signed_repository_and_starts_nothing(
     assert await process(machine) == 0
     _, store = await machine.call("systemctl is-active redis-server@microdcs")
     assert store == "inactive"
+    # Debian's own instance would run for nothing.
+    assert await machine.run("systemctl list-units --all --plain --no-legend 'redis*'") == ""
+    assert await machine.run("command -v redis-check-rdb mosquitto")
+
+
+async def test_an_ordinary_user_runs_demo_and_simulation_from_the_package(machine: Machine) -> None:
+    await machine.run("useradd --create-home anna")
+    demo = await machine.run("runuser --user anna -- sh -c 'cd && edge demo'")
+    assert "DEMO OK" in demo
+    assert (machine.root / "home/anna/edge-demo.svg").read_text().startswith("<svg")
+    recipe = "/usr/lib/microdcs-edge/edge/sim/recipes/rear-axle.json"
+    simulated = await machine.run(f"runuser --user anna -- edge simulate {recipe} --live --speed 100")
+    assert "start tighten #1" in simulated
+    assert "waits for an event com.example.station.qa_result.v1" in simulated
 
 
 async def test_its_unit_is_sound_and_its_sandbox_tight(machine: Machine) -> None:
@@ -399,7 +413,10 @@ async def test_removed_it_stops_and_purged_it_leaves_nothing(machine: Machine) -
     await machine.boot()
     await until_ready(machine)
     before = await process(machine)
-    await machine.run("apt-get remove --yes microdcs-edge")
+    removed = await machine.run("apt-get remove --yes microdcs-edge")
+    assert "Failed" not in removed
+    stores = "redis-server@microdcs valkey-server@microdcs"
+    assert set((await machine.call(f"systemctl is-active {stores}"))[1].splitlines()) == {"inactive"}
     status, _ = await machine.call(f"kill -0 {before}")
     assert status != 0
     assert (machine.root / "etc/microdcs-edge/edge.toml").exists()

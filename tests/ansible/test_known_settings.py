@@ -1,0 +1,25 @@
+"""The role knows every section and key of the settings: it refuses the others before it changes a machine."""
+
+import json
+import pkgutil
+from pathlib import Path
+
+from edge.config import SECTIONS
+from edge.southbound.kinds import EQUIPMENT_SETTINGS
+
+FILE = Path(__file__).parents[2] / "ansible/roles/gateway/vars/known_settings.json"
+
+
+def expected() -> str:
+    known = {name: sorted(section.__struct_fields__) for name, section in SECTIONS.items()}
+    sections = [SECTIONS["southbound"], *map(pkgutil.resolve_name, EQUIPMENT_SETTINGS.values())]
+    known["southbound"] = sorted({key for section in sections for key in section.__struct_fields__})
+    return json.dumps(known, indent=1) + "\n"
+
+
+def test_file_of_the_role_is_written_from_the_settings() -> None:
+    assert FILE.read_text(encoding="utf-8") == expected()
+
+
+if __name__ == "__main__":
+    FILE.write_text(expected(), encoding="utf-8")
