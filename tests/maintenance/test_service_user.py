@@ -33,9 +33,9 @@ def test_unreadable_settings_and_certificates_are_named_with_the_remedy(tmp_path
 
 
 def test_directory_that_the_service_never_sees_is_named() -> None:
-    problems = list(access_problems(Path("/home/anna/edge.toml"), None, only()))
+    problems = list(access_problems(Path("/run/user/1000/edge.toml"), None, only()))
     assert problems == [
-        "/home/anna/edge.toml: the service has no access to this directory; move the file to /etc/microdcs-edge"
+        "/run/user/1000/edge.toml: the service has no access to this directory; move the file to /etc/microdcs-edge"
     ]
 
 

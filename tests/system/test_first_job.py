@@ -94,6 +94,34 @@ async def test_opcua_client_sees_the_job_once_it_is_trusted(machine: Machine, ap
             assert "BOLT-2" in text
 
 
+@in_session
+async def test_an_ordinary_user_runs_demo_and_simulation_from_the_package(machine: Machine) -> None:
+    await machine.run("useradd --create-home anna")
+    demo = await machine.run("runuser --user anna -- sh -c 'cd && edge demo'")
+    assert "DEMO OK" in demo
+    assert (machine.root / "home/anna/edge-demo.svg").read_text().startswith("<svg")
+    recipe = "/usr/lib/microdcs-edge/edge/sim/recipes/rear-axle.json"
+    simulated = await machine.run(f"runuser --user anna -- edge simulate {recipe} --live --speed 100")
+    assert "start tighten #1" in simulated
+    assert "waits for an event com.example.station.qa_result.v1" in simulated
+
+
+@in_session
+async def test_settings_that_the_service_cannot_read_are_named_to_root(machine: Machine) -> None:
+    (machine.root / "etc/microdcs-edge/conf.d/60-private.toml").write_text('[gateway]\nname = "edge"\n')
+    await machine.run("chmod 600 /etc/microdcs-edge/conf.d/60-private.toml")
+    denied = "/etc/microdcs-edge/conf.d/60-private.toml: microdcs-edge may not read it"
+    status, checked = await machine.call("edge check settings /etc/microdcs-edge/edge.toml")
+    assert (status, denied in checked) == (2, True), checked
+    _, examined = await machine.call("edge doctor")
+    assert denied in examined
+    status, _ = await machine.call("systemctl restart microdcs-edge")
+    assert status != 0
+    remedy = checked.partition("permit it: ")[2].splitlines()[0]
+    assert "no problems" in await machine.run(f"{remedy} && edge check settings /etc/microdcs-edge/edge.toml")
+    await machine.run("systemctl restart microdcs-edge")
+
+
 async def child(node: object, name: str) -> object:
     """Return the child of this browse name, in whichever namespace."""
     for each in await node.get_children():  # type: ignore[attr-defined]

@@ -207,17 +207,6 @@ async def test_apt_installs_it_from_a_signed_repository_and_starts_nothing(
     assert await machine.run("command -v redis-check-rdb mosquitto")
 
 
-async def test_an_ordinary_user_runs_demo_and_simulation_from_the_package(machine: Machine) -> None:
-    await machine.run("useradd --create-home anna")
-    demo = await machine.run("runuser --user anna -- sh -c 'cd && edge demo'")
-    assert "DEMO OK" in demo
-    assert (machine.root / "home/anna/edge-demo.svg").read_text().startswith("<svg")
-    recipe = "/usr/lib/microdcs-edge/edge/sim/recipes/rear-axle.json"
-    simulated = await machine.run(f"runuser --user anna -- edge simulate {recipe} --live --speed 100")
-    assert "start tighten #1" in simulated
-    assert "waits for an event com.example.station.qa_result.v1" in simulated
-
-
 async def test_its_unit_is_sound_and_its_sandbox_tight(machine: Machine) -> None:
     assert UNIT not in await machine.run(f"systemd-analyze --man=no verify {UNIT}.service 2>&1 || true")
     said = await machine.run(f"systemd-analyze security --no-pager {UNIT} | tail -1")
@@ -248,21 +237,6 @@ async def test_settings_that_cannot_work_end_the_unit_with_every_problem_named(m
     assert await shown(machine, "NRestarts") == "0"
     assert await shown(machine, "ExecMainStatus") == "2"
     faulty.unlink()
-
-
-async def test_settings_that_the_service_cannot_read_are_named_to_root(machine: Machine) -> None:
-    (machine.root / "etc/microdcs-edge/conf.d/60-private.toml").write_text('[gateway]\nname = "edge"\n')
-    await machine.run("chmod 600 /etc/microdcs-edge/conf.d/60-private.toml")
-    denied = "/etc/microdcs-edge/conf.d/60-private.toml: microdcs-edge may not read it"
-    status, checked = await machine.call("edge check settings /etc/microdcs-edge/edge.toml")
-    assert (status, denied in checked) == (2, True), checked
-    _, examined = await machine.call("edge doctor")
-    assert denied in examined
-    status, _ = await machine.call(f"systemctl start {UNIT}")
-    assert status != 0
-    remedy = checked.partition("permit it: ")[2].splitlines()[0]
-    assert "no problems" in await machine.run(f"{remedy} && edge check settings /etc/microdcs-edge/edge.toml")
-    await machine.run(f"rm /etc/microdcs-edge/conf.d/60-private.toml; systemctl reset-failed {UNIT}")
 
 
 async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
