@@ -15,6 +15,7 @@ from rich.table import Table
 
 from tests.bench import engine, gateway, opcua
 from tests.bench.measure import Row, summarise, verdict, with_ratios
+from tests.bench.memory import memory_over_jobs
 
 COLUMNS: tuple[tuple[str, Callable[[Row], object]], ...] = (
     ("scenario", lambda row: row.scenario),
@@ -73,6 +74,12 @@ async def full() -> AsyncIterator[Row]:
         yield row
 
 
+def _scenarios(arguments: argparse.Namespace) -> AsyncIterator[Row]:
+    if arguments.memory:
+        return memory_over_jobs(arguments.memory)
+    return quick() if arguments.quick else full()
+
+
 def show(rows: list[Row]) -> None:
     """Print the table."""
     table = Table(title="microdcs-edge: compare within this run only")
@@ -92,7 +99,7 @@ async def measure(arguments: argparse.Namespace) -> None:
     rounds: dict[tuple[object, ...], list[Row]] = {}
     for _ in range(arguments.rounds):
         floor = Row("floor")
-        async for row in quick() if arguments.quick else full():
+        async for row in _scenarios(arguments):
             floor = row if row.scenario == "floor" else floor
             measured = with_ratios(row, floor)
             rounds.setdefault(_scenario(row), []).append(measured)
@@ -120,6 +127,7 @@ def compare(rows: Sequence[Row], before: Sequence[Row]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the most telling scenarios only")
+    parser.add_argument("--memory", type=int, metavar="JOBS", help="the memory over so many jobs, and nothing else")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="rounds whose median counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object a scenario to FILE")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="compare with the JSON of an earlier run")

@@ -99,6 +99,11 @@ class PromptEquipment:
         """Nothing is ever stopped here."""
         assert command.phase is Phase.STOP
 
+    def clear(self) -> None:
+        """Drop what was measured: it must not count as memory of the engine."""
+        self.latencies.clear()
+        self._answered.clear()
+
     async def run(self, answers: Answers) -> None:
         """Answer each command as it comes, those of different jobs side by side."""
         async with asyncio.TaskGroup() as tasks:
@@ -214,12 +219,12 @@ async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: 
         async with engine(store, equipment) as (runs, service):
             # The first jobs compile the recipe and warm every path: they do not count.
             for warm in ("warm-1", "warm-2"):
-                await _do(runs, service, [warm])
+                await run_batch(runs, service, [warm])
             equipment.latencies.clear()
             meter = Meter(store)
             await meter.start()
             for batch in range(batches):
-                await _do(runs, service, [f"job-{batch}-{n}" for n in range(conc)])
+                await run_batch(runs, service, [f"job-{batch}-{n}" for n in range(conc)])
             spent = await meter.since_start()
     total = steps * conc * batches
     return Row(
@@ -239,7 +244,7 @@ async def run_jobs(scenario: str, steps: int, conc: int, aof: str, stored_jobs: 
     )
 
 
-async def _do(runs: Runs, service: JobService, job_ids: list[str]) -> None:
+async def run_batch(runs: Runs, service: JobService, job_ids: list[str]) -> None:
     """Store and start jobs, and wait until all have ended."""
     left = set(job_ids)
     ended = asyncio.Event()
