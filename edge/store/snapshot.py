@@ -40,6 +40,12 @@ class HashKey(_KeyDump, frozen=True, tag="hash"):
     value: dict[str, str]
 
 
+class ListKey(_KeyDump, frozen=True, tag="list"):
+    """Elements in their order."""
+
+    value: list[str]
+
+
 class SetKey(_KeyDump, frozen=True, tag="set"):
     """Members."""
 
@@ -68,7 +74,7 @@ class StreamKey(_KeyDump, frozen=True, tag="stream"):
     groups: list[Group]
 
 
-KeyDump = StringKey | HashKey | SetKey | SortedSetKey | StreamKey
+KeyDump = StringKey | HashKey | ListKey | SetKey | SortedSetKey | StreamKey
 
 
 async def dump(store: Store, now: int) -> list[KeyDump]:
@@ -85,6 +91,8 @@ def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> 
             return StringKey(key=key, expires_at=expires_at, value=content)
         case "hash":
             return HashKey(key=key, expires_at=expires_at, value=_pairs(content))
+        case "list":
+            return ListKey(key=key, expires_at=expires_at, value=content)
         case "set":
             return SetKey(key=key, expires_at=expires_at, value=sorted(content))
         case "zset":
@@ -161,6 +169,8 @@ def _content(key: str, kept: KeyDump) -> Iterator[Commit]:
             yield operation("SET", key, text)
         case HashKey(value=mapping):
             yield spread("HSET", (key,), fields(mapping))
+        case ListKey(value=elements):
+            yield spread("RPUSH", (key,), elements)
         case SetKey(value=members):
             yield spread("SADD", (key,), members)
         case SortedSetKey(value=scored):

@@ -39,6 +39,7 @@ def everything(store: Store) -> Commit:
             operation("SET", of(store, "health:edge"), "{}", "PX", LONG),
             operation("HSET", of(store, "joborder:J1"), "rev", "3", "order", '{"JobOrderID":"J1 – ü\\u0000"}'),
             operation("SADD", of(store, "active-scopes"), "s", "t"),
+            operation("RPUSH", of(store, "telemetry:window:w"), "b", "a", "b"),
             operation("ZADD", of(store, "sfc:timers"), "1790000000123", "J1", "inf", "J2", "0.5", "J3"),
             operation("XADD", work, "1-1", "job_id", "J1"),
             operation("XADD", work, "1-2", "job_id", "J2"),

@@ -3,6 +3,7 @@
 -- ARGV[1]  the prefix with its colon; it holds none of the characters of a pattern
 -- Returns { {key, type, ttl, content, ...}, ... }: the key without the prefix, milliseconds left or -1, and
 --   string  its text        hash  fields and values      set  members      zset  members and scores
+--   list  elements
 --   stream  entries, the last id, { {group, last delivered id, { {id, consumer}, ... }}, ... }
 
 local MANY = 1000000
@@ -30,6 +31,7 @@ end
 local read = {
   string = function(key) return redis.call('GET', key) end,
   hash = function(key) return redis.call('HGETALL', key) end,
+  list = function(key) return redis.call('LRANGE', key, 0, -1) end,
   set = function(key) return redis.call('SMEMBERS', key) end,
   zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
   stream = function(key)
