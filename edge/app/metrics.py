@@ -25,6 +25,7 @@ from edge.store.gauges import Gauges
 from edge.store.server_check import NEARLY_FULL
 
 if TYPE_CHECKING:
+    from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
 
 PATH = "/metrics"
@@ -46,15 +47,32 @@ class MetricSources:
     activity: Activity
     sessions: Callable[[], int] | None = None
     flows: "FlowStats | None" = None
+    telemetry: "TelemetryService | None" = None
 
 
 async def page(sources: MetricSources) -> Page:
     """Return all metrics in the Prometheus text format 0.0.4; without the store, the metrics of this process."""
     try:
         found = await gauges.read_gauges(sources.store, sources.scopes)
+        extra = await _telemetry_metrics(sources)
     except Unavailable:
-        found = None
-    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics(_families(sources, found))))
+        found, extra = None, []
+    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics((*_families(sources, found), *extra))))
+
+
+async def _telemetry_metrics(sources: MetricSources) -> list[Metric]:
+    if sources.telemetry is None:
+        return []
+    from edge.app.telemetry_metrics import read_figures  # noqa: PLC0415  imported only when telemetry is on
+
+    figures = await read_figures(sources.telemetry, sources.store)
+    found = []
+    for each in figures.metrics:
+        labels = (each.label,) if each.label else ()
+        samples = [((value,) if each.label else (), number) for value, number in each.samples]
+        found.append((_counter if each.is_counter else _gauge)(each.name, each.meaning, labels, samples))
+    meaning = "Time from the arrival of a batch to the commit of its alarms."
+    return [*found, _histogram("alarm_latency_seconds", meaning, (), [((), figures.latency)])]
 
 
 class _CollectedMetrics(Collector):

@@ -10,7 +10,15 @@ from edge.app.health import Health
 from edge.app.opcua import OpcuaService
 from edge.app.parts import GatewayParts
 from edge.app.systemd import Notify, discard_status, feed_watchdog
-from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, Settings, broker_settings
+from edge.config import (
+    EquipmentSettings,
+    MqttEquipmentSettings,
+    MqttSettings,
+    MqttSourceSettings,
+    Settings,
+    broker_settings,
+)
+from edge.config.telemetry import is_on
 from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links import http_page
@@ -51,6 +59,7 @@ from edge.station.worker import Worker
 from edge.store.opening import open_store
 
 if TYPE_CHECKING:
+    from edge.app.telemetry import TelemetryService
     from edge.flows.engine import FlowStats
 
 _CONNECT_WITHIN_S = 2.0
@@ -80,6 +89,7 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         dispatch = Dispatch(core.runs, routes_of((each.equipment, each.type_ids) for each in core.watch.watched))
         recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted)
         jobs = JobService(core.store, core.runs, most, dedupe_ms, now_ms, recipes)
+        telemetry = await _open_telemetry(stack, core, jobs, dispatch)
         await _open_background_work(stack, core, jobs, dispatch)
         station_settings = StationSettings(core.store, dedupe_ms)
         max_age_s = settings.northbound.max_age
@@ -87,12 +97,14 @@ async def open_gateway(settings: Settings, notify: Notify = discard_status) -> A
         opcua = await _open_opcua(stack, core, jobs, station_settings)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
+        if telemetry:
+            await _open_telemetry_links(stack, core, telemetry)
         flows = await _open_flows(stack, core, jobs)
         sidecars = None
         if settings.rpc.listen:
             sidecars = await enter(open_rpc(settings.rpc, core.store, core.runs, calls, core.source, core.scopes))
-        measured = await _open_metrics(stack, core, opcua, flows)
-        serving = _summary(settings, opcua, sidecars, measured)
+        measured = await _open_metrics(stack, core, opcua, flows, telemetry)
+        serving = _summary(settings, opcua, sidecars, measured, telemetry)
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         await enter(background_task(core.watch.run(), "equipment watch"))
         await enter(background_task(core.health.publish_status(notify, serving), "health"))
@@ -198,8 +210,41 @@ async def _open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs
     return await open_flows(stack, core, jobs)
 
 
+async def _open_telemetry(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, dispatch: Dispatch
+) -> "TelemetryService | None":
+    if not is_on(core.settings.telemetry, core.settings.source):
+        return None
+    # Imported only when telemetry is on.
+    from edge.app.telemetry import open_telemetry  # noqa: PLC0415
+
+    equipment_of = {type_id: equipment.name for type_id, equipment in dispatch.routes.items()}
+    return await open_telemetry(stack, core, jobs, equipment_of)
+
+
+async def _open_telemetry_links(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: "TelemetryService"
+) -> None:
+    """Open the sources over MQTT, and publish alarms where there is a MES."""
+    from edge.app.telemetry import publish_alarms  # noqa: PLC0415
+    from edge.southbound.mqtt_source import SampleSource  # noqa: PLC0415
+
+    for name, section in core.settings.source.items():
+        if isinstance(section, MqttSourceSettings):
+            mqtt = MqttSettings(url=section.url) if section.url else core.settings.mqtt
+            session = await _open_session(stack, core, f"source-{name}", mqtt, _LARGEST_OF_EQUIPMENT)
+            core.health.sessions[f"source {name}"] = session
+            await SampleSource(name, section, telemetry.queue.put, now_ms).open(session)
+    if session_of_mes := core.health.sessions.get("MES"):
+        await publish_alarms(stack, core, telemetry, session_of_mes)
+
+
 async def _open_metrics(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: OpcuaService | None, flows: "FlowStats | None"
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    opcua: OpcuaService | None,
+    flows: "FlowStats | None",
+    telemetry: "TelemetryService | None",
 ) -> str | None:
     if not core.settings.metrics.listen:
         return None
@@ -210,7 +255,9 @@ async def _open_metrics(
     core.runs.listeners.append(activity.watch)
     sessions = None if opcua is None else lambda: opcua.sessions
     name = core.settings.gateway.name
-    sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows)
+    sources = MetricSources(
+        name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows, telemetry
+    )
     opened = http_page.serve_page(core.settings.metrics.listen, PATH, functools.partial(page, sources))
     return await stack.enter_async_context(opened)
 
@@ -247,12 +294,20 @@ async def _open_session(
     return session
 
 
-def _summary(settings: Settings, opcua: OpcuaService | None, sidecars: str | None, measured: str | None) -> str:
+def _summary(
+    settings: Settings,
+    opcua: OpcuaService | None,
+    sidecars: str | None,
+    measured: str | None,
+    telemetry: "TelemetryService | None",
+) -> str:
     parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{len(settings.southbound)} pieces of equipment"]
     if opcua and opcua.server:
         parts.append(f"OPC UA {opcua.server.endpoint}")
     if sidecars:
         parts.append(f"MessagePack-RPC {sidecars}")
+    if telemetry:
+        parts.append(f"{len(telemetry.rules)} rules, {len(settings.source)} sources of samples")
     if measured:
         parts.append(f"metrics {measured}")
     return "; ".join(parts)

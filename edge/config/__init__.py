@@ -21,6 +21,7 @@ from edge.config.sections import (
     VisionSettings,
     broker_settings,
 )
+from edge.config.telemetry import MqttSourceSettings, SourceSettings, TelemetrySettings
 
 __all__ = [
     "SECTIONS",
@@ -33,6 +34,7 @@ __all__ = [
     "MetricsSettings",
     "MqttEquipmentSettings",
     "MqttSettings",
+    "MqttSourceSettings",
     "NorthboundSettings",
     "OpcuaEquipmentSettings",
     "OpcuaSettings",
@@ -40,6 +42,8 @@ __all__ = [
     "RetentionSettings",
     "RpcSettings",
     "Settings",
+    "SourceSettings",
+    "TelemetrySettings",
     "VisionSettings",
     "broker_settings",
     "load_settings",

@@ -18,7 +18,11 @@ import msgspec
 
 from edge.config import value
 from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
+from edge.config.telemetry import SOURCE_KINDS
 from edge.errors import SettingsError
+
+_NESTED = ("southbound", "source")
+"""Sections of which each name is a section of its own: `[southbound.wrench]`."""
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
 """Default directory of `edge.toml` and `conf.d/`, unless systemd names another."""
@@ -96,9 +100,9 @@ class _SettingsDraft:
             self.problems.append(f"{file}: cannot be read: {error}")
             return
         for name, table in tables.items():
-            if name == "southbound" and isinstance(table, dict):
-                for equipment, keys in table.items():
-                    self._add_table(f"southbound.{equipment}", keys, str(file))
+            if name in _NESTED and isinstance(table, dict):
+                for member, keys in table.items():
+                    self._add_table(f"{name}.{member}", keys, str(file))
             elif name in SECTIONS:
                 self._add_table(name, table, str(file))
             else:
@@ -116,9 +120,9 @@ class _SettingsDraft:
         for variable in sorted(name for name in environ if name.startswith("EDGE_")):
             given = _RawValue(f"environment {variable}", environ[variable], from_environment=True)
             match variable.removeprefix("EDGE_").lower().split("__"):
-                case ["southbound", name, key]:
-                    self._given.setdefault(self._equipment(name), {})[key] = given
-                case [section, key] if section in SECTIONS and section != "southbound":
+                case [section, name, key] if section in _NESTED:
+                    self._given.setdefault(self._member(section, name), {})[key] = given
+                case [section, key] if section in SECTIONS and section not in _NESTED:
                     self._given.setdefault(section, {})[key] = given
                 case [name]:
                     self._check_single_underscore(name, given.origin)
@@ -126,9 +130,9 @@ class _SettingsDraft:
                     near = _suggestion(parts[0], SECTIONS)
                     self.problems.append(f"{given.origin}: {parts[0]}: there is no such section{near}")
 
-    def _equipment(self, name: str) -> str:
+    def _member(self, section: str, name: str) -> str:
         """Find the section of a variable: `REAR_AXLE` in a variable is `rear-axle` in a file."""
-        spelled = f"southbound.{name}"
+        spelled = f"{section}.{name}"
         return next((known for known in self._given if known.lower().replace("-", "_") == spelled), spelled)
 
     def _check_single_underscore(self, name: str, origin: str) -> None:
@@ -162,25 +166,26 @@ class _SettingsDraft:
 
     def build(self) -> Settings:
         """Build the settings; with problems they serve only to find more problems."""
-        southbound = {
-            name.removeprefix("southbound."): section
-            for name in self._given
-            if name.startswith("southbound.") and (section := self._equipment_section(name))
-        }
-        plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name != "southbound"}
-        return Settings(**plain, southbound=southbound)
+        plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name not in _NESTED}
+        return Settings(**plain, southbound=self._members("southbound"), source=self._members("source"))
 
-    def _equipment_section(self, name: str) -> Any:
-        """Build the section of equipment; its keys depend on its kind."""
+    def _members(self, section: str) -> dict[str, Any]:
+        names = [name for name in self._given if name.startswith(f"{section}.")]
+        built = {name.removeprefix(f"{section}."): self._member_section(section, name) for name in names}
+        return {name: each for name, each in built.items() if each is not None}
+
+    def _member_section(self, section: str, name: str) -> Any:
+        """Build the section of equipment or of a source; its keys depend on its kind."""
         kind = self._given[name].get("kind")
         if kind is None:
-            return self._section(name, SECTIONS["southbound"])
-        reference = self._kinds.get(kind.written) if isinstance(kind.written, str) else None
-        if reference is None:
-            known = ", ".join(self._kinds)
-            self._add_problems(f"{kind.origin}: {name}.kind", [f"expected one of {known}, got {kind.written!r}"])
+            return self._section(name, SECTIONS[section])
+        known = self._kinds if section == "southbound" else SOURCE_KINDS
+        found = known.get(kind.written) if isinstance(kind.written, str) else None
+        if found is None:
+            expected = ", ".join(known)
+            self._add_problems(f"{kind.origin}: {name}.kind", [f"expected one of {expected}, got {kind.written!r}"])
             return None
-        return self._section(name, pkgutil.resolve_name(reference))
+        return self._section(name, pkgutil.resolve_name(found) if isinstance(found, str) else found)
 
     def _section(self, name: str, cls: type[msgspec.Struct]) -> Any:
         """Build one section, with defaults for wrong values; None when a required value is wrong."""
@@ -218,6 +223,10 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     for name, conflicts in found.items():
         yield from (f"{name}.{each}" for each in conflicts)
+    for name, source in settings.source.items():
+        yield from (f"source.{name}.{each}" for each in source.conflicts(settings.mqtt.url))
+        if not re.match(NAME, name):
+            yield f"source.{name}: expected {NAME_EXPECTED}"
     takers: dict[str, str] = {}
     for name, equipment in southbound.items():
         if not re.match(NAME, name.removeprefix("southbound.")):

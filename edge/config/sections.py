@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from edge.config.flows import FlowsSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.retention import RetentionSettings
+from edge.config.telemetry import MqttSourceSettings, SourceSettings, TelemetrySettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
@@ -359,6 +360,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     opcua: OpcuaSettings = OpcuaSettings()
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    source: Mapping[str, SourceSettings] = msgspec.field(default_factory=dict)
     metrics: MetricsSettings = MetricsSettings()
     flows: FlowsSettings = FlowsSettings()
     logging: LoggingSettings = LoggingSettings()
@@ -373,8 +376,10 @@ SECTIONS: dict[str, type[Struct]] = {
     "opcua": OpcuaSettings,
     "rpc": RpcSettings,
     "retention": RetentionSettings,
+    "telemetry": TelemetrySettings,
+    "source": MqttSourceSettings,
     "metrics": MetricsSettings,
     "flows": FlowsSettings,
     "logging": LoggingSettings,
 }
-"""Section -> its keys; those of `southbound` apply to a `[southbound.<name>]` without a kind."""
+"""Section -> its keys; those of `southbound` and `source` apply to a `[southbound.<name>]` without a kind."""

@@ -21,6 +21,12 @@ LATE_RESULT_TYPE = "com.github.aschamberger.microdcs.result.late.v1"
 RESOLVE_TYPE = "com.github.aschamberger.microdcs.resolve.v1"
 """The type of a decision about an action of unknown outcome, and of its answer."""
 
+ALARM_TYPE = "com.github.aschamberger.microdcs.alarm.v1"
+"""The type of a change of an alarm."""
+
+ALARM_METHOD_TYPE = "com.github.aschamberger.microdcs.alarm.{}.v1"
+"""The type of a call of the method of an alarm, and of its answer."""
+
 REFUSED_TYPE = "com.github.aschamberger.microdcs.refused.v1"
 """The type of the answer to a message that has no readable type of its own."""
 

@@ -42,9 +42,13 @@ class _RuleBase(
 
 
 class _TagRule(_RuleBase, frozen=True, kw_only=True):
-    """A rule over samples of a tag; with `*` in the tag, each matching tag is a subject of its own."""
+    """A rule over samples of a tag; with `*` in the tag, each matching tag is a subject of its own.
+
+    With `subject` "process" each joining process of a tag is one, named `tag[process]`.
+    """
 
     tag: RuleText
+    subject: Literal["tag", "process"] = "tag"
 
 
 class LimitLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

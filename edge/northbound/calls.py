@@ -10,8 +10,17 @@ import structlog
 
 from edge.errors import Refused
 from edge.instant import Clock
+from edge.model.alarm_message import ALARM_METHODS, AlarmNotice
 from edge.model.cloudevent import JSON, CloudEvent, new_id
-from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE, RESOLVE_TYPE, answer_type, canonical_type
+from edge.model.event_types import (
+    ALARM_METHOD_TYPE,
+    CONFIG_TYPE,
+    METHOD_TYPE,
+    REFUSED_TYPE,
+    RESOLVE_TYPE,
+    answer_type,
+    canonical_type,
+)
 from edge.model.isa95 import (
     IdCall,
     MethodAnswer,
@@ -40,6 +49,7 @@ _P = TypeVar("_P", bound=Payload)
 
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
+_METHOD_OF_ALARM: Mapping[str, str] = {ALARM_METHOD_TYPE.format(method): method for method in ALARM_METHODS}
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 _TRACE_CONTEXT = ("traceparent", "tracestate")
 
@@ -138,6 +148,8 @@ class CallHandler:
         refuse_expired(expires_at, self._clock())
         if event_type == RESOLVE_TYPE:
             return await self._resolve(scope, event)
+        if asked := _METHOD_OF_ALARM.get(event_type):
+            return Reply(await self._answer_alarm(asked, event))
         if event_type == _BY_ID:
             return await self._response_by_id(scope, _arguments(event, IdCall))
         if event_type == _BY_STATE:
@@ -194,6 +206,12 @@ class CallHandler:
         )
         answer = await resolve(self._jobs.runs, request, self._jobs.dedupe_ms)
         return _method_reply(answer)
+
+    async def _answer_alarm(self, method: str, event: CloudEvent) -> AlarmNotice:
+        # Imported only where telemetry is used.
+        from edge.northbound.alarm_calls import call_alarm  # noqa: PLC0415
+
+        return await call_alarm(self._store, method, event, self._clock, self._jobs.dedupe_ms)
 
     async def _response_by_id(self, scope: str, arguments: IdCall) -> Reply:
         found = await self._responses.of_job(scope, arguments.job_order_id)

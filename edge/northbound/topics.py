@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-_RESERVED_LEVELS = frozenset({"commands", "metadata", "events", "data", "state-index"})
+_RESERVED_LEVELS = frozenset({"commands", "metadata", "events", "data", "state-index", "alarms"})
 """The last level of the topics that gateways and equipment read or write."""
-_JOB_LEVELS = frozenset({"order", "result"})
-"""The last but one level of the topics of one job."""
+_JOB_LEVELS = frozenset({"order", "result", "alarm"})
+"""The last but one level of the topics of one job or alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,15 @@ class Topics:
     def state_index(self) -> str:
         """Return the retained topic with the states of all jobs."""
         return f"{self.prefix}/{self.scope}/state-index"
+
+    @property
+    def alarms(self) -> str:
+        """Return the topic of alarm events: one for each change of an alarm."""
+        return f"{self.prefix}/{self.scope}/alarms"
+
+    def alarm(self, alarm_id: str) -> str:
+        """Return the retained topic of an alarm."""
+        return f"{self.prefix}/{self.scope}/alarm/{_level(alarm_id)}"
 
     def kind(self, topic: str) -> str:
         """Return a topic of this scope without its job, as access rules name it."""

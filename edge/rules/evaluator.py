@@ -49,7 +49,7 @@ class RuleEvaluator:
         self._states: dict[Key, SubjectState] = {}
         self._timers: list[tuple[int, int, str]] = []
         self._due: dict[Key, int] = {}
-        self._routes: dict[str, tuple[Key, ...]] = {}
+        self._routes: dict[tuple[str, str | None], tuple[Key, ...]] = {}
         self._jobs = RunningJobs()
         self._changed: set[Key] = set()
         for number, ready in enumerate(self._rules):
@@ -98,7 +98,7 @@ class RuleEvaluator:
         match given:
             case Sample():
                 if is_usable(given):
-                    yield from self._each(self._route(given.tag), given, given.at)
+                    yield from self._each(self._route(given), given, given.at)
             case Occurrence(name=name, job=job):
                 if name == JOB_STARTED:
                     self._jobs = self._jobs.start(job or "", given.at)
@@ -144,14 +144,15 @@ class RuleEvaluator:
     def _known(self) -> list[Key]:
         return sorted(self._states)
 
-    def _route(self, tag: str) -> tuple[Key, ...]:
-        """Return the subjects that a sample of a tag concerns."""
-        known = self._routes.get(tag)
+    def _route(self, sample: Sample) -> tuple[Key, ...]:
+        """Return the subjects that a sample concerns."""
+        tag, process = sample.tag, sample.process
+        known = self._routes.get((tag, process))
         if known is None:
-            known = self._routes[tag] = tuple(
-                (number, ready.rule.id if isinstance(ready.rule, ExpressionRule) else tag)
+            known = self._routes[tag, process] = tuple(
+                (number, _subject(ready.rule, tag, process))
                 for number, ready in enumerate(self._rules)
-                if _takes(ready, tag)
+                if takes(ready, tag)
             )
         return known
 
@@ -168,7 +169,8 @@ def ready_rule(rule: Rule) -> ReadyRule:
     return ReadyRule(rule, compile_tag_condition(rule.when) if isinstance(rule, ExpressionRule) else None)
 
 
-def _takes(ready: ReadyRule, tag: str) -> bool:
+def takes(ready: ReadyRule, tag: str) -> bool:
+    """Return whether a rule evaluates the samples of a tag."""
     match ready.rule:
         case ExpressionRule():
             return ready.condition is not None and tag in ready.condition.tags
@@ -176,3 +178,13 @@ def _takes(ready: ReadyRule, tag: str) -> bool:
             return False
         case rule:
             return matches(rule.tag, tag)
+
+
+def _subject(rule: Rule, tag: str, process: str | None) -> str:
+    match rule:
+        case ExpressionRule():
+            return rule.id
+        case OccursRule():
+            return tag
+        case _:
+            return f"{tag}[{process}]" if rule.subject == "process" and process is not None else tag

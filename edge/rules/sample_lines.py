@@ -18,12 +18,16 @@ class Quality(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values."""
+    """The value of a tag at an instant, in milliseconds since the epoch; NaN and infinity may stand as values.
+
+    `process` is the joining process of a result, if it has one.
+    """
 
     at: int
     tag: str
     value: Any
     quality: Quality = Quality.GOOD
+    process: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,9 @@ def parse_line(text: str) -> Line:
         raise LineError("at is a whole number of milliseconds")
     match data:
         case {"tag": str() as tag, "value": value} if "occurrence" not in data:
-            return Sample(at, tag, value, _quality(data))
+            return Sample(at, tag, value, _quality(data), _text(data, "process"))
         case {"occurrence": str() as name} if "tag" not in data:
-            return Occurrence(at, name, _job(data), data.get("data"))
+            return Occurrence(at, name, _text(data, "job"), data.get("data"))
         case _:
             raise LineError("a line has a tag with its value, or an occurrence")
 
@@ -92,8 +96,8 @@ def _quality(data: Mapping[str, Any]) -> Quality:
         raise LineError("quality is good, uncertain or bad") from None
 
 
-def _job(data: Mapping[str, Any]) -> str | None:
-    job = data.get("job")
-    if job is not None and not isinstance(job, str):
-        raise LineError("job is the id of a job, a text")
-    return job
+def _text(data: Mapping[str, Any], member: str) -> str | None:
+    text = data.get(member)
+    if text is not None and not isinstance(text, str):
+        raise LineError(f"{member} is a text")
+    return text

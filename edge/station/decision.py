@@ -69,7 +69,10 @@ class LoadedJob:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to write, and what is held once it is written; `taken` is the association whose wait an event has ended."""
+    """What to write, and what is held once it is written; `taken` is the association whose wait an event has ended.
+
+    `at` is the instant of the decision.
+    """
 
     loaded: LoadedJob
     commit: Commit
@@ -77,6 +80,7 @@ class Decision:
     steps: tuple[StepChange, ...]
     due: int | None
     taken: AssociationKey | None
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ def _decision(
         following.append(runs.finish(context.keys, job.job_id))
     if advanced.requests and context.consumer == NO_CONSUMER:
         following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
-    return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due, advanced.taken)
+    return Decision(after, join((*parts, *following)), advanced.requests, advanced.steps, due, advanced.taken, now)
 
 
 def _causes(request: MethodRequest | None, run: Run) -> tuple[Cause, ...]:

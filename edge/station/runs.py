@@ -76,6 +76,8 @@ class Runs:
         self.uncertain: asyncio.Queue[str] = asyncio.Queue()
         """The jobs whose last commit may or may not have been carried out."""
         self.listeners: list[Callable[[Progress], None]] = []
+        self.additions: list[Callable[[Decision], Commit]] = []
+        """Each adds to the commit of every decision: what must be there exactly when the decision is."""
         self.clock = clock
         self.compiled = compiler
         self.context = InstanceContext(store.keys, store.consumer, keep_ended_ms, keep_letters_ms)
@@ -119,7 +121,8 @@ class Runs:
         loaded = decision.loaded
         job_id = loaded.job.job_id
         try:
-            result = await self.store.commit(join((decision.commit, extra)))
+            added = (each(decision) for each in self.additions)
+            result = await self.store.commit(join((decision.commit, extra, *added)))
         except BaseException:
             # A commit whose reply is lost may have been carried out.
             self.invalidate(job_id)

@@ -1,6 +1,7 @@
 """The stream of samples: batches are appended, taken by the consumer group, acknowledged, or set aside."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ from edge.store.keys import RULES_GROUP, Keys
 from edge.store.stream import Entry, entries
 
 DLQ_LENGTH: Final = 1_000
+ATTEMPTS_LENGTH: Final = 5_000
 MAX_DELIVERIES: Final = 5
 """Deliveries after which an entry is set aside."""
 
@@ -39,6 +41,40 @@ def set_aside(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
             acknowledge(keys, (entry.entry_id,)),
         )
     )
+
+
+def record_attempt(keys: Keys, alarm_id: str, channel: str, error: str, now: int) -> Commit:
+    """Append an attempt to send a change of an alarm, with its error; an empty error stands for success."""
+    attempt = {"alarm": alarm_id, "channel": channel, "status": "failed" if error else "sent", "at": str(now)}
+    entry = fields(attempt | ({"error": error} if error else {}))
+    counted = operation("HINCRBY", keys.telemetry_counters(), attempt["status"], 1)
+    return join((operation("XADD", keys.telemetry_attempts(), "MAXLEN", "~", ATTEMPTS_LENGTH, "*", *entry), counted))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLengths:
+    """Entries of the stream, those that are not evaluated, and dead letters."""
+
+    entries: int
+    lag: int
+    dead_letters: int
+
+
+async def read_lengths(store: Store) -> StreamLengths:
+    """Read the lengths of the streams."""
+    keys = store.keys
+    length, letters, exists = await store.read(
+        [("XLEN", keys.telemetry()), ("XLEN", keys.telemetry_dlq()), ("EXISTS", keys.telemetry())]
+    )
+    groups = await store.execute("XINFO GROUPS", keys.telemetry()) if exists else ()
+    lag = sum(int(each.get("lag") or 0) + int(each["pending"]) for each in groups if each["name"] == RULES_GROUP)
+    return StreamLengths(length, lag, letters)
+
+
+async def read_counters(store: Store) -> dict[str, int]:
+    """Read all counters by name."""
+    found = await store.execute("HGETALL", store.keys.telemetry_counters())
+    return {name: int(count) for name, count in sorted(found.items())}
 
 
 async def create_group(store: Store) -> None:

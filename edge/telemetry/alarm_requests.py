@@ -1,8 +1,10 @@
 """Requests of people and of the MES about alarms: decided by the state machine, committed under the revision."""
 
+from collections.abc import Callable
+
 from edge.errors import Refused
 from edge.instant import Clock
-from edge.model.alarm import Alarm
+from edge.model.alarm_message import AlarmNotice
 from edge.rules.alarm import AlarmChanged, AlarmEvent, AlarmRefusal, transition
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
@@ -10,10 +12,18 @@ from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 
 
+def _nothing(_: AlarmNotice) -> Commit:
+    return Commit()
+
+
 async def request_change(
-    store: Store, alarm_id: str, event: AlarmEvent, clock: Clock, also: Commit | None = None
-) -> Alarm:
-    """Apply the request of a person to an alarm and return it; `also` is written in the same commit.
+    store: Store,
+    alarm_id: str,
+    event: AlarmEvent,
+    clock: Clock,
+    also: Callable[[AlarmNotice], Commit] = _nothing,
+) -> AlarmNotice:
+    """Apply the request of a person to an alarm and return the alarm after it; `also` adds to the same commit.
 
     Raises Refused (`unknown_alarm`, `invalid_state`), and Unavailable when the store is gone.
     """
@@ -23,10 +33,13 @@ async def request_change(
         if alarm is None:
             raise Refused("unknown_alarm", f"there is no alarm {alarm_id!r}.", "List the alarms: edge alarms list.")
         result = transition(alarm, event, clock())
-        if isinstance(result, AlarmRefusal):
-            raise Refused("invalid_state", f"{result.reason}.", f"The alarm is {alarm.state.value}.")
         if not isinstance(result, AlarmChanged):
-            return alarm
+            reason = result.reason if isinstance(result, AlarmRefusal) else "the request changes nothing"
+            raise Refused("invalid_state", f"{reason}.", f"The alarm is {alarm.state.value}.")
+        notice = AlarmNotice.of(result.alarm, result.kind)
         saved = alarms.save(store.keys, stored, [AlarmChange(result.alarm, result.kind)])
-        if isinstance(await store.commit(join((saved, also or Commit()))), Committed):
-            return result.alarm
+        committed = await store.commit(join((saved, also(notice))))
+        if isinstance(committed, Committed):
+            return notice
+        if committed.key != store.keys.alarms():
+            raise Refused("duplicate", "the same request is being executed.", "Repeat it to read its answer.")

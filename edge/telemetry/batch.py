@@ -16,7 +16,10 @@ _EARLY_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Lines that arrived together; `producer` and `number` identify one that was appended twice."""
+    """Lines that arrived together; `producer` and `number` identify one that was appended twice.
+
+    A batch in the commit of a decision has no producer: that commit is carried out once.
+    """
 
     producer: str
     number: int
@@ -56,10 +59,12 @@ def encode_line(line: Line) -> str:
     """Return a line in the form of `edge rules test`; `parse_line` reads it back."""
     data: dict[str, Any]
     match line:
-        case Sample(at=at, tag=tag, value=value, quality=quality):
+        case Sample(at=at, tag=tag, value=value, quality=quality, process=process):
             data = {"at": at, "tag": tag, "value": value}
             if quality is not Quality.GOOD:
                 data["quality"] = quality.value
+            if process is not None:
+                data["process"] = process
         case Occurrence(at=at, name=name, job=job, data=content):
             data = {"at": at, "occurrence": name}
             data |= {key: each for key, each in (("job", job), ("data", content)) if each is not None}

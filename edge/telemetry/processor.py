@@ -62,6 +62,16 @@ class RuleProcessor:
         """Return the number of alarms that are kept."""
         return len(self._alarms.alarms)
 
+    @property
+    def shelved(self) -> int:
+        """Return the number of shelved alarms."""
+        return sum(each.shelving is not None for each in self._alarms.alarms.values())
+
+    @property
+    def running_jobs(self) -> tuple[str, ...]:
+        """Return the jobs that run, by the occurrences so far."""
+        return self._memory.evaluator.jobs.ids if self._memory else ()
+
     async def run(self) -> None:
         """Evaluate until cancelled; an unavailable store is waited for."""
         await restart_on_outage("telemetry", self._follow, self._retry_s)
@@ -145,7 +155,7 @@ class RuleProcessor:
             if faults:
                 stats["refused"] = faults
             found: list[FoundAlarm] = []
-            if facts.producers.get(batch.producer, 0) < batch.number:
+            if not batch.producer or facts.producers.get(batch.producer, 0) < batch.number:
                 found = await self._feed(memory, batch)
             facts = replace(memory.facts, jobs=memory.evaluator.jobs).with_batch(batch.producer, batch.number)
             written = join((memory.plan_commit(self._store.keys, facts), done))
@@ -161,7 +171,7 @@ class RuleProcessor:
         for number, line in enumerate(batch.lines, 1):
             at = event_time(line.at, batch.arrived_at, at)
             moved: Line = (
-                Sample(at, line.tag, line.value, line.quality)
+                Sample(at, line.tag, line.value, line.quality, line.process)
                 if isinstance(line, Sample)
                 else Occurrence(at, line.name, line.job, line.data)
             )

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import uuid
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -31,10 +32,21 @@ class QueueLimits:
     retry_s: float = RETRY_INTERVAL_S
 
 
+def _wants_all(_: Line) -> bool:
+    return True
+
+
 class SampleQueue:
     """Takes lines from all sources and appends them to the stream in batches; on overflow the oldest are dropped."""
 
-    def __init__(self, store: Store, clock: Clock, limits: QueueLimits | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limits: QueueLimits | None = None,
+        wants: Callable[[Line], bool] = _wants_all,
+    ) -> None:
+        """Take the lines that `wants` accepts."""
         self.dropped = 0
         """Lines that were dropped because the queue was full."""
         self.refused = 0
@@ -44,6 +56,7 @@ class SampleQueue:
         self._store = store
         self._clock = clock
         self._limits = limits or QueueLimits()
+        self._wants = wants
         self._lines: deque[Line] = deque()
         self._awake = asyncio.Event()
         self._producer = uuid.uuid4().hex[:12]
@@ -56,12 +69,14 @@ class SampleQueue:
         return len(self._lines)
 
     def put(self, line: Line) -> None:
-        """Queue a line; one that cannot be taken is logged and counted."""
+        """Queue a line that is wanted; one that cannot be taken is logged and counted."""
         if fault := fault_of(line):
             name = line.tag if isinstance(line, Sample) else line.name
             self.refused += 1
             advice = "Correct its source, or take it from the settings."
             self._faults.warning("sample refused", name[:200], name=name[:200], reason=fault, advice=advice)
+            return
+        if not self._wants(line):
             return
         if len(self._lines) >= self._limits.size:
             self._lines.popleft()

@@ -27,6 +27,8 @@ class StreamFacts(msgspec.Struct, frozen=True):
 
     def with_batch(self, producer: str, number: int) -> "StreamFacts":
         """Return the facts after a batch of a producer."""
+        if not producer:
+            return self
         others = {name: last for name, last in self.producers.items() if name != producer}
         newest = [*others.items(), (producer, number)][-MAX_PRODUCERS:]
         return replace(self, producers=dict(newest))

@@ -12,7 +12,7 @@ from edge.model.rule import RULE_KINDS, OccursRule, Rule, StaleRule, rules_schem
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
 OPTIONS = {"while", "once", "cooldown_seconds", "bypass_cooldown", "message", "action", "latch", "confirm"}
-COMMON = {"id", "severity", "tag", *OPTIONS}
+COMMON = {"id", "severity", "tag", "subject", *OPTIONS}
 
 
 def documented(heading: str) -> dict[str, str]:

@@ -84,3 +84,13 @@ def test_subject_of_an_occurrence_is_let_go_after_its_cooldown() -> None:
     list(found.run_until(1000))
     assert found.states == {}
     assert set(found.take_changed().values()) == {None}
+
+
+def test_each_joining_process_of_a_tag_can_be_a_subject() -> None:
+    rules, _ = parse_rules(
+        [{"id": "r", "kind": "rate", "tag": "*.torque", "per_second": 1, "severity": 1, "subject": "process"}]
+    )
+    found = RuleEvaluator(rules, 0)
+    for at, process in enumerate(["A", "B", None]):
+        list(found.feed(Sample(at, "w.torque", 85, process=process)))
+    assert [subject for _, subject in found.states] == ["w.torque[A]", "w.torque[B]", "w.torque"]

@@ -26,7 +26,8 @@ async def raised(store: Store, subject: str) -> Alarm:
 async def test_request_is_written_with_what_belongs_to_it(store: Store) -> None:
     alarm = await raised(store, "t")
     also = operation("SET", store.keys.cededupe("x"), "done")
-    found = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, also)
+
+    found = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, lambda _: also)
     assert (found.by, found.comment, found.changed_at) == ("bo", "seen", 9)
     assert await store.execute("GET", store.keys.cededupe("x")) == "done"
     assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]

@@ -11,7 +11,9 @@ from edge.rules.sample_lines import Line, Occurrence, Quality, Sample
 from edge.telemetry.batch import MAX_TEXT_LENGTH, Batch, BatchError, decode_batch, encode_batch, event_time, fault_of
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=20)
-samples = st.builds(Sample, st.integers(0, 2**45), st.text(min_size=1), values, st.sampled_from(Quality))
+samples = st.builds(
+    Sample, st.integers(0, 2**45), st.text(min_size=1), values, st.sampled_from(Quality), st.none() | st.text()
+)
 occurrences = st.builds(Occurrence, st.integers(0, 2**45), st.text(min_size=1), st.none() | st.text(), values)
 
 

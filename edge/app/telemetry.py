@@ -1,0 +1,105 @@
+"""Opens telemetry: sources, the queue, the processor, and what follows from alarms."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge.app.alarm_actions import follow_actions
+from edge.app.gateway_tags import GatewayTags, with_built_in
+from edge.app.job_samples import JobSamples
+from edge.app.parts import GatewayParts
+from edge.errors import Refused, SettingsError, Unavailable
+from edge.instant import now_ms
+from edge.links.background_task import background_task
+from edge.links.mqtt import MqttSession
+from edge.maintenance.redaction import redactor
+from edge.model.job_state import has_ended
+from edge.model.json_text import read_json_text
+from edge.model.rule import Rule
+from edge.northbound.alarm_publisher import AlarmPublisher
+from edge.northbound.topics import Topics
+from edge.rules.rule_form import parse_rules
+from edge.rules.sample_lines import Occurrence
+from edge.rules.sample_value import JOB_ENDED
+from edge.station.jobs import JobService
+from edge.store import jobs
+from edge.telemetry.interest import RuleInterest
+from edge.telemetry.processor import RuleProcessor
+from edge.telemetry.sample_queue import QueueLimits, SampleQueue
+
+_RECONCILE_S = 10.0
+
+
+@dataclass(slots=True)
+class TelemetryService:
+    """The parts of telemetry that others read."""
+
+    queue: SampleQueue
+    processor: RuleProcessor
+    rules: tuple[Rule, ...]
+    publisher: AlarmPublisher | None = None
+
+
+async def open_telemetry(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, service: JobService, equipment_of: Mapping[str, str]
+) -> TelemetryService:
+    """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
+    settings = core.settings.telemetry
+    rules = with_built_in(read_rules(settings.rules))
+    interest = RuleInterest(rules, record_all=settings.record == "all")
+    limits = QueueLimits(stream_length=settings.stream_length)
+    queue = SampleQueue(core.store, now_ms, limits, interest.wants)
+    processor = RuleProcessor(core.store, rules, now_ms, redactor(()))
+    samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length)
+    core.runs.additions.append(samples.add)
+    # One instance of the store evaluates: the one that publishes the changes of the first scope.
+    gate = core.instance.publisher_gates[core.scopes[0]]
+    works = (
+        ("rules", processor.run),
+        ("alarm actions", lambda: follow_actions(core.store, service, core.source)),
+        ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
+    )
+    for name, work in works:
+        await stack.enter_async_context(background_task(gate.run_while_open(work, name), f"{name} while it is ours"))
+    await stack.enter_async_context(background_task(queue.run(), "samples"))
+    await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
+    return TelemetryService(queue, processor, rules)
+
+
+async def publish_alarms(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService, session: MqttSession
+) -> None:
+    """Publish alarms to the MES."""
+    topics = Topics(core.settings.northbound.topic_prefix, core.scopes[0])
+    publisher = telemetry.publisher = AlarmPublisher(core.store, session, core.source, topics, now_ms)
+    while_ours = core.instance.publisher_gates[core.scopes[0]].run_while_open(publisher.run, "alarms")
+    await stack.enter_async_context(background_task(while_ours, "alarms while they are ours"))
+
+
+def read_rules(file: str) -> tuple[Rule, ...]:
+    """Return the rules of a file; an empty name stands for none. Raises SettingsError with all their faults."""
+    if not file:
+        return ()
+    try:
+        rules, faults = parse_rules(read_json_text(Path(file).read_bytes()))
+    except OSError as error:
+        rules, faults = (), (f"cannot be read: {error.strerror}",)
+    except Refused as refused:
+        rules, faults = (), (refused.message,)
+    if faults:
+        problems = [f"telemetry.rules: {file}: {fault}" for fault in faults]
+        raise SettingsError(problems, f"Correct them all, then check again with: edge rules check {file}")
+    return rules
+
+
+async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:
+    """Report the end of jobs that another process ended, for example a command of an operator."""
+    while True:
+        await asyncio.sleep(_RECONCILE_S)
+        with contextlib.suppress(Unavailable):
+            for job_id in processor.running_jobs:
+                job = await jobs.load(core.store, job_id)
+                if job is None or has_ended(job.status):
+                    queue.put(Occurrence(now_ms(), JOB_ENDED, job_id, None))

@@ -1,0 +1,65 @@
+"""The metrics of telemetry, read at each scrape."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edge.app.telemetry import TelemetryService
+from edge.latency import Latency
+from edge.store import telemetry
+from edge.store.client import Store
+
+_RULE = "rule:triggered:"
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryMetric:
+    """One metric; the samples have at most one label."""
+
+    name: str
+    meaning: str
+    is_counter: bool
+    samples: tuple[tuple[str, float], ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryFigures:
+    """All metrics of telemetry, and the histogram of the time to an alarm."""
+
+    metrics: tuple[TelemetryMetric, ...]
+    latency: Latency
+
+
+async def read_figures(service: TelemetryService, store: Store) -> TelemetryFigures:
+    """Read the figures of telemetry. Raises Unavailable."""
+    counts, stream = await telemetry.read_counters(store), await telemetry.read_lengths(store)
+    return TelemetryFigures(tuple(_metrics(service, counts, stream)), service.processor.alarm_latency)
+
+
+def _metrics(
+    service: TelemetryService, counts: dict[str, int], stream: telemetry.StreamLengths
+) -> Iterator[TelemetryMetric]:
+    for name, meaning in (
+        ("processed", "Samples and occurrences that were evaluated."),
+        ("dlq", "Batches that were set aside."),
+        ("refused", "Samples in the stream that could not be read."),
+        ("sent", "Changes of alarms that were published."),
+        ("failed", "Changes of alarms that the broker refused."),
+    ):
+        yield TelemetryMetric(f"telemetry_{name}", meaning, is_counter=True, samples=(("", counts.get(name, 0)),))
+    triggered = tuple((each.removeprefix(_RULE), count) for each, count in counts.items() if each.startswith(_RULE))
+    yield TelemetryMetric(
+        "rule_triggered", "Findings raised by a rule.", is_counter=True, samples=triggered, label="rule"
+    )
+    dropped = service.queue.dropped
+    meaning = "Samples dropped because the queue was full."
+    yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
+    for name, meaning, value in (
+        ("telemetry_stream_length", "Entries of the stream; near its limit in normal operation.", stream.entries),
+        ("telemetry_dlq_length", "Batches that are set aside.", stream.dead_letters),
+        ("telemetry_consumer_lag", "Entries that are not evaluated yet: alert on this one.", stream.lag),
+        ("telemetry_queue_length", "Samples that wait for the stream.", service.queue.waiting),
+        ("alarms_standing", "Alarms that are not normal.", service.processor.standing),
+        ("alarms_shelved", "Alarms that are shelved.", service.processor.shelved),
+    ):
+        yield TelemetryMetric(name, meaning, is_counter=False, samples=(("", value),))

@@ -1,0 +1,77 @@
+"""`[telemetry]` and `[source.<name>]`: rules, and where samples come from."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from edge.config.northbound import TopicFilter
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
+    """`[telemetry]`: rules, and what is recorded for them."""
+
+    mode: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(description="`auto` is on when `rules` or a `[source.<name>]` is set; on includes the built-in alarms."),
+    ] = "auto"
+    rules: Annotated[
+        str, Meta(description="File with the list of rules, as JSON; empty for none.", extra={"must_be": "file"})
+    ] = ""
+    record: Annotated[
+        Literal["used", "all"],
+        Meta(description="`used` records the samples that a rule evaluates; `all` also those of every other tag."),
+    ] = "used"
+    stream_length: Annotated[
+        int, Meta(ge=10, le=100_000, description="Batches of up to 100 samples that the stream keeps.")
+    ] = 1_000
+
+
+class SourceSettings(Struct, frozen=True, kw_only=True):
+    """`[source.<name>]`: a source of samples; each kind adds its own keys."""
+
+    kind: str
+
+    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
+        """Yield conflicts with other keys, as `key: fault`."""
+        return iter(())
+
+
+class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """`[source.<name>]`: samples from MQTT topics."""
+
+    kind: Annotated[Literal["mqtt"], Meta(description="Where the samples come from.")] = "mqtt"
+    topic: Annotated[TopicFilter, Meta(description="Topic filter of the samples.")]
+    pointer: Annotated[
+        str,
+        Meta(
+            description="JSON Pointer (RFC 6901) to the value in a payload; empty takes the whole payload.",
+            pattern=r"^$|^/",
+            extra={"expected": "a JSON Pointer, as in /value"},
+        ),
+    ] = ""
+    tag: Annotated[
+        str,
+        Meta(
+            description="Name of the tag; `{topic}` is the topic with dots for slashes, `{1}` its first level.",
+            min_length=1,
+        ),
+    ] = "{topic}"
+    url: Annotated[str, Meta(description="Its broker; empty takes `[mqtt]`.", extra={"schemes": ("mqtt", "mqtts")})] = (
+        ""
+    )
+
+    def conflicts(self, mqtt_url: str) -> Iterator[str]:
+        """Yield a missing broker."""
+        if not (self.url or mqtt_url):
+            yield "url: needed, because mqtt.url is empty"
+
+
+SOURCE_KINDS: Mapping[str, type[SourceSettings]] = MappingProxyType({"mqtt": MqttSourceSettings})
+"""Kind -> its keys."""
+
+
+def is_on(telemetry: TelemetrySettings, sources: Mapping[str, SourceSettings]) -> bool:
+    """Return whether telemetry is served."""
+    return telemetry.mode == "on" or (telemetry.mode == "auto" and bool(telemetry.rules or sources))

@@ -1,0 +1,57 @@
+"""Execute the alarm methods of the MES; the same call again has the same answer and no second effect."""
+
+import msgspec
+
+from edge.errors import Refused
+from edge.instant import Clock
+from edge.model.alarm_message import AlarmCall, AlarmNotice
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import read_payload
+from edge.rules.alarm import Acknowledge, AddComment, AlarmEvent, Confirm, Reset, Shelve, Unshelve
+from edge.store import dedupe
+from edge.store.client import Store
+from edge.telemetry.alarm_requests import request_change
+
+
+async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock, dedupe_ms: int) -> AlarmNotice:
+    """Apply a method to its alarm and return the alarm after it.
+
+    Raises Refused for a wrong payload, an unknown alarm or a state that does not allow it; Unavailable without the
+    store.
+    """
+    try:
+        call = read_payload(event.data, AlarmCall)
+    except msgspec.ValidationError as error:
+        reason = f"the payload does not have the arguments of {event.type}: {error}."
+        raise Refused("invalid_payload", reason, "Send AlarmID and By.") from None
+    known = await dedupe.load_answer(store, event.source, event.id)
+    if known is not None:
+        return msgspec.json.decode(known, type=AlarmNotice)
+
+    def mark(notice: AlarmNotice) -> str:
+        return msgspec.json.encode(notice).decode()
+
+    return await request_change(
+        store,
+        call.alarm_id,
+        alarm_event_of(method, call, clock()),
+        clock,
+        lambda notice: dedupe.mark(store.keys, event.source, event.id, mark(notice), dedupe_ms),
+    )
+
+
+def alarm_event_of(method: str, call: AlarmCall, now: int) -> AlarmEvent:
+    """Return the event of a method of ALARM_METHODS."""
+    match method:
+        case "Acknowledge":
+            return Acknowledge(call.by, call.comment)
+        case "Confirm":
+            return Confirm(call.by, call.comment)
+        case "AddComment":
+            return AddComment(call.by, call.comment)
+        case "Reset":
+            return Reset(call.by, call.comment)
+        case "Shelve":
+            return Shelve(call.by, call.comment, None if call.seconds is None else now + round(call.seconds * 1000))
+        case _:
+            return Unshelve(call.by, call.comment)

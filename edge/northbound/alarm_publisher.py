@@ -1,0 +1,103 @@
+"""Publish each change of an alarm in order, and keep alarms that are not normal as retained messages."""
+
+import asyncio
+import functools
+
+import msgspec
+import structlog
+
+from edge.errors import Refused, Unavailable
+from edge.instant import Clock
+from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
+from edge.model.alarm import Alarm
+from edge.model.alarm_message import AlarmNotice
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import ALARM_TYPE
+from edge.northbound.topics import Topics
+from edge.store import alarms
+from edge.store.alarms import AlarmChange
+from edge.store.client import Store
+from edge.store.commit import join
+from edge.store.retry import restart_on_outage
+from edge.store.telemetry import record_attempt
+
+logger = structlog.get_logger(__name__)
+
+READER = "mes"
+LATE_MS = 5_000
+"""Age from which a change is marked as late."""
+_RETRY_S = 0.5
+
+
+class AlarmPublisher:
+    """Publishes the changes after its cursor; while the broker is away they wait in the stream."""
+
+    def __init__(self, store: Store, session: MqttSession, source: str, topics: Topics, clock: Clock) -> None:
+        self.sent = 0
+        self.failed = 0
+        self._store = store
+        self._session = session
+        self._source = source
+        self._topics = topics
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Publish until cancelled; broker and store are waited for."""
+        await restart_on_outage("alarms", self._follow)
+
+    async def _follow(self) -> None:
+        cursor = await alarms.cursor(self._store, READER)
+        async for change in alarms.follow(self._store, cursor):
+            error = await self._publish(change)
+            self.failed += error is not None
+            self.sent += error is None
+            await self._store.commit(
+                join(
+                    (
+                        alarms.save_cursor(self._store.keys, READER, change.position),
+                        record_attempt(self._store.keys, change.alarm.id, "mqtt", error or "", self._clock()),
+                    )
+                )
+            )
+
+    async def _publish(self, change: AlarmChange) -> str | None:
+        """Publish a change; return why the broker refuses it, None when it has it."""
+        event = alarm_event(self._source, self._topics.scope, change, self._clock())
+        retained = retained_alarm(self._topics, event, change.alarm)
+        send = functools.partial(self._send, to_message(event, self._topics.alarms), retained)
+        while True:
+            try:
+                await send()
+            except Unavailable:
+                await asyncio.sleep(_RETRY_S)
+            except (PublishRefused, Refused) as refused:
+                logger.warning("alarm not published", alarm=change.alarm.id, reason=refused.message)
+                return refused.message
+            else:
+                return None
+
+    async def _send(self, event: Message, retained: Message) -> None:
+        await self._session.send(retained)
+        await self._session.send(event)
+
+
+def alarm_event(source: str, scope: str, change: AlarmChange, now: int) -> CloudEvent:
+    """Return the event of a change; its id is the same each time."""
+    alarm = change.alarm
+    is_late = now - alarm.changed_at > LATE_MS
+    return CloudEvent(
+        id=f"alarm/{change.position}",
+        source=source,
+        type=ALARM_TYPE,
+        subject=scope,
+        extensions={"late": "true"} if is_late else {},
+        data=AlarmNotice.of(alarm, change.kind),
+    )
+
+
+def retained_alarm(topics: Topics, event: CloudEvent, alarm: Alarm) -> Message:
+    """Return the retained message of an alarm; it is empty when the alarm need not be kept."""
+    topic = topics.alarm(alarm.id)
+    if not alarm.is_retained:
+        return Message(topic, retain=True)
+    return to_message(msgspec.structs.replace(event, extensions={}), topic, retain=True)

@@ -1,0 +1,83 @@
+"""Samples from MQTT topics: the payload is MessagePack, else JSON, else text."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from edge.config import MqttSourceSettings
+from edge.instant import Clock
+from edge.links.log_throttle import LogThrottle
+from edge.links.mqtt import Message, MqttSession
+from edge.rules.sample_lines import Line, Sample
+
+logger = structlog.get_logger(__name__)
+
+MAX_PAYLOAD: Final = 65_536
+MISSING: Final = object()
+
+
+class SampleSource:
+    """Turns the messages of one source into samples."""
+
+    def __init__(self, name: str, settings: MqttSourceSettings, put: Callable[[Line], None], clock: Clock) -> None:
+        self._name = name
+        self._settings = settings
+        self._put = put
+        self._clock = clock
+        self._faults = LogThrottle(logger)
+
+    async def open(self, session: MqttSession) -> None:
+        """Subscribe to the topics. Raises Unavailable when the broker does not confirm."""
+        await session.subscribe(self._settings.topic, self.take)
+
+    async def take(self, message: Message) -> None:
+        """Queue the sample of a message; one without a value is logged and dropped."""
+        value = MISSING
+        if len(message.payload) <= MAX_PAYLOAD:
+            value = resolve_pointer(decode_payload(message.payload), self._settings.pointer)
+        if value is MISSING:
+            reason = f"no value at {self._settings.pointer!r}, or more than {MAX_PAYLOAD} bytes"
+            advice = f"Correct the pointer of [source.{self._name}], or its sender."
+            self._faults.warning("sample dropped", message.topic, topic=message.topic, reason=reason, advice=advice)
+            return
+        self._put(Sample(self._clock(), tag_name(self._settings.tag, message.topic), value))
+
+
+def decode_payload(payload: bytes) -> Any:
+    """Return the content of a payload; one printable byte is text, although MessagePack reads a number in it."""
+    if not payload:
+        return None
+    if len(payload) > 1 or not chr(payload[0]).isprintable() or not payload.isascii():
+        try:
+            return msgspec.msgpack.decode(payload)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            pass
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return payload.decode(errors="replace")
+
+
+def resolve_pointer(data: Any, pointer: str) -> Any:
+    """Return the value at a JSON Pointer (RFC 6901); MISSING when there is none."""
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        match data:
+            case dict() if name in data:
+                data = data[name]
+            case list() if name.isdecimal() and int(name) < len(data):
+                data = data[int(name)]
+            case _:
+                return MISSING
+    return data
+
+
+def tag_name(template: str, topic: str) -> str:
+    """Return the name of a tag: `{topic}` and `{n}` of its template are replaced; a level that is missing is empty."""
+    levels = topic.split("/")
+    name = template.replace("{topic}", ".".join(levels))
+    for number in range(1, 10):
+        name = name.replace(f"{{{number}}}", levels[number - 1] if number <= len(levels) else "")
+    return name

@@ -1,0 +1,41 @@
+"""Which samples and occurrences the rules use; the others need not be recorded."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from edge.model.rule import EntersRule, OccursRule, Rule
+from edge.rules.evaluator import ready_rule, takes
+from edge.rules.pattern import matches
+from edge.rules.sample_lines import Line, Sample
+from edge.rules.sample_value import JOB_ENDED, JOB_STARTED
+
+_MAX_CACHED: Final = 10_000
+
+
+def _needs_jobs(rule: Rule) -> bool:
+    return bool(rule.while_ or rule.once or rule.action != "none") or isinstance(rule, EntersRule)
+
+
+class RuleInterest:
+    """Answers by name whether a rule uses a line; `record_all` takes every line."""
+
+    def __init__(self, rules: Iterable[Rule], *, record_all: bool = False) -> None:
+        self._ready = [ready_rule(rule) for rule in rules]
+        self._record_all = record_all
+        self._patterns = [each.rule.pattern for each in self._ready if isinstance(each.rule, OccursRule)]
+        if any(_needs_jobs(each.rule) for each in self._ready):
+            self._patterns += [JOB_STARTED, JOB_ENDED]
+        self._known: dict[str, bool] = {}
+
+    def wants(self, line: Line) -> bool:
+        """Return whether a line is recorded."""
+        if self._record_all:
+            return True
+        if not isinstance(line, Sample):
+            return any(matches(pattern, line.name) for pattern in self._patterns)
+        known = self._known.get(line.tag)
+        if known is None:
+            known = any(takes(each, line.tag) for each in self._ready)
+            if len(self._known) < _MAX_CACHED:
+                self._known[line.tag] = known
+        return known

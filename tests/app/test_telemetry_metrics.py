@@ -1,0 +1,23 @@
+"""The figures of telemetry are those of the store and of the process."""
+
+from edge.app.telemetry import TelemetryService
+from edge.app.telemetry_metrics import read_figures
+from edge.store.client import Store
+from edge.telemetry.processor import RuleProcessor
+from edge.telemetry.sample_queue import SampleQueue
+from tests.telemetry.plant import HOT, TelemetryClock, append, rules_of
+from tests.telemetry.test_processor import temp
+
+
+async def test_figures_are_read_from_store_and_process(store: Store) -> None:
+    clock, rules = TelemetryClock(), rules_of(HOT)
+    service = TelemetryService(SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules)
+    await append(store, temp(0, 1))
+    await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")
+    service.queue.put(temp(1, 2))
+    figures = await read_figures(service, store)
+    found = {each.name: each.samples for each in figures.metrics}
+    assert found["rule_triggered"] == (("hot", 3),)
+    assert found["telemetry_sent"] == (("", 2),)
+    assert found["telemetry_stream_length"] == (("", 1),)
+    assert found["telemetry_queue_length"] == (("", 1),)

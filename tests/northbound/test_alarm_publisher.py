@@ -1,0 +1,63 @@
+"""Changes of alarms are published in order, each with an id that stays; alarms that are kept are retained."""
+
+from msgspec.structs import replace
+
+from edge.config import MqttSettings
+from edge.links.background_task import background_task
+from edge.links.mqtt import Message, open_session, to_event
+from edge.model.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.northbound.alarm_publisher import LATE_MS, READER, AlarmPublisher, alarm_event, retained_alarm
+from edge.northbound.topics import Topics
+from edge.store import alarms
+from edge.store.alarms import AlarmChange, StoredAlarms
+from edge.store.client import Store
+from edge.store.telemetry import read_counters
+from tests.conftest import WaitUntil
+
+ACTIVE = Alarm(
+    id="a", rule="r", subject="s", active=ActiveState.ACTIVE, acknowledgement=AckState.UNACKNOWLEDGED, changed_at=100
+)
+NORMAL = replace(ACTIVE, active=ActiveState.INACTIVE, acknowledgement=AckState.CONFIRMED)
+RAISED, OVER = AlarmChange(ACTIVE, AlarmChangeKind.RAISED, "", "1-0"), AlarmChange(NORMAL, AlarmChangeKind.CLEARED)
+
+
+async def test_changes_are_published_once_and_recorded(
+    store: Store, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    topics = Topics(unique, "s1")
+    received: list[Message] = []
+
+    async def take(message: Message) -> None:
+        received.append(message)
+
+    async with open_session(mqtt, f"{unique}-mes") as mes, open_session(mqtt, f"{unique}-edge") as session:
+        await mes.subscribe(f"{unique}/#", take)
+        for _ in range(2):
+            publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100)
+            async with background_task(publisher.run(), "alarms"):
+                stored = await alarms.load(store)
+                change = OVER if stored.alarms else RAISED
+                await store.commit(alarms.save(store.keys, stored, [change]))
+                await wait_until(lambda publisher=publisher: publisher.sent == 1)
+        await wait_until(lambda: len(received) == 4)
+    events = [to_event(each) for each in received if each.topic == topics.alarms]
+    assert [each.data["change"] for each in events] == ["raised", "cleared"]
+    assert len({each.id for each in events}) == 2
+    kept = [bool(each.payload) for each in received if each.topic == topics.alarm("a")]
+    assert kept == [True, False]
+    assert (await read_counters(store))["sent"] == 2
+    assert await store.execute("XLEN", store.keys.telemetry_attempts()) == 2
+    assert await alarms.cursor(store, READER) == (await alarms.newest(store, 1))[0].position
+    assert await alarms.load(store) == StoredAlarms(2, {})
+
+
+def test_old_change_is_marked_as_late() -> None:
+    assert alarm_event("urn:x", "s1", RAISED, 100 + LATE_MS).extensions == {}
+    assert alarm_event("urn:x", "s1", RAISED, 101 + LATE_MS).extensions == {"late": "true"}
+
+
+def test_normal_alarm_leaves_no_retained_message() -> None:
+    topics = Topics("p", "s1")
+    event = alarm_event("urn:x", "s1", RAISED, 100)
+    assert retained_alarm(topics, event, ACTIVE).payload
+    assert retained_alarm(topics, event, NORMAL) == Message("p/s1/alarm/a", retain=True)

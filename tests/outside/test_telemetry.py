@@ -1,0 +1,212 @@
+"""Rules and alarms of a whole gateway, seen by a MES and sensors of other vendors."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.outside.mqtt_client import MqttClient
+from tests.outside.plant import Mes, Wrench
+from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
+
+CHANGES = "microdcs-edge:alarms:changes"
+METHOD = "com.github.aschamberger.microdcs.alarm.{}.v1"
+RULES = [
+    {
+        "id": "hot",
+        "kind": "limit",
+        "tag": "*.temp",
+        "limits": {"high": {"at": 80, "severity": 500}, "high_high": {"at": 95, "severity": 800}},
+        "hysteresis": 5,
+        "on_delay_seconds": 0.5,
+        "message": {"en": "{subject} has {value} °C", "de": "{subject}: {value} °C"},
+    },
+    {
+        "id": "drift",
+        "kind": "control_chart",
+        "tag": "wrench.torque",
+        "mean": 80,
+        "sigma": 1,
+        "nelson": [6],
+        "severity": 400,
+    },
+    {
+        "id": "drift-2",
+        "kind": "control_chart",
+        "tag": "wrench.torque",
+        "mean": 80,
+        "sigma": 1,
+        "nelson": [2],
+        "severity": 300,
+    },
+    {
+        "id": "stop",
+        "kind": "limit",
+        "tag": "line.stop",
+        "limits": {"high": {"at": 0, "severity": 900}},
+        "action": "abort",
+    },
+]
+
+
+@dataclass
+class TelemetryPlant:
+    """A plant whose gateway has rules and a source of samples."""
+
+    broker: Broker
+    store: Store
+    gateway: Gateway
+    mes: Mes
+    wrench: Wrench
+    sensor: MqttClient
+
+    def send(self, name: str, value: object) -> None:
+        """Publish a sample of a sensor."""
+        self.sensor.publish(f"sensors/{name}", json.dumps({"v": value}), {})
+
+    def changes(self, rule: str, subject: str) -> list[str]:
+        """Return the changes of an alarm that the MES received, each event once."""
+        events = {
+            each.attributes["id"]: each.data
+            for each in list(self.mes.client.received)
+            if each.topic == f"{PREFIX}/{SCOPE}/alarms"
+        }
+        return [each["change"] for each in events.values() if (each["rule"], each["subject"]) == (rule, subject)]
+
+    def retained(self, rule: str, subject: str) -> dict[str, Any] | None:
+        """Return an alarm as a new client reads it; None when there is none."""
+        client = MqttClient(self.broker.port, f"look-{time.monotonic_ns()}")
+        client.connect()
+        try:
+            client.subscribe(f"{PREFIX}/{SCOPE}/alarm/+")
+            client.subscribe(f"{PREFIX}/echo")
+            client.publish(f"{PREFIX}/echo", "x", {})
+            client.wait(lambda: any(each.topic == f"{PREFIX}/echo" for each in list(client.received)), "the echo")
+            found = [each.data for each in list(client.received) if "/alarm/" in each.topic and each.payload]
+        finally:
+            client.close()
+        return next((each for each in found if (each["rule"], each["subject"]) == (rule, subject)), None)
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        self.mes.client.wait(condition, what)
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryPlant]:
+    """A plant that the scenarios of this file share; each has tags of its own."""
+    directory: Path = tmp_path_factory.mktemp("telemetry")
+    broker, store = Broker(directory / "broker"), Store(directory / "store")
+    with ended(broker, store):
+        broker.start()
+        store.start()
+        rules = directory / "rules.json"
+        rules.write_text(json.dumps(RULES))
+        gateway = Gateway(
+            directory / "gateway",
+            "edge",
+            f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
+            f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
+            f'[telemetry]\nrules = "{rules}"\n'
+            '[source.sensors]\ntopic = "sensors/+"\npointer = "/v"\ntag = "{2}"\n'
+            '[southbound.wrench]\ntype_ids = ["com.example.station.tighten.v1"]\n'
+            f'topic_prefix = "{PREFIX}/equipment"\n',
+        )
+        mes, wrench, sensor = Mes(broker.port), Wrench(broker.port), MqttClient(broker.port, "sensor")
+        with ended(gateway):
+            gateway.start()
+            wrench.open()
+            mes.open()
+            mes.client.subscribe(f"{PREFIX}/{SCOPE}/alarms")
+            mes.configure()
+            sensor.connect()
+            try:
+                yield TelemetryPlant(broker, store, gateway, mes, wrench, sensor)
+            finally:
+                for client in (sensor, mes.client, wrench.client):
+                    client.close()
+
+
+def test_hot_tool_is_one_alarm_that_the_mes_acknowledges(plant: TelemetryPlant) -> None:
+    for _ in range(20):
+        plant.send("oven.temp", 81.5)
+    plant.wait_for(lambda: plant.changes("hot", "oven.temp") == ["raised"], "the alarm is raised")
+    plant.send("oven.temp", 96)
+    plant.wait_for(lambda: plant.changes("hot", "oven.temp") == ["raised", "escalated"], "the alarm is escalated")
+    alarm = plant.retained("hot", "oven.temp")
+    assert alarm
+    assert (alarm["state"], alarm["severity"], alarm["message"]["de"]) == ("unacknowledged", 800, "oven.temp: 96 °C")
+    answer = plant.mes._ask(METHOD.format("Acknowledge"), {"AlarmID": alarm["alarm_id"], "By": "bo"}, 60, {})  # noqa: SLF001
+    assert (answer.data["state"], answer.data["by"]) == ("acknowledged", "bo")
+    again = plant.mes._ask(METHOD.format("Acknowledge"), {"AlarmID": alarm["alarm_id"], "By": "bo"}, 60, {})  # noqa: SLF001
+    assert again.attributes["mdcserrorkind"] == "invalid_state"
+    plant.send("oven.temp", 74)
+    expected = ["raised", "escalated", "acknowledged", "cleared"]
+    plant.wait_for(lambda: plant.changes("hot", "oven.temp") == expected, "the alarm is cleared")
+    plant.wait_for(lambda: plant.retained("hot", "oven.temp") is None, "the retained alarm is removed")
+    assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
+
+
+def test_torque_drift_is_reported_before_a_result_is_not_ok(plant: TelemetryPlant) -> None:
+    for number, torque in enumerate([80.2, 81.2, 81.3, 81.4, 81.5]):
+        plant.wrench.torque = lambda torque=torque: torque
+        assert plant.mes.start_job(f"T{number}").status == 1
+        plant.mes.wait_for_state(f"T{number}", "Ended")
+    plant.wait_for(lambda: plant.changes("drift", "wrench.torque") == ["raised"], "the drift is reported")
+    assert plant.changes("drift-2", "wrench.torque") == []
+
+
+def test_alarm_aborts_the_job_that_runs(plant: TelemetryPlant) -> None:
+    plant.wrench.holds = True
+    assert plant.mes.start_job("A1").status == 1
+    plant.mes.wait_for_state("A1", "Running")
+    plant.send("line.stop", 1)
+    plant.mes.wait_for_state("A1", "Aborted")
+    plant.wrench.release()
+    plant.send("line.stop", 0)
+    plant.wait_for(lambda: plant.changes("stop", "line.stop") == ["raised", "cleared"], "the alarm is cleared")
+    plant.wait_for(lambda: plant.changes("gateway.job_aborted", "A1")[:1] == ["raised"], "the abort is an alarm")
+
+
+def test_alarm_survives_a_killed_gateway_and_is_published_once(plant: TelemetryPlant) -> None:
+    plant.send("press.temp", 85)
+    plant.wait_for(lambda: plant.changes("hot", "press.temp") == ["raised"], "the alarm is raised")
+    before = plant.retained("hot", "press.temp")
+    plant.gateway.kill()
+    plant.store.kill()
+    plant.store.start()
+    plant.gateway.start()
+    plant.send("press.temp", 86)
+    plant.send("press.temp", 60)
+    plant.wait_for(lambda: plant.changes("hot", "press.temp") == ["raised", "cleared"], "the alarm is cleared")
+    after = plant.retained("hot", "press.temp")
+    assert before
+    assert after
+    assert (after["alarm_id"], after["state"], after["count"]) == (before["alarm_id"], "returned, unacknowledged", 1)
+
+
+def test_change_while_the_broker_is_away_is_published_after_its_return(plant: TelemetryPlant) -> None:
+    plant.send("fan.temp", 85)
+    plant.wait_for(lambda: plant.changes("hot", "fan.temp") == ["raised"], "the alarm is raised")
+    changes = plant.store.cli("XLEN", CHANGES)
+    at = str(int(time.time() * 1000))
+    batch = ("producer", "outside", "number", "1", "at", at, "0", f'{{"at":{at},"tag":"fan.temp","value":20}}')
+    plant.broker.freeze()
+    plant.store.cli("XADD", "microdcs-edge:telemetry", "*", *batch)
+    wait_for(lambda: plant.store.cli("XLEN", CHANGES) != changes, "the alarm is cleared in the store")
+    plant.broker.thaw()
+    plant.wait_for(lambda: plant.changes("hot", "fan.temp") == ["raised", "cleared"], "the change is published")
+
+
+@pytest.mark.parametrize(
+    "payload", ["garbage", "", '{"v": {"deep": [1]}}', '{"v": "NaN"}', '{"v": 1e999}', "\x00\xff" * 99]
+)
+def test_bad_input_disturbs_nothing(plant: TelemetryPlant, payload: str) -> None:
+    plant.sensor.publish("sensors/bad.temp", payload, {})
+    plant.send("bad.temp", 20)
+    plant.send("mark", time.monotonic())
+    assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
+    assert plant.changes("hot", "bad.temp") == []

@@ -1,0 +1,34 @@
+"""Lines that no rule uses are not recorded."""
+
+import pytest
+
+from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.telemetry.interest import RuleInterest
+from tests.telemetry.plant import HOT, rules_of
+
+EXPRESSION = {"id": "e", "kind": "expression", "when": "a.b > 1", "severity": 1}
+OCCURS = {"id": "o", "kind": "occurs", "pattern": "carrier.*", "severity": 1}
+STARTED = Occurrence(1, "job.started", "J", None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "wanted"),
+    [
+        (HOT, Sample(1, "wrench.temp", 1), True),
+        (HOT, Sample(1, "wrench.torque", 1), False),
+        (HOT | {"tag": "*.torque"}, Sample(1, "wrench.torque", 1), True),
+        (EXPRESSION, Sample(1, "a.b", 1), True),
+        (EXPRESSION, Sample(1, "a", 1), False),
+        (OCCURS, Occurrence(1, "carrier.left", None, None), True),
+        (OCCURS, STARTED, False),
+        (HOT, STARTED, False),
+        (HOT | {"while": "job.running"}, STARTED, True),
+        (HOT | {"once": "job"}, STARTED, True),
+        (HOT | {"action": "pause"}, STARTED, True),
+    ],
+)
+def test_only_lines_that_a_rule_uses_are_recorded(rule: dict[str, object], line: Line, wanted: bool) -> None:  # noqa: FBT001
+    interest = RuleInterest(rules_of(rule))
+    assert interest.wants(line) is wanted
+    assert interest.wants(line) is wanted
+    assert RuleInterest(rules_of(rule), record_all=True).wants(line)
