@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def test_hot_tool_is_one_alarm_that_the_mes_acknowledges(plant: TelemetryPlant) 
 
 def test_torque_drift_is_reported_before_a_result_is_not_ok(plant: TelemetryPlant) -> None:
     for number, torque in enumerate([80.2, 81.2, 81.3, 81.4, 81.5]):
-        plant.wrench.torque = lambda torque=torque: torque
+        plant.wrench.torque = partial(float, torque)
         assert plant.mes.start_job(f"T{number}").status == 1
         plant.mes.wait_for_state(f"T{number}", "Ended")
     plant.wait_for(lambda: plant.changes("drift", "wrench.torque") == ["raised"], "the drift is reported")
