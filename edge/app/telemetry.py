@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from edge.app.alarm_actions import follow_actions
@@ -25,7 +26,9 @@ from edge.rules.sample_lines import Occurrence
 from edge.rules.sample_value import JOB_ENDED
 from edge.station.jobs import JobService
 from edge.store import jobs
+from edge.store.foreign import open_foreign
 from edge.telemetry.interest import RuleInterest
+from edge.telemetry.mirror import SetMirror
 from edge.telemetry.processor import RuleProcessor
 from edge.telemetry.sample_queue import QueueLimits, SampleQueue
 
@@ -65,6 +68,12 @@ async def open_telemetry(
         await stack.enter_async_context(background_task(gate.run_while_open(work, name), f"{name} while it is ours"))
     await stack.enter_async_context(background_task(queue.run(), "samples"))
     await stack.enter_async_context(background_task(GatewayTags(core, queue.put, now_ms).run(), "gateway tags"))
+    for name, section in core.settings.mirror.items():
+        foreign = await stack.enter_async_context(open_foreign(section.url))
+        read = partial(foreign.read_members, section.key)
+        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_job_of, core))
+        works_here = gate.run_while_open(mirror.run, f"mirror {name}")
+        await stack.enter_async_context(background_task(works_here, f"mirror {name} while it is ours"))
     return TelemetryService(queue, processor, rules)
 
 
@@ -92,6 +101,14 @@ def read_rules(file: str) -> tuple[Rule, ...]:
         problems = [f"telemetry.rules: {file}: {fault}" for fault in faults]
         raise SettingsError(problems, f"Correct them all, then check again with: edge rules check {file}")
     return rules
+
+
+def _job_of(core: GatewayParts, member: str) -> str | None:
+    """Return the running job that has a member's name, or has it among its parameters."""
+    for job_id, loaded in core.active_runs.loaded.items():
+        if job_id == member or member in map(str, loaded.stored.run.parameters.values()):
+            return job_id
+    return None
 
 
 async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:

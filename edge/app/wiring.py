@@ -213,7 +213,7 @@ async def _open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs
 async def _open_telemetry(
     stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, dispatch: Dispatch
 ) -> "TelemetryService | None":
-    if not is_on(core.settings.telemetry, core.settings.source):
+    if not is_on(core.settings.telemetry, {**core.settings.source, **core.settings.mirror}):
         return None
     # Imported only when telemetry is on.
     from edge.app.telemetry import open_telemetry  # noqa: PLC0415

@@ -21,6 +21,8 @@ COMMANDS = {
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",
     "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
+    "alarms": "Show alarms; acknowledge, confirm, reset or shelve them.",
+    "tags": "Show tags with their last samples, or watch samples as they come.",
     "rules": "Check rules, and run them over recorded samples in virtual time.",
     "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
     "opcua": "Manage certificates and users of the OPC UA server.",
@@ -34,7 +36,7 @@ COMMANDS = {
 }
 """Name -> first line of the help. Each command is defined in the module or package of its name."""
 
-_PACKAGES = {"jobs", "equipment", "flows", "station", "dead_letters"}
+_PACKAGES = {"alarms", "tags", "jobs", "equipment", "flows", "station", "dead_letters"}
 """Commands of more than one file; the group is defined in `commands.py` of the package."""
 
 

@@ -21,7 +21,7 @@ from edge.config.sections import (
     VisionSettings,
     broker_settings,
 )
-from edge.config.telemetry import MqttSourceSettings, SourceSettings, TelemetrySettings
+from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 
 __all__ = [
     "SECTIONS",
@@ -32,6 +32,7 @@ __all__ = [
     "IjtSettings",
     "LoggingSettings",
     "MetricsSettings",
+    "MirrorSettings",
     "MqttEquipmentSettings",
     "MqttSettings",
     "MqttSourceSettings",

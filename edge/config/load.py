@@ -21,7 +21,7 @@ from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
 from edge.config.telemetry import SOURCE_KINDS
 from edge.errors import SettingsError
 
-_NESTED = ("southbound", "source")
+_NESTED = ("southbound", "source", "mirror")
 """Sections of which each name is a section of its own: `[southbound.wrench]`."""
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
@@ -167,7 +167,8 @@ class _SettingsDraft:
     def build(self) -> Settings:
         """Build the settings; with problems they serve only to find more problems."""
         plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name not in _NESTED}
-        return Settings(**plain, southbound=self._members("southbound"), source=self._members("source"))
+        nested: Any = {section: self._members(section) for section in _NESTED}
+        return Settings(**plain, **nested)
 
     def _members(self, section: str) -> dict[str, Any]:
         names = [name for name in self._given if name.startswith(f"{section}.")]
@@ -177,7 +178,7 @@ class _SettingsDraft:
     def _member_section(self, section: str, name: str) -> Any:
         """Build the section of equipment or of a source; its keys depend on its kind."""
         kind = self._given[name].get("kind")
-        if kind is None:
+        if kind is None or section == "mirror":
             return self._section(name, SECTIONS[section])
         known = self._kinds if section == "southbound" else SOURCE_KINDS
         found = known.get(kind.written) if isinstance(kind.written, str) else None
@@ -227,6 +228,9 @@ def _conflicts(settings: Settings) -> Iterator[str]:
         yield from (f"source.{name}.{each}" for each in source.conflicts(settings.mqtt.url))
         if not re.match(NAME, name):
             yield f"source.{name}: expected {NAME_EXPECTED}"
+    for name in settings.mirror:
+        if not re.match(NAME, name):
+            yield f"mirror.{name}: expected {NAME_EXPECTED}"
     takers: dict[str, str] = {}
     for name, equipment in southbound.items():
         if not re.match(NAME, name.removeprefix("southbound.")):

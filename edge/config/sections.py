@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from edge.config.flows import FlowsSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.retention import RetentionSettings
-from edge.config.telemetry import MqttSourceSettings, SourceSettings, TelemetrySettings
+from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
@@ -362,6 +362,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     source: Mapping[str, SourceSettings] = msgspec.field(default_factory=dict)
+    mirror: Mapping[str, MirrorSettings] = msgspec.field(default_factory=dict)
     metrics: MetricsSettings = MetricsSettings()
     flows: FlowsSettings = FlowsSettings()
     logging: LoggingSettings = LoggingSettings()
@@ -378,6 +379,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "retention": RetentionSettings,
     "telemetry": TelemetrySettings,
     "source": MqttSourceSettings,
+    "mirror": MirrorSettings,
     "metrics": MetricsSettings,
     "flows": FlowsSettings,
     "logging": LoggingSettings,

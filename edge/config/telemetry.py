@@ -14,7 +14,7 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="`auto` is on when `rules` or a `[source.<name>]` is set; on includes the built-in alarms."),
+        Meta(description="`auto` is on when `rules`, a source or a mirror is set; on includes the built-in alarms."),
     ] = "auto"
     rules: Annotated[
         str, Meta(description="File with the list of rules, as JSON; empty for none.", extra={"must_be": "file"})
@@ -68,10 +68,24 @@ class MqttSourceSettings(SourceSettings, frozen=True, kw_only=True):
             yield "url: needed, because mqtt.url is empty"
 
 
+class MirrorSettings(Struct, frozen=True, kw_only=True):
+    """`[mirror.<name>]`: a set of another system, copied every second."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="The Redis of the other system.", extra={"schemes": ("redis", "rediss", "unix"), "secret": True}
+        ),
+    ]
+    key: Annotated[
+        str, Meta(description="Key of a set, a list, or a list in MessagePack or JSON; it is only read.", min_length=1)
+    ]
+
+
 SOURCE_KINDS: Mapping[str, type[SourceSettings]] = MappingProxyType({"mqtt": MqttSourceSettings})
 """Kind -> its keys."""
 
 
-def is_on(telemetry: TelemetrySettings, sources: Mapping[str, SourceSettings]) -> bool:
-    """Return whether telemetry is served."""
+def is_on(telemetry: TelemetrySettings, sources: Mapping[str, Struct]) -> bool:
+    """Return whether telemetry is served; `sources` are sources and mirrors."""
     return telemetry.mode == "on" or (telemetry.mode == "auto" and bool(telemetry.rules or sources))

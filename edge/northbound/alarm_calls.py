@@ -7,10 +7,9 @@ from edge.instant import Clock
 from edge.model.alarm_message import AlarmCall, AlarmNotice
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import read_payload
-from edge.rules.alarm import Acknowledge, AddComment, AlarmEvent, Confirm, Reset, Shelve, Unshelve
 from edge.store import dedupe
 from edge.store.client import Store
-from edge.telemetry.alarm_requests import request_change
+from edge.telemetry.alarm_requests import alarm_event_of, request_change
 
 
 async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock, dedupe_ms: int) -> AlarmNotice:
@@ -38,20 +37,3 @@ async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock,
         clock,
         lambda notice: dedupe.mark(store.keys, event.source, event.id, mark(notice), dedupe_ms),
     )
-
-
-def alarm_event_of(method: str, call: AlarmCall, now: int) -> AlarmEvent:
-    """Return the event of a method of ALARM_METHODS."""
-    match method:
-        case "Acknowledge":
-            return Acknowledge(call.by, call.comment)
-        case "Confirm":
-            return Confirm(call.by, call.comment)
-        case "AddComment":
-            return AddComment(call.by, call.comment)
-        case "Reset":
-            return Reset(call.by, call.comment)
-        case "Shelve":
-            return Shelve(call.by, call.comment, None if call.seconds is None else now + round(call.seconds * 1000))
-        case _:
-            return Unshelve(call.by, call.comment)

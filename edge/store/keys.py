@@ -335,6 +335,16 @@ class Keys:
         """Return the key of the last change of an alarm that each reader has handled."""
         return f"{self.prefix}:telemetry:cursors"
 
+    @_key("set", Lifetime.OURS)
+    def mirror(self, name: str) -> str:
+        """Return the key of a copy of the set that another system keeps."""
+        return f"{self.prefix}:mirror:{name}"
+
+    @_key("set", Lifetime.OURS)
+    def mirror_staging(self, name: str) -> str:
+        """Return the key of the copy while it is written, within one commit."""
+        return f"{self.prefix}:staging:mirror:{name}"
+
     @_key("hash", Lifetime.OURS)
     def tags(self) -> str:
         """Return the key of the last sample of each tag, written every few seconds."""

@@ -1,12 +1,12 @@
 """The stream of samples: batches are appended, taken by the consumer group, acknowledged, or set aside."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from edge.store.client import Store
+from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import RULES_GROUP, Keys
 from edge.store.stream import Entry, entries
@@ -128,6 +128,17 @@ async def take_new(store: Store, block_ms: int) -> list[Entry]:
         *("STREAMS", store.keys.telemetry(), ">"),
     )
     return _entries(store, reply)
+
+
+async def follow(store: Store) -> AsyncIterator[Entry]:
+    """Yield every entry that is appended from now on, for ever. Raises Unavailable when the store is gone."""
+    newest = await store.execute("XREVRANGE", store.keys.telemetry(), "+", "-", "COUNT", 1)
+    after = next((entry.entry_id for entry in entries(newest)), "0-0")
+    while True:
+        reply = await store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", store.keys.telemetry(), after)
+        for entry in _entries(store, reply):
+            after = entry.entry_id
+            yield entry
 
 
 def _entries(store: Store, reply: Mapping[str, list[list[tuple[str, list[str]]]]] | None) -> list[Entry]:

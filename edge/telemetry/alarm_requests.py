@@ -4,8 +4,19 @@ from collections.abc import Callable
 
 from edge.errors import Refused
 from edge.instant import Clock
-from edge.model.alarm_message import AlarmNotice
-from edge.rules.alarm import AlarmChanged, AlarmEvent, AlarmRefusal, transition
+from edge.model.alarm_message import AlarmCall, AlarmNotice
+from edge.rules.alarm import (
+    Acknowledge,
+    AddComment,
+    AlarmChanged,
+    AlarmEvent,
+    AlarmRefusal,
+    Confirm,
+    Reset,
+    Shelve,
+    Unshelve,
+    transition,
+)
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
@@ -43,3 +54,20 @@ async def request_change(
             return notice
         if committed.key != store.keys.alarms():
             raise Refused("duplicate", "the same request is being executed.", "Repeat it to read its answer.")
+
+
+def alarm_event_of(method: str, call: AlarmCall, now: int) -> AlarmEvent:
+    """Return the event of a method of ALARM_METHODS."""
+    match method:
+        case "Acknowledge":
+            return Acknowledge(call.by, call.comment)
+        case "Confirm":
+            return Confirm(call.by, call.comment)
+        case "AddComment":
+            return AddComment(call.by, call.comment)
+        case "Reset":
+            return Reset(call.by, call.comment)
+        case "Shelve":
+            return Shelve(call.by, call.comment, None if call.seconds is None else now + round(call.seconds * 1000))
+        case _:
+            return Unshelve(call.by, call.comment)

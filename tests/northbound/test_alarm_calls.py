@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from edge.errors import Refused
-from edge.model.alarm_message import ALARM_METHODS, AlarmCall
 from edge.model.cloudevent import CloudEvent
-from edge.northbound.alarm_calls import alarm_event_of, call_alarm
-from edge.rules.alarm import Shelve
+from edge.northbound.alarm_calls import call_alarm
 from edge.store import alarms
 from edge.store.client import Store
 from tests.telemetry.test_alarm_requests import raised
@@ -31,9 +29,3 @@ async def test_same_call_again_has_the_same_answer_and_no_second_effect(store: S
 async def test_wrong_payload_and_unknown_alarm_are_refused(store: Store, data: Any) -> None:
     with pytest.raises(Refused):
         await call_alarm(store, "Acknowledge", call(data), lambda: 9, 60_000)
-
-
-def test_every_method_has_its_event() -> None:
-    arguments = AlarmCall(alarm_id="x", by="bo", seconds=2)
-    assert len({type(alarm_event_of(method, arguments, 1000)) for method in ALARM_METHODS}) == len(ALARM_METHODS)
-    assert alarm_event_of("Shelve", arguments, 1000) == Shelve("bo", until=3000)

@@ -17,6 +17,7 @@ from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, 
 CHANGES = "microdcs-edge:alarms:changes"
 METHOD = "com.github.aschamberger.microdcs.alarm.{}.v1"
 RULES = [
+    {"id": "early", "kind": "occurs", "pattern": "carriers.left", "while": "job.running", "severity": 700},
     {
         "id": "hot",
         "kind": "limit",
@@ -64,6 +65,8 @@ class TelemetryPlant:
     mes: Mes
     wrench: Wrench
     sensor: MqttClient
+    line: Store
+    """The Redis of the line controller."""
 
     def send(self, name: str, value: object) -> None:
         """Publish a sample of a sensor."""
@@ -100,8 +103,9 @@ class TelemetryPlant:
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryPlant]:
     """A plant that the scenarios of this file share; each has tags of its own."""
     directory: Path = tmp_path_factory.mktemp("telemetry")
-    broker, store = Broker(directory / "broker"), Store(directory / "store")
-    with ended(broker, store):
+    broker, store, line = Broker(directory / "broker"), Store(directory / "store"), Store(directory / "line")
+    with ended(broker, store, line):
+        line.start()
         broker.start()
         store.start()
         rules = directory / "rules.json"
@@ -113,6 +117,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryPlant]:
             f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
             f'[telemetry]\nrules = "{rules}"\n'
             '[source.sensors]\ntopic = "sensors/+"\npointer = "/v"\ntag = "{2}"\n'
+            f'[mirror.carriers]\nurl = "unix://{line.socket}"\nkey = "carriers"\n'
             '[southbound.wrench]\ntype_ids = ["com.example.station.tighten.v1"]\n'
             f'topic_prefix = "{PREFIX}/equipment"\n',
         )
@@ -125,7 +130,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryPlant]:
             mes.configure()
             sensor.connect()
             try:
-                yield TelemetryPlant(broker, store, gateway, mes, wrench, sensor)
+                yield TelemetryPlant(broker, store, gateway, mes, wrench, sensor, line)
             finally:
                 for client in (sensor, mes.client, wrench.client):
                     client.close()
@@ -170,6 +175,23 @@ def test_alarm_aborts_the_job_that_runs(plant: TelemetryPlant) -> None:
     plant.send("line.stop", 0)
     plant.wait_for(lambda: plant.changes("stop", "line.stop") == ["raised", "cleared"], "the alarm is cleared")
     plant.wait_for(lambda: plant.changes("gateway.job_aborted", "A1")[:1] == ["raised"], "the abort is an alarm")
+
+
+def test_carrier_that_leaves_early_is_an_alarm_of_its_job(plant: TelemetryPlant) -> None:
+    plant.line.cli("SADD", "carriers", "C1", "C2")
+    plant.wrench.holds = True
+    order_of = {"JobOrderID": "C1", "WorkMasterID": [{"ID": "WM-1"}]}
+    assert plant.mes.call("StoreAndStart", {"JobOrder": order_of}).status == 1
+    plant.mes.wait_for_state("C1", "Running")
+    wait_for(lambda: plant.store.cli("SCARD", "microdcs-edge:mirror:carriers") == "2", "the carriers are mirrored")
+    plant.line.cli("SREM", "carriers", "C1")
+    plant.wait_for(lambda: plant.changes("early", "C1") == ["raised", "cleared"], "the alarm of the job is raised")
+    alarm = plant.retained("early", "C1")
+    assert alarm
+    assert (alarm["job"], alarm["severity"]) == ("C1", 700)
+    plant.wrench.release()
+    plant.mes.wait_for_state("C1", "Ended")
+    assert plant.line.cli("KEYS", "*") == "carriers"
 
 
 def test_alarm_survives_a_killed_gateway_and_is_published_once(plant: TelemetryPlant) -> None:

@@ -6,12 +6,13 @@ import pytest
 
 from edge.errors import Refused
 from edge.model.alarm import Alarm, AlarmChangeKind, alarm_id
-from edge.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, transition
+from edge.model.alarm_message import ALARM_METHODS, AlarmCall
+from edge.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, Shelve, transition
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store
 from edge.store.commit import operation
-from edge.telemetry.alarm_requests import request_change
+from edge.telemetry.alarm_requests import alarm_event_of, request_change
 
 
 async def raised(store: Store, subject: str) -> Alarm:
@@ -47,3 +48,9 @@ async def test_unknown_alarm_and_wrong_state_are_refused(store: Store) -> None:
     await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)
     with pytest.raises(Refused, match="acknowledged already"):
         await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)
+
+
+def test_every_method_has_its_event() -> None:
+    arguments = AlarmCall(alarm_id="x", by="bo", seconds=2)
+    assert len({type(alarm_event_of(method, arguments, 1000)) for method in ALARM_METHODS}) == len(ALARM_METHODS)
+    assert alarm_event_of("Shelve", arguments, 1000) == Shelve("bo", until=3000)

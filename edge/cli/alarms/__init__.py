@@ -1,0 +1,1 @@
+"""`edge alarms`: shows alarms and answers them."""

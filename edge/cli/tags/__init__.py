@@ -1,0 +1,1 @@
+"""`edge tags`: shows tags and their samples."""

@@ -1,0 +1,19 @@
+"""Alarms in tables and reports; control characters are left out."""
+
+from edge.cli.alarms.view import as_data, changes_table, report, table
+from edge.model.alarm import Alarm, AlarmChangeKind
+from edge.store.alarms import AlarmChange
+
+ALARM = Alarm(id="3f9a" * 4, rule="hot", subject="a\x1b[2J", severity=500, message={"de": "heiß"}, raised_at=0)
+
+
+def test_report_has_every_language_and_no_control_characters() -> None:
+    lines = list(report(ALARM))
+    assert any(line.startswith("message (de)") and line.endswith("heiß") for line in lines)
+    assert "\x1b" not in "".join(lines)
+    assert as_data(ALARM)["state"] == "normal"
+
+
+def test_tables_have_a_row_for_each() -> None:
+    assert table([ALARM, ALARM]).row_count == 2
+    assert changes_table([AlarmChange(ALARM, AlarmChangeKind.RAISED)]).row_count == 1

@@ -1,0 +1,60 @@
+"""A foreign Redis is read with the rights to read only; what is no list is refused."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+import redis.asyncio as aioredis
+
+from edge.errors import Unavailable
+from edge.store.foreign import MAX_MEMBERS, decode_list, open_foreign
+from tests.store.servers import Server, own_server
+
+
+@pytest_asyncio.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """The server of another system with a user who may only read."""
+    async with own_server(tmp_path) as running:
+        owner = aioredis.Redis(unix_socket_path=running.url[7:])
+        reading = ("+type", "+get", "+strlen", "+smembers", "+scard", "+lrange", "+client|setinfo", "+select")
+        await owner.execute_command("ACL", "SETUSER", "reader", "on", ">pw", "~*", "-@all", *reading)
+        await owner.set("packed", msgspec.msgpack.encode(["C1", 2]))
+        await owner.set("json", b'["C1"]')
+        await owner.set("text", b"C1")
+        await owner.set("bomb", b"\x91" * 100_000)
+        await owner.sadd("set", "C1", "C2")
+        await owner.rpush("list", "C1", "C2", "C1")
+        await owner.rpush("long", *range(MAX_MEMBERS + 1))
+        await owner.hset("hash", "a", "b")
+        await owner.aclose()
+        yield running
+
+
+async def test_members_are_read_by_a_user_who_may_only_read(server: Server) -> None:
+    async with open_foreign(f"unix://reader:pw@{server.url[7:]}") as foreign:
+        assert await foreign.read_members("packed") == {"C1", "2"}
+        assert await foreign.read_members("json") == {"C1"}
+        assert await foreign.read_members("set") == await foreign.read_members("list") == {"C1", "C2"}
+        assert await foreign.read_members("absent") == set()
+        for key in ("text", "bomb", "long", "hash"):
+            with pytest.raises(Unavailable):
+                await foreign.read_members(key)
+
+
+async def test_frozen_server_is_unavailable_in_time_and_read_again(server: Server) -> None:
+    async with open_foreign(server.url) as foreign:
+        assert await foreign.read_members("set")
+        await server.kill()
+        with pytest.raises(Unavailable):
+            await foreign.read_members("set")
+        await server.start()
+        async with asyncio.timeout(30):
+            assert await foreign.read_members("json") is not None
+
+
+def test_other_values_are_no_list() -> None:
+    assert decode_list(b"\xff\xfe") is None
+    assert decode_list(b"\x90") == []
