@@ -30,12 +30,12 @@ WaitUntil = Callable[..., Awaitable[None]]
 
 
 def pytest_configure() -> None:
-    """Heed Ctrl-C here and in the processes of tests: a CI job in the background inherits that it is ignored."""
+    """Handle Ctrl-C here and in the processes of tests: a CI job in the background inherits that it is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what is imported by now, as the gateway does: a sixth of all time is its."""
+    """Exclude imported objects from garbage collection, as the gateway does: it takes a sixth of the time."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Errors are sorted by what the caller must do next, and tell people what that is."""
+"""Errors are sorted by what the caller must do next, and state it."""
 
 import pytest
 

@@ -14,7 +14,7 @@ PROGRAM = (
 
 
 def passes(armed: str, point: str) -> tuple[int, int]:
-    """Pass a point five times; give how often the process got there, and its exit status."""
+    """Pass a point five times; return how often the process reached it, and its exit status."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(point)], env={"EDGE_FAULT": armed}, capture_output=True, check=False
     )

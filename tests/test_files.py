@@ -1,4 +1,4 @@
-"""A file is there whole or not at all, for whom it is meant."""
+"""A file is complete or absent, with the right owner and mode."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The role brings a fresh Debian to a running gateway, tells before what it will do, and changes nothing again."""
+"""The role installs a running gateway on a fresh Debian, predicts its changes, and changes nothing the second time."""
 
 import asyncio
 import json
@@ -92,7 +92,7 @@ def _keep_packages(root: Path) -> None:
 
 
 async def play(machine: Machine, *options: str, **variables: object) -> dict[str, int]:
-    """Play the role against the machine; give Ansible's count of tasks by what became of them."""
+    """Play the role against the machine; return Ansible's number of tasks by their result."""
     (FOLDER / "hosts.yml").write_text(json.dumps({"line": {"hosts": {"gateway": VARIABLES | variables}}}))
     environment = os.environ | {
         "MACHINE_INIT": str(machine._init),  # noqa: SLF001 - the connection enters there
@@ -109,11 +109,11 @@ async def play(machine: Machine, *options: str, **variables: object) -> dict[str
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said = (await process.communicate())[0].decode()
-    assert process.returncode == 0, said
-    print(said)  # noqa: T201 - shown when a test fails
-    assert PASSWORD not in said
-    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", said.rpartition("PLAY RECAP")[2])}
+    printed = (await process.communicate())[0].decode()
+    assert process.returncode == 0, printed
+    print(printed)  # noqa: T201 - shown when a test fails
+    assert PASSWORD not in printed
+    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", printed.rpartition("PLAY RECAP")[2])}
 
 
 async def test_a_check_of_a_fresh_machine_tells_and_does_nothing(machine: Machine) -> None:

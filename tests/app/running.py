@@ -1,4 +1,4 @@
-"""How tests run the gateway as people do: `edge run` in a process of its own, told by a settings file."""
+"""Run the gateway as people do: `edge run` in a process of its own, with a settings file."""
 
 import asyncio
 import json
@@ -56,25 +56,25 @@ class Gateway:
     def __init__(self, process: Process) -> None:
         self.log: deque[str] = deque(maxlen=10_000)
         self._process = process
-        self._said = asyncio.Condition()
+        self._printed = asyncio.Condition()
 
     async def listen(self) -> None:
         """Read what it says until it ends."""
         assert self._process.stderr
         async for line in self._process.stderr:
-            async with self._said:
+            async with self._printed:
                 self.log.append(line.decode().rstrip())
-                self._said.notify_all()
-        async with self._said:
-            self._said.notify_all()
+                self._printed.notify_all()
+        async with self._printed:
+            self._printed.notify_all()
 
     async def until(self, event: str, deadline: float = 15.0) -> Mapping[str, Any]:
-        """Wait until it logs an event; give the first such record."""
-        async with asyncio.timeout(deadline), self._said:
+        """Wait until it logs an event; return the first such record."""
+        async with asyncio.timeout(deadline), self._printed:
             while not (found := [record for record in self.records() if record["event"] == event]):
                 assert self._process.stderr
                 assert not self._process.stderr.at_eof(), f"it ended without {event!r}: {self.log}"
-                await self._said.wait()
+                await self._printed.wait()
         return found[0]
 
     def records(self) -> list[dict[str, Any]]:
@@ -86,12 +86,12 @@ class Gateway:
         self._process.send_signal(number)
 
     async def ended(self, deadline: float = STOPPED_WITHIN) -> int:
-        """Wait for its end; give its exit status."""
+        """Wait for its end; return its exit status."""
         async with asyncio.timeout(deadline):
             return await self._process.wait()
 
     async def stop(self) -> None:
-        """Have it stop in order."""
+        """Stop it by SIGTERM."""
         self.send(signal.SIGTERM)
         assert await self.ended() == 0, self.log
 

@@ -57,13 +57,13 @@ def test_libraries_tell_their_troubles_only(capsys: pytest.CaptureFixture[str]) 
     assert last_line(capsys) == ""
 
 
-@pytest.mark.parametrize(("level", "told"), [("warning", False), ("info", True), ("debug", True)])
+@pytest.mark.parametrize(("level", "reported"), [("warning", False), ("info", True), ("debug", True)])
 def test_the_level_bounds_what_we_tell(
-    ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str], level: str, *, told: bool
+    ours: structlog.stdlib.BoundLogger, capsys: pytest.CaptureFixture[str], level: str, *, reported: bool
 ) -> None:
     set_up(LoggingSettings(level=level, format="json"))  # type: ignore[arg-type]
     ours.info("job started")
-    assert bool(last_line(capsys)) is told
+    assert bool(last_line(capsys)) is reported
 
 
 def test_an_exception_has_its_traceback_in_the_same_line(
@@ -111,7 +111,7 @@ def record(message: object, *arguments: object, level: int = logging.INFO) -> lo
 
 
 def test_a_record_of_ours_is_in_the_journal_with_its_fields() -> None:
-    told = {
+    reported = {
         "event": "work is tried again",
         "job": "J1",
         "job-order": 7,
@@ -120,7 +120,7 @@ def test_a_record_of_ours_is_in_the_journal_with_its_fields() -> None:
         "timestamp": "2026-01-02T03:04:05Z",
         "_record": "structlog's own",
     }
-    message, fields = journal_entry(record(told, level=logging.WARNING))
+    message, fields = journal_entry(record(reported, level=logging.WARNING))
     assert message == "work is tried again (job=J1, job-order=7)"
     ours = {"PRIORITY": "4", "LOGGER": "edge.station.worker", "SYSLOG_IDENTIFIER": "microdcs-edge"}
     assert fields == {"JOB": "J1", "JOB_ORDER": "7", **ours}
@@ -161,11 +161,11 @@ def test_records_escape_controls_and_hide_local_variables(
         refuse("correct horse"[::-1])
     except ValueError:
         ours.exception("message refused", reason="a\x1b]0;owned\x07b", held={"x": "\x9b2J"})
-    told = capsys.readouterr().err
-    assert r"a\x1b]0;owned\x07b" in told
-    assert "ValueError" in told
-    assert not {"\x1b", "\x07", "\x9b"} & set(told)
-    assert "correct horse"[::-1] not in told
+    reported = capsys.readouterr().err
+    assert r"a\x1b]0;owned\x07b" in reported
+    assert "ValueError" in reported
+    assert not {"\x1b", "\x07", "\x9b"} & set(reported)
+    assert "correct horse"[::-1] not in reported
 
 
 def test_a_record_with_control_characters_can_be_read_in_the_journal() -> None:

@@ -1,4 +1,4 @@
-"""What monitoring is told is what is so, in Prometheus' own words, and the page in docs/ tells all of it."""
+"""The metrics have the values of the gateway in the format of Prometheus, and their page in docs/ lists all of them."""
 
 import re
 from collections.abc import AsyncIterator
@@ -47,14 +47,14 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
 
 @asynccontextmanager
 async def looked_at(sources: MetricSources, wait_until: WaitUntil) -> AsyncIterator[None]:
-    """Have the equipment looked at anew."""
+    """Take a new report of the equipment."""
     sources.equipment.health = ()
     async with background_task(sources.equipment.run(), "equipment"):
         await wait_until(lambda: sources.equipment.health)
     yield
 
 
-async def told(sources: MetricSources) -> dict[str, float]:
+async def reported(sources: MetricSources) -> dict[str, float]:
     """Return every sample, by its name and labels as they are written."""
     found = await page(sources)
     assert found.media_type == "text/plain; version=0.0.4; charset=utf-8"
@@ -86,7 +86,7 @@ async def test_a_gateway_at_work_tells_jobs_steps_commands_and_equipment(
     await plant.answers.answer(EquipmentAnswer(second.command_id, error="jammed"))
     await plant.drive()
     async with looked_at(sources, wait_until):
-        found = await told(sources)
+        found = await reported(sources)
     expected = {
         f"jobs{{scope={SCOPE},state=Running}}": 2,
         f"jobs{{scope={SCOPE},state=NotAllowedToStart}}": 1,
@@ -133,7 +133,7 @@ async def test_equipment_that_says_nothing_of_itself_is_neither_there_nor_away(
 
     sources, _ = await sources_of(store, Silent("wrench"))
     async with looked_at(sources, wait_until):
-        found = await told(sources)
+        found = await reported(sources)
     assert not {name for name in found if name.startswith(("equipment_connected", "equipment_last_seen"))}
 
 
@@ -141,9 +141,9 @@ async def test_a_store_that_fills_up_is_told(tmp_path: Path, tool: FakeEquipment
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
-        assert (await told(sources))["store_nearly_full"] == 0
+        assert (await reported(sources))["store_nearly_full"] == 0
         await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
-        found = await told(sources)
+        found = await reported(sources)
         assert (found["store_nearly_full"], found["store_memory_limit_bytes"]) == (1, used + used // 20)
 
 
@@ -151,7 +151,7 @@ async def test_without_its_store_a_gateway_tells_what_it_knows(tmp_path: Path, t
     async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
         sources, _ = await sources_of(store, tool)
         await server.kill()
-        found = await told(sources)
+        found = await reported(sources)
     assert found["store_up"] == 0
     assert found["opcua_sessions"] == 3
     assert "dead_letters" not in found
@@ -165,7 +165,7 @@ async def test_what_was_given_up_waits_or_is_not_connected_is_told(
     await plant.order(Cause.STORE_AND_START, order("J1"))
     async with open_session(mqtt, unique) as session:
         sources.health.sessions["MES"] = session
-        found = await told(replace(sources, sessions=None))
+        found = await reported(replace(sources, sessions=None))
     assert (found["dead_letters"], found["broker_connected{session=MES}"]) == (1, 1)
     assert found[f"work_entries{{scope={SCOPE}}}"] == 1
     assert found[f"work_lag_seconds{{scope={SCOPE}}}"] >= 0

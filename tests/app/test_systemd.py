@@ -19,19 +19,19 @@ pytest.importorskip("systemd")
 
 
 class Systemd:
-    """The side of systemd: what it was told, in order."""
+    """The socket of systemd: the messages that it received, in order."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     async def until(self, beginning: str, deadline: float = 15.0) -> str:
-        """Take messages until one begins so; give it."""
+        """Read messages until one has this beginning; return it."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(deadline):
             while True:
                 message = (await loop.sock_recv(self._listening, 4096)).decode()
-                self.told.append(message)
+                self.reported.append(message)
                 if message.startswith(beginning):
                     return message
 
@@ -77,7 +77,7 @@ async def test_ready_is_told_once_opc_ua_listens_and_calls_are_taken(
                 await systemd.until("WATCHDOG=1", deadline=2.0)
             await gateway.stop()
             await systemd.until("STOPPING=1")
-    assert systemd.told[0].startswith("READY=1")
+    assert systemd.reported[0].startswith("READY=1")
 
 
 async def test_a_gateway_that_cannot_start_says_why_and_is_never_ready(
@@ -90,43 +90,43 @@ async def test_a_gateway_that_cannot_start_says_why_and_is_never_ready(
             assert await gateway.ended() == 2
         with pytest.raises(TimeoutError):
             await systemd.until("READY", deadline=0.01)
-    (told,) = systemd.told
-    assert told.startswith("STATUS=opcua.nodesets: ")
+    (reported,) = systemd.reported
+    assert reported.startswith("STATUS=opcua.nodesets: ")
 
 
 async def test_every_fault_of_the_settings_stands_in_one_line(tmp_path: Path) -> None:
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "EDGE_MQTT__URL": "x", "EDGE_OPCUA__SECURITY": "x"}
     async with listening(tmp_path) as systemd, edge_run(**environment) as gateway:
         assert await gateway.ended() == 2
-        told = await systemd.until("STATUS=")
-    assert "\n" not in told
-    assert "mqtt.url" in told
-    assert "opcua.security" in told
+        reported = await systemd.until("STATUS=")
+    assert "\n" not in reported
+    assert "mqtt.url" in reported
+    assert "opcua.security" in reported
 
 
 async def test_the_watchdog_is_fed_three_times_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "60000")
-    told: list[str] = []
+    reported: list[str] = []
     began = time.monotonic()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
-            await feed_watchdog(told.append, list)
+            await feed_watchdog(reported.append, list)
     intervals = (time.monotonic() - began) / 0.06
-    assert set(told) == {"WATCHDOG=1"}
+    assert set(reported) == {"WATCHDOG=1"}
     # A busy machine may feed it late, but never more often than that.
-    assert intervals < len(told) <= 3 * intervals + 1
+    assert intervals < len(reported) <= 3 * intervals + 1
 
 
 async def test_the_watchdog_is_not_fed_while_a_critical_task_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "30000")
-    told: list[str] = []
+    reported: list[str] = []
     hanging = ["timers"]
-    feeding = asyncio.create_task(feed_watchdog(told.append, lambda: hanging))
+    feeding = asyncio.create_task(feed_watchdog(reported.append, lambda: hanging))
     await asyncio.sleep(0.05)
-    assert told == []
+    assert reported == []
     hanging.clear()
     await asyncio.sleep(0.05)
-    assert "WATCHDOG=1" in told
+    assert "WATCHDOG=1" in reported
     feeding.cancel()
 
 

@@ -55,7 +55,7 @@ async def test_opcua_server_closes_before_the_sender_stops(
 
 
 async def is_refused(port: int) -> bool:
-    """Return whether nobody listens on a port of this host."""
+    """Return whether no server listens on a port of this host."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except ConnectionRefusedError:
@@ -140,7 +140,7 @@ async def test_equipment_without_a_broker_is_told(redis: RedisSettings) -> None:
 
 
 async def test_a_part_that_fails_while_it_runs_ends_the_whole(redis: RedisSettings, store: Store) -> None:
-    # A key of another type is nothing that waiting mends.
+    # Waiting does not repair a key of another type.
     await store.execute("SET", store.keys.sfc_timers(), "not a sorted set")
     with pytest.raises(BaseExceptionGroup) as failure:
         async with asyncio.timeout(60), open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)):

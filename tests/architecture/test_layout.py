@@ -101,24 +101,24 @@ def test_the_package_has_the_version_of_the_program() -> None:
 
 def test_what_people_are_told_to_make_can_be_made() -> None:
     targets = set(re.findall(r"^([a-z-]+):", text(Path("Makefile")), re.MULTILINE))
-    told = {
+    named = {
         (str(path), target)
         for path in project_files()
         if path.suffix == ".md" or path.parts[0] == ".ci" or path.name == ".pre-commit-config.yaml"
         for target in re.findall(r"\bmake ([a-z][a-z-]*)\b(?=[^\w]|$)", "\n".join(_commands(path)))
     }
-    assert {(path, target) for path, target in told if target not in targets} == set()
+    assert {(path, target) for path, target in named if target not in targets} == set()
 
 
 def test_what_people_are_told_to_call_can_be_called() -> None:
-    told = {
+    named = {
         (str(path), command)
         for path in project_files()
         if path.suffix == ".md"
         for line in _commands(path)
         for command in re.findall(r"(?:^|bin/)(?:microdcs-)?edge ([a-z][a-z-]*)", line)
     }
-    assert {(path, command) for path, command in told if command not in COMMANDS} == set()
+    assert {(path, command) for path, command in named if command not in COMMANDS} == set()
 
 
 def test_links_between_pages_lead_somewhere() -> None:

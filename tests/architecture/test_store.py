@@ -13,8 +13,8 @@ def test_every_key_has_its_row_in_the_table_and_says_what_it_is_for() -> None:
 
 
 def test_the_reference_page_tells_every_key_and_no_other() -> None:
-    told = [row for row in text(Path("docs/reference/redis.md")).splitlines() if row.startswith("| `")]
-    assert told == [f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |" for key in KEYS]
+    rows = [row for row in text(Path("docs/reference/redis.md")).splitlines() if row.startswith("| `")]
+    assert rows == [f"| `{key.pattern}` | {key.type} | {key.purpose} | {key.lifetime} |" for key in KEYS]
 
 
 def test_every_script_has_exactly_one_typed_wrapper() -> None:

@@ -268,7 +268,7 @@ async def run_batch(runs: Runs, service: JobService, job_ids: list[str]) -> None
 
 
 async def _fill(store: Store, stored_jobs: int) -> None:
-    """Store jobs that nobody has started."""
+    """Store jobs that were never started."""
     status = NEW[Cause.STORE]
     now = now_ms()
     for number in range(stored_jobs):

@@ -144,7 +144,7 @@ async def over_mqtt(steps: int, conc: int, least_steps: int = 1000) -> Row:
                 async with asyncio.timeout(120):
                     await ended.wait()
 
-            # Only what tells of the end: a MES that listens to everything would be measured, too.
+            # Only the events of the end: a MES that listens to everything would be measured too.
             await watch.subscribe(f"app/jobs/{SCOPE}/events", take)
             await run(["warm-1", "warm-2"])
             cpu, began = running.cpu_s(), time.perf_counter()

@@ -126,16 +126,16 @@ class Meter:
 
     async def _read(self) -> dict[str, float]:
         info = await self.store.execute("INFO", "everything")
-        told = (
+        reported = (
             info if isinstance(info, dict) else dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
         )
         return {
             "wall": time.perf_counter(),
             "cpu": time.process_time(),
             # One read event of the server is one request of a client, or one pipeline of them.
-            "trips": float(told["total_reads_processed"]),
+            "trips": float(reported["total_reads_processed"]),
             # What is written and what waits in the server's buffer to be written.
-            "aof": float(told.get("aof_current_size", 0)) + float(told.get("aof_buffer_length", 0)),
+            "aof": float(reported.get("aof_current_size", 0)) + float(reported.get("aof_buffer_length", 0)),
         }
 
 

@@ -87,7 +87,7 @@ async def _line(process: Process) -> str:
         return (await process.stdout.readline()).decode()
 
 
-def _say(text: str) -> None:
+def _publish(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -120,7 +120,7 @@ async def _serve(directory: str, began: str) -> None:
         ready_s, cpu_s = time.monotonic() - float(began), time.process_time()
         for number in range(JOBS):
             server.show("station-1", _entry(number, JobState.ALLOWED_TO_START), None)
-        _say(f"{server.endpoint} {ready_s} {cpu_s}")
+        _publish(f"{server.endpoint} {ready_s} {cpu_s}")
         for number in itertools.count():
             state = JobState.RUNNING if number // JOBS % 2 == 0 else JobState.ENDED
             server.show("station-1", _entry(number % JOBS, state), None)
@@ -141,9 +141,9 @@ async def _subscribe(endpoint: str, seconds: str) -> None:
         subscription = await client.create_subscription(100, Listener())
         await subscription.subscribe_data_change(client.get_node(_LIST))
         await first.wait()
-        _say("subscribed")
+        _publish("subscribed")
         await asyncio.sleep(float(seconds))
-        _say(f"{heard} lists told")
+        _publish(f"{heard} lists told")
         await asyncio.sleep(60)
 
 

@@ -60,7 +60,7 @@ class Seen:
     timers: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     starts: int = 0
-    said: set[str] = field(default_factory=set)
+    printed: set[str] = field(default_factory=set)
 
 
 class Life:
@@ -98,7 +98,7 @@ class Life:
                 await asyncio.sleep(0.1)
 
     def _note(self, status: int, gateway: Gateway) -> None:
-        self._seen.said |= {each["event"] for each in gateway.records()}
+        self._seen.printed |= {each["event"] for each in gateway.records()}
         # What paho says of a connection that breaks is no error of the gateway.
         errors = [
             each for each in gateway.records() if each["level"] in {"error", "critical"} and each["logger"] != "mqtt"
@@ -117,7 +117,7 @@ class Life:
             raise AssertionError(f"the gateway does not get ready: {self._seen.odd_ends[-3:]}") from None
 
     async def kill(self) -> str:
-        """Kill it, or let it run into the point it is armed for; give where it died."""
+        """Kill it, or wait until it reaches its armed fault point; return where it died."""
         point = self.armed.partition(":")[0]
         if point:
             with contextlib.suppress(TimeoutError):
@@ -202,7 +202,7 @@ async def _order_jobs(lane: int, seen: Seen, enough: asyncio.Event) -> None:
 
 
 async def _settled(store: Store, seen: Seen) -> None:
-    """Wait for what is told after the last job has ended, and for the outboxes to be tidied."""
+    """Wait for the events after the end of the last job, and for empty outboxes."""
     for _ in range(round(SETTLES_WITHIN_S / 0.05)):
         if seen.mes.heard_all() and not await runs.active_jobs(store):
             return

@@ -14,7 +14,7 @@ STATES = ["Running", "Ended/Completed"]
 
 
 def faults(seen: Seen) -> list[str]:
-    """Tell everything that is not as it has to be."""
+    """Return every difference from what the recipes demand."""
     found = [f"{job_id} did not end" for job_id in seen.stuck]
     found += [f"the gateway ended oddly: {each}" for each in seen.odd_ends]
     found += [
@@ -29,12 +29,12 @@ def faults(seen: Seen) -> list[str]:
         number = number_of(job_id)
         kind = KINDS[number % len(KINDS)]
         demand = kind.demand_of(number)
-        told = (
+        reported = (
             *_of_store(seen, job_id, demand),
             *_of_commands(seen, commands[job_id], demand, _forgettable(seen, job_id)),
             *_of_events(seen, seen.mes.states.get(job_id, [])),
         )
-        found += [f"{job_id} ({kind.name}): {each}" for each in told]
+        found += [f"{job_id} ({kind.name}): {each}" for each in reported]
     found += _of_pictures(seen)
     found += [
         f"{job_id}: the deadline of {key} was set anew: {found}"
@@ -66,7 +66,7 @@ def _of_store(seen: Seen, job_id: str, demand: Demand) -> Iterator[str]:
 
 
 def _forgettable(seen: Seen, job_id: str) -> set[str]:
-    """Name the actions of whose commands the broker may have forgotten the last: nobody waits for their answer."""
+    """Return the actions whose last command the broker may have lost: no step waits for their answer."""
     _, stored = seen.stored[job_id]
     if stored is None or not seen.kills["broker"] + seen.kills["all"]:
         return set()
@@ -91,7 +91,7 @@ def _of_commands(seen: Seen, received: list[Received], demand: Demand, forgettab
 
 def _of_events(seen: Seen, states: list[str]) -> Iterator[str]:
     if seen.appendfsync == "everysec":
-        # Redis may have forgotten a transition that was told: it is done, and told, again.
+        # Redis may have lost a published transition: it is executed and published again.
         states = [state for state, _ in itertools.groupby(states)]
     if states != STATES:
         yield f"its status events told {states}"
@@ -109,6 +109,6 @@ def _of_pictures(seen: Seen) -> Iterator[str]:
     for picture, takers in owners.items():
         if len(takers) > 1:
             yield f"{picture} was taken {len(takers)} times: {takers}"
-    for picture, job_id in seen.camera.told:
+    for picture, job_id in seen.camera.reported:
         if owners.get(f"{seen.camera.source} {picture}") != [job_id]:
             yield f"the camera was told that {job_id} took {picture}, the store says otherwise"

@@ -60,10 +60,10 @@ class Device(Protocol):
         """Return the jobs of which it holds a result."""
 
     async def disconnect(self, seconds: float) -> None:
-        """Be unreachable for a while and work on."""
+        """Close the network for a while; the device continues to work."""
 
     async def power_cut(self, seconds: float) -> None:
-        """Be unreachable for a while and lose what is not durable."""
+        """Close the network for a while, and lose what is not durable."""
 
 
 class Spindle:
@@ -264,7 +264,7 @@ async def open_device(kind: str, broker_url: str) -> AsyncIterator[Device]:
                 yield wrench
 
 
-async def carry_out(kind: str, number: int, directory: Path, seed: int, say: Callable[[str], None]) -> Figures:
+async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_text: Callable[[str], None]) -> Figures:
     """Run jobs one by one, each disturbed at a random instant, and compare the device's log with the store."""
     figures, chance, began = Figures(), random.Random(seed), time.monotonic()
     async with AsyncExitStack() as stack:
@@ -298,7 +298,7 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, say: Cal
                 figures.power_cuts.add(f"J{n}")
             await _run_job(f"J{n}", mes, store, gateway, figures, partial(act, chance.uniform(0.05, 1.0)), chance)
             if n % 10 == 9:
-                say(f"  {n + 1} jobs: {dict(figures.outcomes)}")
+                publish_text(f"  {n + 1} jobs: {dict(figures.outcomes)}")
         await asyncio.sleep(2.0)
         await _compare(number, device, store, figures)
     figures.seconds = time.monotonic() - began

@@ -18,7 +18,7 @@ ASK_AGAIN_S = 1.0
 
 
 def number_of(job_id: str) -> int:
-    """Give the number of a job."""
+    """Return the number of a job."""
     return int(job_id.removeprefix("J"))
 
 
@@ -68,18 +68,18 @@ class Controller:
         """Work side by side until cancelled."""
         await self._session.subscribe(f"{self._topic}/commands", self._take)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._tell_presence())
+            tasks.create_task(self._publish_presence())
             while True:
                 tasks.create_task(self._work(await self._to_do.get()))
 
-    async def _tell_presence(self) -> None:
-        """Say on each connection that we are there: what the broker forgot is sent again then."""
-        told = 0
+    async def _publish_presence(self) -> None:
+        """Publish presence on each connection: then the gateway sends again what the broker lost."""
+        reported = 0
         while True:
-            if self._session.connected and (connection := self._session.connection_count) != told:
+            if self._session.connected and (connection := self._session.connection_count) != reported:
                 with contextlib.suppress(Unavailable):
                     await self._session.publish(f"{self._topic}/presence", b"online", retain=True)
-                    told = connection
+                    reported = connection
             await asyncio.sleep(0.05)
 
     async def _take(self, message: Message) -> None:
@@ -128,13 +128,13 @@ class Controller:
 
 
 class Camera:
-    """Asks for work with a picture at hand: with the same id until it is told, then with the next picture.
+    """Requests work for a picture: with the same id until it has an answer, then for the next picture.
 
-    `told` counts by picture and job how often the station said whose it is.
+    `assigned` counts by picture and job how often the station assigned it.
     """
 
     def __init__(self, session: MqttSession, topic: str, scope: str) -> None:
-        self.told: Counter[tuple[str, str]] = Counter()
+        self.reported: Counter[tuple[str, str]] = Counter()
         self._session = session
         self._topic = topic
         self._scope = scope
@@ -164,7 +164,7 @@ class Camera:
         answer = to_event(message)
         picture = answer.causationid or ""
         if answer.mdcserrorkind is None:
-            self.told[picture, answer.data["job_id"]] += 1
+            self.reported[picture, answer.data["job_id"]] += 1
         waiting = self._answers.get(picture)
         if waiting and not waiting.done():
             waiting.set_result(True)

@@ -22,7 +22,7 @@ class Kills:
     count: int
     targets: tuple[Target, ...] = EVERYTHING
     seconds: float = float("inf")
-    tell: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
 
     async def __call__(self, parts: Parts) -> None:
         """Kill."""
@@ -34,11 +34,11 @@ class Kills:
             await asyncio.sleep(parts.chance.uniform(0, 0.5))
             kills[await _strike(parts, parts.chance.choice(self.targets))] += 1
             if kills.total() % 10 == 0:
-                self.tell(f"{kills.total()} kills, {len(parts.seen.mes.answers)} jobs")
+                self.report(f"{kills.total()} kills, {len(parts.seen.mes.answers)} jobs")
 
 
 async def _strike(parts: Parts, target: Target) -> str:
-    """Kill, and start again what does not do so by itself; give what was killed, or at which point it was."""
+    """Kill, and start again what does not restart by itself; return what was killed, or at which point."""
     match target:
         case "gateway":
             return await parts.life.kill()

@@ -17,7 +17,7 @@ ENDS = ("Ended", "Aborted")
 
 
 class Mes:
-    """`answers` holds how each job was answered, `states` what the status events told of it, `ended` who has ended."""
+    """`answers` holds the answer for each job, `states` its status events, `ended` the jobs that ended."""
 
     def __init__(self, session: MqttSession, prefix: str, scope: str) -> None:
         self.answers: dict[str, int] = {}
@@ -42,14 +42,14 @@ class Mes:
             assert answer.mdcserrorkind is None, answer.mdcserrormessage
 
     async def start(self, job_id: str, kind: Kind) -> None:
-        """Have a job stored and started."""
+        """Call StoreAndStart for a job."""
         call = OrderCall(job_order=JobOrder(job_order_id=job_id, work_master_id=(WorkMaster(id=kind.name),)))
         answer = await self._ask(self._event(f"start {job_id}", METHOD_TYPE.format("StoreAndStart"), call))
         self.answers[job_id] = answer.data["ReturnStatus"]
         assert self.answers[job_id] == ReturnStatus.NO_ERROR, answer.mdcserrormessage
 
     def heard_all(self) -> bool:
-        """Tell whether the end of every job has come as a status event."""
+        """Return whether the end of every job was received as a status event."""
         return all(any(state.startswith(ENDS) for state in self.states[job_id]) for job_id in self.answers)
 
     def _event(self, event_id: str, event_type: str, data: object) -> CloudEvent:

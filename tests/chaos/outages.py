@@ -25,7 +25,7 @@ class Outage:
     seconds: tuple[float, ...]
 
     async def __call__(self, parts: Parts) -> None:
-        """Let jobs run, take the part away, bring it back, let jobs run again."""
+        """Run jobs, take the part away, bring it back, run jobs again."""
         for number, seconds in enumerate(self.seconds):
             await self._live_through(parts, seconds, f"J{FIRST_CALL + number * len(KINDS)}")
 

@@ -36,12 +36,12 @@ class Kind:
     if_bad: Demand | None = field(default=None)
 
     def demand_of(self, number: int) -> Demand:
-        """Give what the job of that number demands."""
+        """Return the demand of the job of that number."""
         return self.if_bad if self.if_bad and number % 2 else self.demand
 
 
 def is_good(number: int, attempt: int) -> bool:
-    """Tell what the equipment measures."""
+    """Return the result that the equipment measures."""
     return number % 2 == 0 or attempt > 1
 
 

@@ -29,14 +29,14 @@ def heading(context: click.Context) -> str:
 def section(context: click.Context) -> str:
     """Write the section of a command: what it does, how it is called, what its options mean, an example."""
     command = context.command
-    told = [heading(context), *_paragraphs(command.help or "")]
+    reported = [heading(context), *_paragraphs(command.help or "")]
     if not isinstance(command, click.Group):
-        told.append(f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}")
+        reported.append(f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}")
         if rows := list(_rows(context)):
-            told.append("\n".join(("| option | meaning |", "|---|---|", *rows)))
+            reported.append("\n".join(("| option | meaning |", "|---|---|", *rows)))
         if command.epilog:
-            told.append(re.sub(r"^Example: (.*)$", r"Example: `\1`", command.epilog))
-    return "\n\n".join(told) + "\n"
+            reported.append(re.sub(r"^Example: (.*)$", r"Example: `\1`", command.epilog))
+    return "\n\n".join(reported) + "\n"
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`edge check` tells every fault of a file at once."""
+"""`edge check` reports all faults of a file together."""
 
 import json
 import os
@@ -85,8 +85,8 @@ def test_a_faulty_recipe_tells_every_fault_and_ends_with_status_2(tmp_path: Path
     file.write_text(json.dumps({"steps": [STEP, STEP], "transitions": [LEAVING | {"condition": "and"}]}))
     answer = check("recipe", file)
     assert answer.exit_code == 2
-    for told in ("'Init' stands for 2 steps", "unknown target 'End'", "condition 'and'"):
-        assert told in answer.output
+    for reported in ("'Init' stands for 2 steps", "unknown target 'End'", "condition 'and'"):
+        assert reported in answer.output
     assert json.loads(check("recipe", file, "--json").output)["problems"] == answer.output.splitlines()[:-1]
 
 

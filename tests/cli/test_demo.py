@@ -95,13 +95,13 @@ def test_the_demo_runs_a_whole_job_and_leaves_nothing(traces: Traces) -> None:
     assert process.returncode == 0
     *lines, last = output.splitlines()
     assert re.fullmatch(r"DEMO OK  Ended \(Completed\), 6 steps, 2 commands, \d+ ms", last)
-    told = "\n".join(lines)
-    assert "command     tighten → wrench  torque_spec 85Nm" in told
-    assert "answer      tighten ← wrench  torque 85.2, angle 41.5" in told
-    assert "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement" in told
-    assert told.count("AXLE-0001  Ended (Completed)") == 2
+    reported = "\n".join(lines)
+    assert "command     tighten → wrench  torque_spec 85Nm" in reported
+    assert "answer      tighten ← wrench  torque 85.2, angle 41.5" in reported
+    assert "/0:Objects/4:Machines/8:station-1/4:MachineryBuildingBlocks/6:JobManagement" in reported
+    assert reported.count("AXLE-0001  Ended (Completed)") == 2
     chart = traces.charts / "edge-demo.svg"
-    assert f"sequential function chart: {chart}" in told
+    assert f"sequential function chart: {chart}" in reported
     assert "job AXLE-0001 in station-1: completed" in chart.read_text()
     traces.assert_nothing_is_left()
 
@@ -113,12 +113,12 @@ def test_the_demo_runs_with_devices_over_opcua_too(traces: Traces) -> None:
     assert process.returncode == 0
     *lines, last = output.splitlines()
     assert re.fullmatch(r"DEMO OK  Ended \(Completed\), 6 steps, 4 commands, \d+ ms", last)
-    told = "\n".join(lines)
-    assert "command     tighten → wrench  joining_process_id rear axle 85Nm" in told
-    assert "answer      tighten ← wrench  evaluation OK, torque 85.2 N·m, angle 41.5 °" in told
-    assert "answer      camera_qa ← camera  result_state Completed, content [True]" in told
-    assert told.count("AXLE-0001  Ended (Completed)") == 2
-    assert "tighten        evaluation OK, torque 85.2 N·m, angle 41.5 °, result_id T2" in told
+    reported = "\n".join(lines)
+    assert "command     tighten → wrench  joining_process_id rear axle 85Nm" in reported
+    assert "answer      tighten ← wrench  evaluation OK, torque 85.2 N·m, angle 41.5 °" in reported
+    assert "answer      camera_qa ← camera  result_state Completed, content [True]" in reported
+    assert reported.count("AXLE-0001  Ended (Completed)") == 2
+    assert "tighten        evaluation OK, torque 85.2 N·m, angle 41.5 °, result_id T2" in reported
     traces.assert_nothing_is_left()
 
 

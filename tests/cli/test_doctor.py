@@ -8,7 +8,7 @@ from tests.cli.calling import Edge
 
 async def test_a_real_gateway_is_examined(edge: Edge) -> None:
     answer = await edge("doctor", "--json")
-    told = json.loads(answer.output)
-    assert {"settings", "store", "clock", "versions"} <= {each["subject"] for each in told["findings"]}
-    assert told["level"] in set(Level)
-    assert answer.exit_code == list(Level).index(Level(told["level"]))
+    reported = json.loads(answer.output)
+    assert {"settings", "store", "clock", "versions"} <= {each["subject"] for each in reported["findings"]}
+    assert reported["level"] in set(Level)
+    assert answer.exit_code == list(Level).index(Level(reported["level"]))

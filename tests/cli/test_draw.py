@@ -143,8 +143,8 @@ def test_a_job_is_drawn_with_where_it_stands(settings: Path) -> None:
     answer = draw("--job", "J1", "--settings", settings, "--width", "120")
     assert answer.exit_code == 0, answer.output
     assert answer.output.startswith("job J1 in line-4: running after ")
-    for said in ("✓ completed", "▶ dispatched", "● ", "waiting:", "torque_ok"):
-        assert said in answer.output
+    for printed in ("✓ completed", "▶ dispatched", "● ", "waiting:", "torque_ok"):
+        assert printed in answer.output
 
 
 def test_a_job_can_be_drawn_as_a_picture(settings: Path, tmp_path: Path) -> None:

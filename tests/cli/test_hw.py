@@ -1,4 +1,4 @@
-"""`edge hw` tells what board there is and whether it is fit, and writes only what it is told to."""
+"""`edge hw` reports the board and its suitability, and writes only the files that were requested."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command `edge` answers at once, loads what it is asked for, and tells errors to people."""
+"""The command `edge` answers at once, loads only the called command, and reports errors to people."""
 
 import re
 import subprocess
@@ -80,8 +80,8 @@ def test_an_expected_error_becomes_its_message_its_advice_and_a_status(error: Ed
 
 @pytest.mark.parametrize("context", EVERY_COMMAND, ids=lambda context: context.command_path)
 def test_the_reference_page_says_of_each_command_what_its_help_says(context: click.Context) -> None:
-    said = section(context)
-    assert said in PAGE.read_text(encoding="utf-8"), f"in {PAGE.name} this section belongs:\n\n{said}"
+    printed = section(context)
+    assert printed in PAGE.read_text(encoding="utf-8"), f"in {PAGE.name} this section belongs:\n\n{printed}"
 
 
 def test_the_reference_page_has_the_commands_there_are_in_their_order() -> None:

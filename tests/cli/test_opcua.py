@@ -108,7 +108,7 @@ def test_trust_is_taken_back_from_every_file_of_a_certificate(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("renew", "--host", "opc.tcp://gateway:4840"), "neither a host name nor an address"),
         (("trust", "ABCDEF"), "no certificate in"),
@@ -118,10 +118,10 @@ def test_trust_is_taken_back_from_every_file_of_a_certificate(
         (("password", "bob", "--role", "observer", "--password-stdin"), "between 8 and"),
     ],
 )
-def test_what_cannot_be_done_is_told(file: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_done_is_told(file: Path, arguments: tuple[str, ...], reported: str) -> None:
     answer = opcua(file, *arguments, text="short\n")
     assert answer.exit_code == 1
-    assert told in answer.output
+    assert reported in answer.output
 
 
 def test_a_place_that_cannot_be_written_is_told(file: Path, tmp_path: Path, stranger: x509.Certificate) -> None:

@@ -53,17 +53,17 @@ async def test_it_shows_what_it_hears_and_ends_by_ctrl_c(
 async def test_it_ends_by_itself_after_so_many_seconds(settings: Path, tmp_path: Path) -> None:
     process = await started("wrench", tmp_path / "wrench.jsonl", "--seconds", "0.1", "--settings", settings)
     async with asyncio.timeout(60):
-        told, _ = await process.communicate()
+        reported, _ = await process.communicate()
     assert process.returncode == 0
-    assert told.decode().endswith("0 lines; review the file before you pass it on\n")
+    assert reported.decode().endswith("0 lines; review the file before you pass it on\n")
 
 
 async def test_equipment_that_is_not_there_is_told(settings: Path, tmp_path: Path) -> None:
     process = await started("drill", tmp_path / "drill.jsonl", "--settings", settings)
     async with asyncio.timeout(60):
-        _, told = await process.communicate()
+        _, reported = await process.communicate()
     assert process.returncode == 2
-    assert "the settings have no equipment drill" in told.decode()
+    assert "the settings have no equipment drill" in reported.decode()
     assert not (tmp_path / "drill.jsonl").exists()
 
 

@@ -34,7 +34,7 @@ def environment(redis: RedisSettings) -> dict[str, str]:
 
 @asynccontextmanager
 async def silent() -> AsyncIterator[int]:
-    """Listen on a port where nobody ever answers."""
+    """Listen on a port and never answer."""
 
     async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -45,20 +45,20 @@ async def silent() -> AsyncIterator[int]:
 
 
 async def failure(gateway: Gateway) -> tuple[int, str]:
-    """Wait for its end; give its exit status and what it told people."""
+    """Wait for its end; return its exit status and its standard error."""
     status = await gateway.ended()
-    told = [line for line in gateway.log if line.startswith("edge: ")]
+    reported = [line for line in gateway.log if line.startswith("edge: ")]
     assert not [line for line in gateway.log if "Traceback" in line], gateway.log
-    return status, "\n".join(told)
+    return status, "\n".join(reported)
 
 
 async def test_without_a_redis_server_it_says_which_and_ends(tmp_path: Path) -> None:
     url = f"redis://127.0.0.1:{free_port()}"
     async with edge_run(**OFF, EDGE_REDIS__URL=url, CONFIGURATION_DIRECTORY=str(tmp_path)) as gateway:
-        status, told = await failure(gateway)
+        status, reported = await failure(gateway)
     assert status == 1
-    assert url in told
-    assert "Start the Redis server, or correct [redis] url." in told
+    assert url in reported
+    assert "Start the Redis server, or correct [redis] url." in reported
 
 
 async def test_without_a_broker_it_serves_and_names_the_broker(
@@ -116,9 +116,9 @@ async def test_missing_node_sets_are_told_with_what_to_do(
     (tmp_path / "empty").mkdir()
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
     async with edge_run("--settings", file, EDGE_OPCUA__NODESETS=str(tmp_path / "empty")) as gateway:
-        status, told = await failure(gateway)
+        status, reported = await failure(gateway)
     assert status == 2
-    assert str(tmp_path / "empty") in told
+    assert str(tmp_path / "empty") in reported
 
 
 async def test_all_that_is_wrong_with_the_settings_is_told_at_once(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ async def test_all_that_is_wrong_with_the_settings_is_told_at_once(tmp_path: Pat
     file.write_text('[redis]\nulr = "redis://x"\n[mqtt]\nurl = "http://x"\n[opcua]\nendpoint = 7\n')
     async with edge_run("--settings", file) as gateway:
         status = await gateway.ended()
-    told = "\n".join(gateway.log)
+    reported = "\n".join(gateway.log)
     assert status == 2
-    assert all(key in told for key in ("redis.ulr", "mqtt.url", "opcua.endpoint"))
+    assert all(key in reported for key in ("redis.ulr", "mqtt.url", "opcua.endpoint"))
     async with edge_run("--settings", tmp_path / "nowhere.toml") as gateway:
         assert await gateway.ended() == 2
     assert "nowhere.toml: there is no such file" in "\n".join(gateway.log)

@@ -1,4 +1,4 @@
-"""`edge simulate` prints what a recipe does, and tells files it cannot use."""
+"""`edge simulate` prints what a recipe does, and reports files that it cannot use."""
 
 import json
 import re
@@ -85,10 +85,10 @@ def test_a_file_that_is_no_json_has_status_2(tmp_path: Path, text: str) -> None:
 
 def test_the_example_of_the_reference_page_prints_what_the_page_shows(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/simulation.md").read_text()
-    recipe, script, told = re.findall(r"```(?:json|text)\n(.*?)```", page, re.DOTALL)
+    recipe, script, reported = re.findall(r"```(?:json|text)\n(.*?)```", page, re.DOTALL)
     (tmp_path / "scan.json").write_text(recipe)
     (tmp_path / "day.json").write_text(script)
-    assert call(tmp_path / "scan.json", "--script", tmp_path / "day.json").stdout == told
+    assert call(tmp_path / "scan.json", "--script", tmp_path / "day.json").stdout == reported
 
 
 def test_a_script_that_is_no_json_has_status_2(recipe: Path, tmp_path: Path) -> None:

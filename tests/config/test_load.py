@@ -1,4 +1,4 @@
-"""Settings are read from files and environment, later sources win, and every problem is told at once."""
+"""Settings are read from files and environment, later sources win, and all problems are reported together."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
-    """Write a settings file and gives its path."""
+    """Write a settings file and return its path."""
     file = directory / name
     file.parent.mkdir(exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -99,7 +99,7 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("toml", "told"),
+    ("toml", "reported"),
     [
         ("[gatewy]\nname = 'x'", "gatewy: there is no such section; did you mean gateway?"),
         ("gateway = 3", "gateway: expected a table, got a whole number"),
@@ -182,14 +182,14 @@ def test_other_variables_that_begin_alike_are_left_alone(tmp_path: Path) -> None
         (f"deep = {'[' * 5000}", "cannot be read: maximum recursion depth"),
     ],
 )
-def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, told: str) -> None:
+def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, toml: str, reported: str) -> None:
     (problem, *_) = problems(write(tmp_path, toml), {})
-    assert told in problem
+    assert reported in problem
     assert "secret" not in problem
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "told"),
+    ("variable", "text", "reported"),
     [
         (
             "EDGE_GATEWY__NAME",
@@ -211,26 +211,26 @@ def test_a_problem_is_told_with_its_place_and_what_is_expected(tmp_path: Path, t
         ("EDGE_SOUTHBOUND__TOOL", "x", "environment EDGE_SOUTHBOUND__TOOL: southbound: "),
     ],
 )
-def test_a_problem_of_a_variable_is_told_with_its_name(tmp_path: Path, variable: str, text: str, told: str) -> None:
+def test_a_problem_of_a_variable_is_told_with_its_name(tmp_path: Path, variable: str, text: str, reported: str) -> None:
     (problem,) = problems(None, {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text})
-    assert told in problem
+    assert reported in problem
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "reported"),
     [
         (("cert_file",), "mqtt.cert_file, key_file: the one needs the other"),
         (("ca_file",), "mqtt.url: certificates are given, but mqtt: does not use them; expected mqtts:"),
     ],
 )
-def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[str, ...], told: str) -> None:
+def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[str, ...], reported: str) -> None:
     certificate = write(tmp_path, "", "certificate.pem")
     lines = "\n".join(f"{key} = '{certificate}'" for key in keys)
-    assert told in problems(write(tmp_path, f"[mqtt]\n{lines}"), {})
+    assert reported in problems(write(tmp_path, f"[mqtt]\n{lines}"), {})
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "reported"),
     [
         ("listen = 'tcp://0.0.0.0:5005'", ["rpc.listen: with tcp: whoever reaches this host could start jobs"]),
         ("listen = 'tcp://station.plant:5005'", ["rpc.listen: with tcp: whoever reaches this host"]),
@@ -248,11 +248,11 @@ def test_keys_that_contradict_each_other_are_told(tmp_path: Path, keys: tuple[st
         ("cert_file = '{file}'", ["rpc.listen: certificates are given, but only tls: uses them"]),
     ],
 )
-def test_remote_calls_require_client_certificates(tmp_path: Path, keys: str, told: list[str]) -> None:
+def test_remote_calls_require_client_certificates(tmp_path: Path, keys: str, reported: list[str]) -> None:
     certificate = write(tmp_path, "", "certificate.pem")
     found = problems(write(tmp_path, f"[rpc]\n{keys.format(file=certificate)}"), {})
-    assert len(found) == len(told)
-    assert all(expected in problem for expected, problem in zip(told, found, strict=True))
+    assert len(found) == len(reported)
+    assert all(expected in problem for expected, problem in zip(reported, found, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -279,9 +279,9 @@ def test_the_password_is_given_once(tmp_path: Path) -> None:
 def test_all_problems_of_all_sources_are_told_together(tmp_path: Path) -> None:
     file = write(tmp_path, "[redis]\nulr = 'x'\nprefix = 3\n[nothing]\n")
     broken = write(tmp_path, "[", "conf.d/broken.toml")
-    told = problems(file, {"EDGE_LOGGING__LEVEL": "loud"})
-    assert len(told) == 5
-    assert {problem.split(": ")[0] for problem in told} == {
+    reported = problems(file, {"EDGE_LOGGING__LEVEL": "loud"})
+    assert len(reported) == 5
+    assert {problem.split(": ")[0] for problem in reported} == {
         str(file),
         str(broken),
         "environment EDGE_LOGGING__LEVEL",

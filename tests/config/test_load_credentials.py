@@ -44,7 +44,7 @@ def test_who_can_read_neither_is_told(main: Path) -> None:
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
-    """Have the kernel refuse one path, also where root runs the tests."""
+    """Make one path unreadable, also for root."""
     real = os.stat
 
     def stat(path: Path, **options: bool) -> os.stat_result:

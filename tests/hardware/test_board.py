@@ -1,4 +1,4 @@
-"""Board profiles are what their schema says, and a faulty one is told with its file."""
+"""Board profiles follow their schema, and a faulty one is reported with its file."""
 
 import json
 import tomllib

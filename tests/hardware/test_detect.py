@@ -1,4 +1,4 @@
-"""The board is known by what its maker says of it, and nobody guesses when nothing fits."""
+"""The board is detected by the texts of its vendor, and no profile is guessed when none fits."""
 
 from pathlib import Path
 

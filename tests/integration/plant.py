@@ -58,7 +58,7 @@ class Heard:
         below = "/".join(message.topic.split("/")[2:])
         if "/" not in below:
             event = to_event(message)
-            # What is told again has the same id.
+            # An event that is published again has the same id.
             if event.id not in {each.id for each in self.events}:
                 self.events.append(event)
         elif message.payload:
@@ -68,7 +68,7 @@ class Heard:
             self.emptied.append(below)
 
     def states(self, job_order_id: str = "J1") -> list[str]:
-        """Give the states that the status events told of a job, with the sub-state."""
+        """Return the states of a job in its status events, with the sub-state."""
         return [
             "/".join(state["StateText"]["Text"] for state in event.data["JobState"])
             for event in self.events
@@ -76,16 +76,16 @@ class Heard:
         ]
 
     def stands(self, below: str) -> str | None:
-        """Give the state in a retained topic, `order/…` or `result/…`; None where nothing stands."""
+        """Return the state in a retained topic, `order/…` or `result/…`; None if it is empty."""
         document = self.retained.get(below, {})
         state = document.get("State") or document.get("JobState")
         return state[0]["StateText"]["Text"] if state else None
 
     def ended(self, job_order_id: str = "J1") -> bool:
-        """Tell whether the end of a job was told, and stands on its topics."""
+        """Return whether the end of a job was published, and is retained on its topics."""
         topics = (f"result/{job_order_id}", f"order/{job_order_id}")
-        told = self.states(job_order_id)[-1:] == ["Ended/Completed"]
-        return told and all(self.stands(topic) == "Ended" for topic in topics)
+        reported = self.states(job_order_id)[-1:] == ["Ended/Completed"]
+        return reported and all(self.stands(topic) == "Ended" for topic in topics)
 
     def activations(self, job_order_id: str = "J1") -> Counter[str]:
         """Count how often each step of a job became active."""
@@ -123,7 +123,7 @@ class Wrench:
             await self._answer(message)
 
     def ids(self) -> dict[str, set[str]]:
-        """Give under which ids each action was commanded."""
+        """Return the command ids of each action."""
         actions = {command.data["action"] for command in self.commands}
         return {
             action: {each.id for each in self.commands if each.data["action"] == action} for action in sorted(actions)
@@ -149,11 +149,11 @@ class Plant:
 
     @property
     def connected(self) -> bool:
-        """Tell whether equipment and listener have their brokers."""
+        """Return whether equipment and listener are connected to their brokers."""
         return all(session.connected for session in self._sessions)
 
     async def configure(self, recipe: dict[str, Any] = RECIPE) -> None:
-        """Let the station run a recipe."""
+        """Store a Work Master with a recipe."""
         master = WorkMaster(id="WM-1", data=recipe, dataschema=RECIPE_DATASCHEMA)
         await self.mes.configure(SCOPE, "workmaster", master)
 

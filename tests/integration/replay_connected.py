@@ -27,7 +27,7 @@ from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, RecordingStation
 
-# After so many turns of the loop, who is told nothing more has asked all that it wants to know.
+# After this many turns of the event loop without an answer, all requests have been sent.
 _TURNS = 100
 
 
@@ -72,11 +72,11 @@ class Recalled:
             self._questions.remove(asked)
 
     def waiting(self, question: bytes) -> Question | None:
-        """Give such a question, when one waits for its answer."""
+        """Return such a request when one waits for its answer."""
         return next((each for each in self._questions if each.words == question and not each.answer.done()), None)
 
     def asks(self) -> str:
-        """Tell which questions wait for their answers; empty when none does."""
+        """Return the requests that wait for their answers."""
         return ", ".join(each.words.decode() for each in self._questions)
 
     def connect(self) -> Happened:
@@ -257,7 +257,7 @@ class Replay:
 
 
 async def play(beginning: RecordingHeader, lines: Sequence[ExchangeRecord], wait_until: WaitUntil) -> RecordingStation:
-    """Play a recording; give what the station got."""
+    """Replay a recording; return what the station received."""
     replay = Replay(beginning, wait_until)
     async with replay.process:
         for line in lines:

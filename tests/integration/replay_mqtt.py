@@ -1,4 +1,4 @@
-"""Says again what equipment that speaks MQTT once said, as a recording has it."""
+"""Replays the messages of equipment over MQTT from a recording."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from edge.station.equipment import Command, Task
 from tests.conftest import WaitUntil
 from tests.southbound.contract import RecordingStation
 
-SAID_BY_EQUIPMENT = {"answers", "events", "data", "presence"}
+SENT_BY_EQUIPMENT = {"answers", "events", "data", "presence"}
 
 
 def by_topic(lines: Sequence[MessageRecord]) -> dict[str, list[MessageRecord]]:
-    """Give what was said on each topic in order: between topics the order is the broker's.
+    """Return the messages on each topic in order: between topics the order is that of the broker.
 
-    Whether the broker had kept a message it tells only to who subscribes later: a recording may have, we do not.
+    A broker marks a message as retained only for a later subscriber: a recording may have the mark, a replay has not.
     """
     topics: dict[str, list[MessageRecord]] = defaultdict(list)
     for line in lines:
@@ -41,43 +41,43 @@ class Replay:
         self._sent: set[tuple[str, str]] = set()
 
     async def play(self, line: MessageRecord, tasks: Sequence[MessageRecord]) -> None:
-        """Say a line again, unless the kind says it by itself."""
+        """Publish a line again, unless the kind publishes it by itself."""
         match line.topic:
             case "commands":
                 await self._command(line)
             case "events" | "data":
                 taken = (each for each in tasks if each.properties["causationid"] == line.properties["id"])
                 self.station.task = next((Task(**each.payload) for each in taken if each.payload), None)
-                await self._say(line)
+                await self._publish(line)
             case "answers" | "presence":
                 answered = line.properties.get("causationid")
                 self.station.unanswered = [each for each in self.station.unanswered if each.command_id != answered]
-                await self._say(line)
+                await self._publish(line)
             case _:
                 return
 
     def has_taken(self, line: MessageRecord, taken: int) -> bool:
-        """Tell whether the station has got one thing more than it had taken, or knows that the equipment is there."""
+        """Return whether the station received one item more than before, or knows that the equipment is connected."""
         if line.topic == "presence":
             return self._equipment.present is (line.payload == "online")
-        return line.topic not in SAID_BY_EQUIPMENT or self.got() > taken
+        return line.topic not in SENT_BY_EQUIPMENT or self.got() > taken
 
     def got(self) -> int:
         """Count what the station got."""
         return len(self.station.answers) + len(self.station.events) + len(self.station.refused)
 
     async def _command(self, line: MessageRecord) -> None:
-        told, data = line.properties, line.payload
-        if (told["id"], told["phase"]) in self._sent:
+        reported, data = line.properties, line.payload
+        if (reported["id"], reported["phase"]) in self._sent:
             return
-        self._sent.add((told["id"], told["phase"]))
-        phase = Phase(told["phase"])
+        self._sent.add((reported["id"], reported["phase"]))
+        phase = Phase(reported["phase"])
         command = Command(
-            command_id=told["id"],
+            command_id=reported["id"],
             phase=phase,
-            type_id=told["type"],
-            scope=told["subject"],
-            correlation_id=told["correlationid"],
+            type_id=reported["type"],
+            scope=reported["subject"],
+            correlation_id=reported["correlationid"],
             **data,
         )
         if phase is Phase.STOP:
@@ -86,7 +86,7 @@ class Replay:
             self.station.unanswered.append(command)
             await self._equipment.send(command)
 
-    async def _say(self, line: MessageRecord) -> None:
+    async def _publish(self, line: MessageRecord) -> None:
         is_json = line.content_type is not None
         nothing = b"" if line.payload is None else msgspec.json.encode(line.payload)
         await self._device.publish(
@@ -108,12 +108,12 @@ async def play(
     again: Path,
     wait_until: WaitUntil,
 ) -> RecordingStation:
-    """Play a recording while it is recorded `again`; give what the station got."""
+    """Replay a recording while it is recorded `again`; return what the station received."""
     section = MqttEquipmentSettings(type_ids=tuple(beginning.settings["type_ids"]), topic_prefix=unique)
     settings = Settings(mqtt=mqtt, southbound={beginning.equipment: section})
     scopes = {line.properties["subject"] for line in lines if "subject" in line.properties}
-    said_by_us = [line for line in lines if line.topic not in SAID_BY_EQUIPMENT]
-    source = next((line.properties["source"] for line in said_by_us), "/edge")
+    sent_by_us = [line for line in lines if line.topic not in SENT_BY_EQUIPMENT]
+    source = next((line.properties["source"] for line in sent_by_us), "/edge")
     station = RecordingStation()
     heard: list[Line] = []
     async with (
@@ -126,7 +126,7 @@ async def play(
         replay = Replay(equipment, station, device, f"{unique}/{beginning.equipment}")
         for line in lines:
             taken = replay.got()
-            await replay.play(line, [each for each in said_by_us if each.topic != "commands"])
+            await replay.play(line, [each for each in sent_by_us if each.topic != "commands"])
             await wait_until(lambda line=line, taken=taken: replay.has_taken(line, taken))
         await wait_until(lambda: len(heard) >= len(lines))
     # The topics of what it refused begin with a word of this test.

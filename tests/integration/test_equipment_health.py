@@ -28,8 +28,8 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
 ) -> None:
     settings = settings_of(redis, mqtt, unique, opcua_in(tmp_path))
     settings = msgspec.structs.replace(settings, metrics=MetricsSettings(listen="127.0.0.1:0"))
-    told: list[str] = []
-    async with open_gateway(settings, told.append) as summary, open_session(mqtt, f"{unique}-wrench") as wrench:
+    reported: list[str] = []
+    async with open_gateway(settings, reported.append) as summary, open_session(mqtt, f"{unique}-wrench") as wrench:
         endpoint = re.search(r"OPC UA (opc\.tcp://\S+);", summary)
         url = re.search(r"metrics (http://127\.0\.0\.1:\d+/metrics)", summary)
         assert endpoint
@@ -59,7 +59,7 @@ async def test_a_wrench_that_is_switched_off_is_missed_everywhere(
             return report is not None and report.equipment[0].connected is False
 
         await until(written)
-    assert any(line.startswith("STATUS=equipment disconnected: wrench; ") for line in told)
+    assert any(line.startswith("STATUS=equipment disconnected: wrench; ") for line in reported)
 
 
 async def is_so(read: Callable[[], Awaitable[object]], condition: Callable[..., bool]) -> bool:

@@ -1,4 +1,4 @@
-"""Two gateways share a store and a broker: either may die, and nothing of what it was at is lost or told twice."""
+"""Two gateways share a store and a broker: either may die, and no work is lost or published twice."""
 
 import signal
 import time
@@ -53,7 +53,7 @@ class Pair:
             assert answer.status is ReturnStatus.NO_ERROR, answer.reasons
 
     def ended(self) -> int:
-        """Count the jobs whose end was told."""
+        """Count the jobs whose end was published."""
         return sum(self.heard.states(f"J{number}")[-1:] == ["Ended/Completed"] for number in range(JOBS))
 
 
@@ -96,7 +96,7 @@ async def test_what_a_killed_gateway_was_at_is_done_and_told_by_the_other(
     assert len(ids) == len(set(ids)) == 2 * JOBS
 
 
-async def test_a_second_gateway_of_a_live_name_is_refused_and_a_killed_one_replaced_at_once(
+async def test_name_of_a_live_gateway_is_refused_of_a_killed_one_reused(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, pair: Pair
 ) -> None:
     file = pair.file(redis, mqtt, unique, "one")

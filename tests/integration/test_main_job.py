@@ -31,7 +31,7 @@ async def plant(mqtt: MqttSettings, unique: str) -> AsyncIterator[Plant]:
 
 
 async def shown(client: Client) -> tuple[list[str], list[str]]:
-    """Give what OPC UA lists: each job order with its state, each response with its job's end."""
+    """Return the OPC UA lists: each job order with its state, each response with the end of its job."""
     space = Space(client, await client.get_namespace_array())
     orders = await (await space.job_order_list()).read_value()
     responses = await (await space.response_list()).read_value()
@@ -129,7 +129,7 @@ async def test_an_answer_that_came_while_the_gateway_was_away_counts(
     assert max(plant.heard.activations().values()) == 1
 
 
-async def test_a_job_that_cannot_be_is_declined_with_reasons_and_the_next_one_runs(
+async def test_impossible_job_is_declined_and_the_next_one_runs(
     plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     async with open_gateway(settings_of(redis, mqtt, unique, NO_OPCUA)):
@@ -168,7 +168,7 @@ async def test_an_order_without_equipment_for_its_commands_is_refused(
     assert plant.heard.states() == []
 
 
-async def test_the_hardest_numbers_and_deepest_nesting_that_are_taken_keep_the_gateway_alive(
+async def test_extreme_numbers_and_nesting_keep_the_gateway_alive(
     plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     hard: list[dict[str, Any]] = [

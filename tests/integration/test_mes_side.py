@@ -22,7 +22,7 @@ def order_with(job_order_id: str, **fields: Any) -> OrderCall:
     return msgspec.structs.replace(call, job_order=msgspec.structs.replace(call.job_order, **fields))
 
 
-async def test_a_job_waits_for_its_start_time_and_the_index_tells_where_all_stand(
+async def test_job_waits_for_its_start_time_and_is_in_the_index(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     indexes: list[StateIndex] = []

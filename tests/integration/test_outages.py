@@ -28,14 +28,14 @@ async def own_broker() -> AsyncIterator[LocalBroker]:
 
 
 async def begun(plant: Plant, gateway: Gateway, wait_until: WaitUntil) -> None:
-    """Have a job wait for its wrench."""
+    """Start a job that waits for its wrench."""
     await gateway.until("ready")
     await plant.configure(PUSHING)
     await plant.mes.call(SCOPE, "StoreAndStart", order("J1"))
     await wait_until(lambda: plant.wrench.commands and plant.heard.states() == ["Running"])
 
 
-async def test_what_jobs_do_while_the_mes_s_broker_is_gone_is_told_when_it_is_back(
+async def test_changes_during_a_broker_outage_are_published_afterwards(
     own_broker: LocalBroker,
     mqtt: MqttSettings,
     store: Store,
@@ -82,7 +82,7 @@ async def test_a_job_outlives_the_broker_of_its_equipment(
     assert {action: len(ids) for action, ids in plant.wrench.ids().items()} == {"position": 1, "tighten": 1}
 
 
-async def test_a_call_waits_for_a_store_that_is_gone_and_is_answered_when_it_is_back(
+async def test_call_during_a_store_outage_is_answered_afterwards(
     mqtt: MqttSettings, unique: str, tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil
 ) -> None:
     directory = tmp_path_factory.mktemp("v")

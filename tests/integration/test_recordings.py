@@ -1,6 +1,6 @@
 """What equipment once said is said again to the kind that speaks to it: the station gets what it got then.
 
-A file of `tests/recordings/` is what `edge record` has written; beside it stands what the station has to get.
+A file of `tests/recordings/` was written by `edge record`; the file next to it has what the station must receive.
 """
 
 from pathlib import Path

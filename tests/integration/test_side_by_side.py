@@ -1,4 +1,4 @@
-"""One slow device, or one busy scope, keeps nobody else waiting."""
+"""One slow device, or one busy scope, delays no other."""
 
 import asyncio
 import time

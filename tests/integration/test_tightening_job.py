@@ -40,14 +40,14 @@ RECIPE: dict[str, Any] = {
 
 
 def measured(parameters: list[dict[str, Any]], *names: str) -> tuple[Any, str]:
-    """Give a value of a job response by the names on the way to it, with the symbol of its unit."""
+    """Return a value of a job response by its path, with the symbol of its unit."""
     (found,) = (each for each in parameters if each["ID"] == names[0])
     if names[1:]:
         return measured(found["Subparameters"], *names[1:])
     return found["Value"], found["EngineeringUnits"]["DisplayName"]["Text"]
 
 
-async def test_a_bolt_that_is_not_ok_is_done_again_although_the_controller_is_unplugged_at_work(
+async def test_bolt_not_ok_is_repeated_after_a_controller_outage(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     heard = Heard()

@@ -1,4 +1,4 @@
-"""Certificates for the tests of MessagePack-RPC on TLS: an authority, and whom it vouches for."""
+"""Certificates for the tests of MessagePack-RPC on TLS: an authority, and those that it signed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

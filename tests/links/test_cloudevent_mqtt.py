@@ -81,9 +81,7 @@ def test_an_answer_carries_the_correlation_data_of_its_request() -> None:
         (b"", None),
     ],
 )
-def test_a_correlation_id_that_the_event_does_not_name_comes_from_the_correlation_data(
-    data: bytes, correlationid: str | None
-) -> None:
+def test_missing_correlation_id_comes_from_correlation_data(data: bytes, correlationid: str | None) -> None:
     plain = msgspec.structs.replace(EVENT, correlationid=None)
     assert to_event(to_message(plain, "a", correlation_data=data)).correlationid == correlationid
 

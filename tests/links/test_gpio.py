@@ -1,4 +1,4 @@
-"""GPIO lines are found by the label of their chip, switched by name, and tell who was pressed."""
+"""GPIO lines are found by the label of their chip, switched by name, and report pressed buttons."""
 
 import asyncio
 import os
@@ -126,9 +126,7 @@ async def test_who_waits_for_a_press_hears_that_the_lines_are_gone(board: FakeBo
             await lines.pressed()
 
 
-async def test_of_a_line_that_flutters_while_nobody_listens_only_the_first_presses_are_kept(
-    board: FakeBoard, wait_until: WaitUntil
-) -> None:
+async def test_bouncing_line_without_reader_keeps_the_first_presses(board: FakeBoard, wait_until: WaitUntil) -> None:
     with open_lines("pinctrl-rp1", {}, BUTTONS, board.devices) as lines:
         buttons = board.requests[0][1]
         for _ in range(200):

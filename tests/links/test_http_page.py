@@ -1,4 +1,4 @@
-"""A page is given to who asks for it in HTTP; who asks for anything else, or slowly, harms nobody."""
+"""A page is served over HTTP; other or slow requests do not disturb the server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ async def ended(reader: asyncio.StreamReader) -> None:
 
 
 async def ask(url: str, request: str) -> tuple[str, dict[str, str], str]:
-    """Send a request; give the status line, the headers and the body of the answer, which ends the connection."""
+    """Send a request; return the status line, headers and body of the answer, which ends the connection."""
     async with connected(url) as (reader, writer):
         writer.write(request.encode())
         head, _, body = (await asyncio.wait_for(reader.read(), 60)).decode().partition("\r\n\r\n")
@@ -86,10 +86,10 @@ async def test_what_is_no_request_for_the_page_is_told(url: str, request_line: s
 async def test_a_page_that_cannot_be_made_is_told_and_the_next_is_tried() -> None:
     async with serve_page("127.0.0.1:0", "/metrics", fail) as url:
         for _ in range(2):
-            with structlog.testing.capture_logs() as told:
+            with structlog.testing.capture_logs() as reported:
                 status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\n\r\n")
             assert status == "HTTP/1.1 500 Internal Server Error"
-            assert [each["event"] for each in told] == ["http page could not be made"]
+            assert [each["event"] for each in reported] == ["http page could not be made"]
 
 
 async def test_who_says_too_much_or_leaves_gets_no_answer(url: str) -> None:

@@ -87,7 +87,7 @@ async def test_a_slow_subscription_does_not_hold_up_another(
         assert (slow.begun, slow.done) == ([b"1"], [])
 
 
-async def test_a_message_whose_handler_did_not_return_comes_again_after_a_restart(
+async def test_unhandled_message_comes_again_after_a_restart(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     before, after = Gate(), Gate()
@@ -104,7 +104,7 @@ async def test_a_message_whose_handler_did_not_return_comes_again_after_a_restar
     assert (before.done, after.done) == ([], [b"1", b"2", b"3"])
 
 
-async def test_a_message_whose_handler_returned_does_not_come_again_after_a_restart(
+async def test_handled_message_does_not_come_again_after_a_restart(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     before, after = Gate(), Gate()
@@ -183,9 +183,7 @@ async def test_the_session_comes_back_when_the_broker_does(unique: str, wait_unt
     assert changes == [True, False, True, False]
 
 
-async def test_subscriptions_are_made_again_when_the_broker_has_forgotten_the_session(
-    unique: str, wait_until: WaitUntil
-) -> None:
+async def test_client_subscribes_again_after_the_broker_lost_the_session(unique: str, wait_until: WaitUntil) -> None:
     gate = Gate()
     gate.open.set()
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
@@ -199,9 +197,7 @@ async def test_subscriptions_are_made_again_when_the_broker_has_forgotten_the_se
     assert gate.done == [b"1"]
 
 
-async def test_a_message_sent_again_while_it_is_in_hand_is_handled_once_and_acknowledged(
-    unique: str, wait_until: WaitUntil
-) -> None:
+async def test_message_repeated_during_its_handler_is_handled_once(unique: str, wait_until: WaitUntil) -> None:
     gate, later = Gate(), Gate()
     later.open.set()
     async with open_broker() as broker:
@@ -235,9 +231,7 @@ async def test_a_message_sent_again_while_it_is_in_hand_is_handled_once_and_ackn
         assert later.done == [b"4"]
 
 
-async def test_what_was_handled_during_an_outage_is_acknowledged_when_it_comes_again(
-    unique: str, wait_until: WaitUntil
-) -> None:
+async def test_message_handled_during_an_outage_is_acknowledged_later(unique: str, wait_until: WaitUntil) -> None:
     gate = Gate()
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         await session.subscribe(f"{unique}/a", gate.handle)
@@ -272,7 +266,7 @@ async def test_a_handler_that_lacks_something_is_called_again_until_it_works(
     assert calls == [b"1", b"1", b"1", b"2"]
 
 
-async def test_a_message_that_breaks_its_handler_is_set_aside_and_the_next_is_handled(
+async def test_message_that_breaks_its_handler_blocks_no_other(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     seen: list[bytes] = []

@@ -1,4 +1,4 @@
-"""An answer goes where the request wants it, and one that nobody may get holds up nothing."""
+"""An answer goes to the response topic of its request, and one that is not permitted delays no other."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -39,7 +39,7 @@ async def test_a_request_that_nobody_can_answer_is_done_with(
     assert ("answer dropped" in {entry["event"] for entry in logs}) is (topic is not None)
 
 
-async def test_a_topic_that_access_rules_forbid_is_told_apart_from_a_broker_that_is_gone(unique: str) -> None:
+async def test_forbidden_topic_differs_from_an_unavailable_broker(unique: str) -> None:
     async with open_broker() as broker, open_session(MqttSettings(url=broker.url), unique) as session:
         with pytest.raises(PublishRefused, match="refused a publish") as refused:
             await session.publish("$SYS/not-ours", b"x")

@@ -42,7 +42,7 @@ async def test_what_the_broker_refuses_is_an_error(tmp_path: Path, unique: str) 
             await connection.publish(Message("forbidden/a"), 1)
 
 
-async def test_a_packet_larger_than_the_broker_takes_is_refused_and_does_not_end_the_connection(unique: str) -> None:
+async def test_oversized_packet_is_refused_and_keeps_the_connection(unique: str) -> None:
     async with open_broker("max_packet_size 1000") as broker, connect(_local(broker, unique)) as connection:
         for too_many in (1000, 100_000):
             with pytest.raises(Refused, match="more than the MQTT broker takes: 1000"):

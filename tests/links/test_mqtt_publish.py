@@ -92,7 +92,7 @@ def test_damaged_packets_are_read_or_refused_as_paho_does(message: Message, data
 
 
 def _is_stricter_than_paho(body: bytes, read: Message) -> bool:
-    """Return whether MQTT forbids what paho accepts: topic aliases nobody allowed, lengths beyond the properties."""
+    """Return whether MQTT forbids what paho accepts: excessive topic aliases, lengths beyond the properties."""
     head = 2 + len(read.topic.encode()) + 2
     length, size = VariableByteIntegers.decode(body[head:])  # type: ignore[no-untyped-call]
     properties = body[head + size : head + size + length]

@@ -97,23 +97,23 @@ async def test_who_falls_silent_holds_up_no_end_of_a_session(server: UaServer) -
 
 
 async def test_who_does_not_answer_is_given_up() -> None:
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+    async with await asyncio.start_server(send_nothing, "127.0.0.1", 0) as silent:
         port = silent.sockets[0].getsockname()[1]
         with pytest.raises(Unavailable, match="does not serve us"):
             async with open_client(f"opc.tcp://127.0.0.1:{port}", request_timeout=0.1):
                 pass
 
 
-@pytest.mark.parametrize("told", [None, 7, {}, "", "Machine", "i=seven", "i=-1", "ns=70000;i=1", "x" * 1_000_000])
+@pytest.mark.parametrize("reported", [None, 7, {}, "", "Machine", "i=seven", "i=-1", "ns=70000;i=1", "x" * 1_000_000])
 async def test_what_is_no_node_id_of_a_type_is_refused_and_costs_no_connection(
-    session: ClientSession, told: Any
+    session: ClientSession, reported: Any
 ) -> None:
     with pytest.raises(Refused, match="what should be the NodeId of a type is ") as caught:
-        await session.is_a(told, TypeName("http://opcfoundation.org/UA/", 2041))
+        await session.is_a(reported, TypeName("http://opcfoundation.org/UA/", 2041))
     assert caught.value.kind == "unreadable"
     assert len(caught.value.message) < 500
 
@@ -152,8 +152,8 @@ async def test_a_cancellation_that_meets_an_answer_is_no_error() -> None:
 
 
 async def test_who_listens_is_told_each_question_with_its_answer(server: UaServer) -> None:
-    told: list[TracedCall] = []
-    async with open_client(server.endpoint, trace_call=told.append) as session:
+    reported: list[TracedCall] = []
+    async with open_client(server.endpoint, trace_call=reported.append) as session:
         clock = await session.find("Server", "ServerStatus", "CurrentTime")
         read: Any = await session.read(clock)
         with pytest.raises(Refused):
@@ -164,7 +164,7 @@ async def test_who_listens_is_told_each_question_with_its_answer(server: UaServe
         with pytest.raises(Refused):
             async with session.watch(clock, (unknown,), {}):
                 pytest.fail("it watches what there is not")
-    assert told == [
+    assert reported == [
         TracedCall("find", ("Server", "ServerStatus", "CurrentTime"), clock),
         TracedCall("read", (clock,), read),
         TracedCall(

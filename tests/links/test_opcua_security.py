@@ -84,7 +84,7 @@ async def test_a_server_that_we_do_not_know_is_not_trusted(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("own")
-async def test_a_server_whose_certificate_is_no_good_is_not_spoken_to_though_it_is_trusted(tmp_path: Path) -> None:
+async def test_trusted_server_with_a_bad_certificate_is_refused(tmp_path: Path) -> None:
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
     name, now, key = x509.Name([]), datetime.now(UTC), rsa.generate_private_key(65537, 1024)  # noqa: S505 - on purpose
     weak = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1)).sign(key, SHA256())
@@ -106,7 +106,7 @@ async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "reported"),
     [
         (b"junk", r"key\.pem: not a private key"),
         (pem(ec.generate_private_key(ec.SECP256R1())), r"key\.pem: not an RSA key"),
@@ -115,16 +115,16 @@ async def test_a_certificate_of_ours_that_cannot_be_read_is_named(tmp_path: Path
     ],
 )
 @pytest.mark.usefixtures("own")
-async def test_a_key_that_cannot_work_is_named_before_anything_is_tried(tmp_path: Path, key: bytes, told: str) -> None:
+async def test_a_key_that_cannot_work_is_named_before_anything_is_tried(
+    tmp_path: Path, key: bytes, reported: str
+) -> None:
     (tmp_path / "key.pem").write_bytes(key)
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=reported):
         async with open_client("opc.tcp://127.0.0.1:1", settings=settings("opc.tcp://127.0.0.1:1", tmp_path)):
             pass
 
 
-async def test_a_certificate_of_ours_that_names_no_application_is_told_with_its_key(
-    tmp_path: Path, own: OwnCertificate
-) -> None:
+async def test_own_certificate_without_application_uri_is_reported(tmp_path: Path, own: OwnCertificate) -> None:
     name, now = x509.Name([]), datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, own.key.public_key(), 1, now, now + timedelta(days=1))
     plain = builder.sign(own.key, SHA256())
@@ -139,7 +139,7 @@ async def test_a_certificate_of_ours_that_names_no_application_is_told_with_its_
 
 
 @pytest.mark.usefixtures("own")
-async def test_a_file_in_the_trusted_directory_that_is_half_written_does_not_end_the_gateway(tmp_path: Path) -> None:
+async def test_half_written_trusted_file_does_not_end_the_gateway(tmp_path: Path) -> None:
     (tmp_path / "trusted" / "half.pem").write_text("-----BEGIN CERT")
     strict = msgspec.structs.replace(SETTINGS, security="encrypted", pki=str(tmp_path / "pki"))
     async with served(strict) as server:

@@ -1,4 +1,4 @@
-"""What strangers give cause for is done a few times, and again when some time has passed."""
+"""Work on behalf of unknown clients is done a few times, and again after some time."""
 
 from edge.links.rate_limit import RateLimit
 

@@ -1,4 +1,4 @@
-"""A program beside the gateway calls it, is told what happens, and survives an interruption."""
+"""A sidecar calls the gateway, receives its events, and survives an interruption."""
 
 import asyncio
 import dataclasses
@@ -23,7 +23,7 @@ CALL = CloudEvent(id="1", source="/stand", type="call.v1", data={"JobOrderID": "
 
 
 class Gateway:
-    """Answers what it is told to."""
+    """Answers as its test configures it."""
 
     def __init__(self) -> None:
         self.published: list[Any] = []
@@ -116,10 +116,10 @@ async def test_an_error_is_raised_by_what_to_do_next(gateway: Gateway, listen: R
 async def test_what_happens_is_told_in_order_and_a_handler_may_call_and_fail(
     gateway: Gateway, listen: RpcSettings, wait_until: WaitUntil
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     async def show(event: CloudEvent) -> None:
-        told.append(event.id)
+        reported.append(event.id)
         if event.id == "3":
             raise ZeroDivisionError
         await client.publish(event)
@@ -130,8 +130,8 @@ async def test_what_happens_is_told_in_order_and_a_handler_may_call_and_fail(
         server.notify("something else", 5)
         for number in range(20):
             server.notify("cloudevent", to_map(CloudEvent(id=str(number), source="/edge", type="e", data={})), "events")
-        await wait_until(lambda: len(told) == 20)
-    assert told == [str(number) for number in range(20)]
+        await wait_until(lambda: len(reported) == 20)
+    assert reported == [str(number) for number in range(20)]
 
 
 async def test_the_client_connects_again_and_calls_go_on(

@@ -1,4 +1,4 @@
-"""What is packed is read again however it is cut, and no bytes do worse than to be told malformed."""
+"""A packed message is read however it is divided, and any other bytes are reported as malformed."""
 
 from contextlib import suppress
 from typing import Any
@@ -112,7 +112,7 @@ def test_what_is_no_message_is_malformed(data: bytes) -> None:
         read(data)
 
 
-def test_a_header_that_promises_more_than_comes_is_waited_for_and_costs_nothing() -> None:
+def test_header_with_a_missing_body_is_awaited_without_cost() -> None:
     assert read(b"\xdd\x7f\xff\xff\xff" * 100) == []
 
 
@@ -134,7 +134,7 @@ def test_what_both_libraries_read_has_its_end_at_the_same_byte(data: bytes) -> N
         scanner = msgpack.Unpacker()
         scanner.feed(data)
         scanner.skip()
-        assert scanner.tell() == len(data), decoded
+        assert scanner.report() == len(data), decoded
 
 
 def test_what_a_request_may_hold_may_come_back_in_the_response() -> None:

@@ -69,7 +69,7 @@ class Line:
         self._frames = Frames(1 << 24)
         self._read: list[Any] = []
 
-    def say(self, *messages: Request | Notification | bytes) -> None:
+    def send(self, *messages: Request | Notification | bytes) -> None:
         for message in messages:
             self.writer.write(message if isinstance(message, bytes) else encode(message))
 
@@ -88,7 +88,7 @@ class Line:
         return self._read.pop(0)
 
     async def ask(self, message: Request | bytes) -> Any:
-        self.say(message)
+        self.send(message)
         return await self.hear()
 
 
@@ -124,7 +124,7 @@ async def test_calls_are_answered_under_the_id_their_client_chose(plant: Plant) 
 
 async def test_a_slow_call_holds_up_no_other(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
-        line.say(Request(1, "wait", []))
+        line.send(Request(1, "wait", []))
         assert await line.ask(Request(2, "echo", [])) == Response(2, None, [])
         plant.go_on.set()
         assert await line.hear() == Response(1, None, [])
@@ -132,7 +132,7 @@ async def test_a_slow_call_holds_up_no_other(plant: Plant) -> None:
 
 async def test_a_call_as_notification_is_done_and_not_answered(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
-        line.say(Notification("echo", ["a"]), Notification("break", []), Notification("none", []))
+        line.send(Notification("echo", ["a"]), Notification("break", []), Notification("none", []))
         assert await line.ask(Request(1, "echo", ["b"])) == Response(1, None, ["b"])
         assert plant.done == [["a"], ["b"]]
 
@@ -162,7 +162,7 @@ async def test_a_request_with_a_fault_is_answered_and_the_next_is_taken(plant: P
 
 async def test_calls_beyond_the_limit_are_not_read_until_one_is_answered(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, calls=3) as server, connected(server) as line:
-        line.say(*(Request(number, "wait", [number]) for number in range(10)))
+        line.send(*(Request(number, "wait", [number]) for number in range(10)))
         async with connected(server) as other:
             assert await other.ask(Request(1, "echo", ["other"])) == Response(1, None, ["other"])
         await wait_until(lambda: len(plant.begun) == 3)
@@ -173,9 +173,9 @@ async def test_calls_beyond_the_limit_are_not_read_until_one_is_answered(plant: 
 
 async def test_large_calls_of_many_clients_are_not_read_all_at_a_time(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant, in_hand_bytes=2500) as server, connected(server) as one, connected(server) as two:
-        one.say(Request(1, "wait", ["x" * 1000]), Request(2, "wait", ["x" * 1000]))
+        one.send(Request(1, "wait", ["x" * 1000]), Request(2, "wait", ["x" * 1000]))
         await wait_until(lambda: len(plant.begun) == 2)
-        two.say(Request(3, "wait", ["x" * 1000]), Request(4, "wait", ["x" * 3000]))
+        two.send(Request(3, "wait", ["x" * 1000]), Request(4, "wait", ["x" * 3000]))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await two.hear()
@@ -191,7 +191,7 @@ async def test_a_client_that_reads_no_answers_is_not_read_either(plant: Plant, w
     async with serving(plant) as server, connected(server) as line:
         line.writer.transport.set_write_buffer_limits(high=1 << 30)
         line.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001 - as one that hangs
-        line.say(*(Request(number, "echo", ["x" * 10_000]) for number in range(many)))
+        line.send(*(Request(number, "echo", ["x" * 10_000]) for number in range(many)))
         before = -1
         while before != len(plant.done):
             before = len(plant.done)
@@ -206,7 +206,7 @@ async def test_who_leaves_an_answer_unread_for_too_long_is_disconnected(plant: P
     async with serving(plant, unread=0.1) as server, connected(server) as line:
         line.writer.transport.set_write_buffer_limits(high=1 << 30)
         line.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001
-        line.say(*(Request(number, "echo", ["x" * 100_000]) for number in range(300)))
+        line.send(*(Request(number, "echo", ["x" * 100_000]) for number in range(300)))
         await wait_until(lambda: server.clients == 0)
 
 
@@ -216,8 +216,8 @@ async def test_all_clients_are_told_in_order(plant: Plant, wait_until: WaitUntil
         for number in range(100):
             server.notify("cloudevent", {"id": number}, "events")
         for line in (one, two):
-            told = [await line.hear() for _ in range(100)]
-            assert told == [Notification("cloudevent", [{"id": number}, "events"]) for number in range(100)]
+            received = [await line.hear() for _ in range(100)]
+            assert received == [Notification("cloudevent", [{"id": number}, "events"]) for number in range(100)]
 
 
 async def test_who_does_not_read_what_it_is_told_is_disconnected_and_nobody_else(
@@ -226,17 +226,17 @@ async def test_who_does_not_read_what_it_is_told_is_disconnected_and_nobody_else
     async with serving(plant, unsent_bytes=200_000) as server, connected(server) as slow, connected(server) as good:
         await wait_until(lambda: server.clients == 2)
         slow.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001
-        told = 0
+        received = 0
         while server.clients == 2:
             server.notify("cloudevent", "x" * 50_000)
-            told += 1
+            received += 1
             assert (await good.hear()).method == "cloudevent"
-            assert told < 1000
+            assert received < 1000
         assert await good.ask(Request(1, "echo", [])) == Response(1, None, [])
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("sent", "reason"),
     [
         (b"\xc1", "not MessagePack"),
         (b"GET / HTTP/1.1\r\n", "neither a request nor a response nor a notification"),
@@ -247,9 +247,9 @@ async def test_who_does_not_read_what_it_is_told_is_disconnected_and_nobody_else
         (b"\x94\x00\x01", "silent for 0.2 s"),
     ],
 )
-async def test_who_cannot_be_understood_is_told_why_and_disconnected(plant: Plant, said: bytes, reason: str) -> None:
+async def test_who_cannot_be_understood_is_told_why_and_disconnected(plant: Plant, sent: bytes, reason: str) -> None:
     async with serving(plant, message_bytes=1000, silent=0.2) as server, connected(server) as line:
-        goodbye = await line.ask(said)
+        goodbye = await line.ask(sent)
         assert goodbye.method == "closing"
         assert reason in goodbye.params[0]
         assert await line.hear() is None
@@ -271,7 +271,7 @@ async def test_a_client_too_many_is_sent_away(plant: Plant, wait_until: WaitUnti
 async def test_a_call_whose_client_goes_is_done_nevertheless(plant: Plant, wait_until: WaitUntil) -> None:
     async with serving(plant) as server, connected(server) as good:
         async with connected(server) as line:
-            line.say(Request(1, "wait", ["a"]), Request(2, "wait", ["b"]))
+            line.send(Request(1, "wait", ["a"]), Request(2, "wait", ["b"]))
             await wait_until(lambda: len(plant.begun) == 2)
         assert await good.ask(Request(1, "echo", [])) == Response(1, None, [])
         plant.go_on.set()
@@ -281,7 +281,7 @@ async def test_a_call_whose_client_goes_is_done_nevertheless(plant: Plant, wait_
 
 async def test_who_stops_writing_still_gets_its_answers(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
-        line.say(Request(1, "echo", []), Request(2, "wait", []))
+        line.send(Request(1, "echo", []), Request(2, "wait", []))
         line.writer.write_eof()
         plant.go_on.set()
         assert {(await line.hear()).id, (await line.hear()).id} == {1, 2}
@@ -316,7 +316,7 @@ NEAR_FRAMES = st.one_of(
 async def test_whatever_is_sent_the_server_goes_on(plant: Plant, frames: list[bytes]) -> None:
     async with serving(plant, message_bytes=1000) as server:
         async with connected(server) as line:
-            line.say(*frames)
+            line.send(*frames)
             line.writer.write_eof()
             while await line.hear() is not None:
                 pass
@@ -330,13 +330,13 @@ def test_on_uvloop_it_is_the_same() -> None:
         async with serving(plant, message_bytes=1000) as server:
             async with connected(server) as line:
                 assert await line.ask(Request(1, "echo", [])) == Response(1, None, [])
-                line.say(Request(2, "wait", []), b"\xc1")
+                line.send(Request(2, "wait", []), b"\xc1")
                 plant.go_on.set()
                 assert await line.hear() == Response(2, None, [])
                 assert (await line.hear()).method == "closing"
                 assert await line.hear() is None
             async with connected(server) as line:
-                line.say(*(Request(number, "echo", ["x" * 900]) for number in range(50)))
+                line.send(*(Request(number, "echo", ["x" * 900]) for number in range(50)))
                 await line.hear()
             server.notify("cloudevent", {})
 

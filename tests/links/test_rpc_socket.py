@@ -1,4 +1,4 @@
-"""A server is reached by whom its address is for, and by nobody else."""
+"""A server is reached by the clients that its address permits, and by no other."""
 
 import asyncio
 import dataclasses
@@ -21,10 +21,10 @@ def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
-async def greeting(url: str, said: bytes = b"", **files: str) -> bytes:
+async def greeting(url: str, printed: bytes = b"", **files: str) -> bytes:
     """Return what the server says to who connects, and says something itself."""
     reader, writer = await connect(url, **files)
-    writer.write(said)
+    writer.write(printed)
     try:
         async with asyncio.timeout(60):
             return await reader.read()

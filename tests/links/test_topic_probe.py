@@ -1,4 +1,4 @@
-"""What a broker retains is given as often as one asks; what it keeps from us is told apart from what is not there."""
+"""A retained message is read as often as requested; a forbidden topic is distinguished from an empty one."""
 
 import asyncio
 from pathlib import Path
@@ -27,9 +27,7 @@ async def test_what_a_broker_retains_can_be_asked_for_again_and_again(mqtt: Mqtt
         assert await session.read_retained(f"{unique}/r", 0.05) is None
 
 
-async def test_what_a_broker_retains_comes_also_to_a_session_that_died_when_it_had_asked(
-    mqtt: MqttSettings, unique: str
-) -> None:
+async def test_session_lost_after_its_request_gets_the_retained_message(mqtt: MqttSettings, unique: str) -> None:
     heard = asyncio.Queue[Message]()
     async with open_session(mqtt, unique) as died:
         await died.subscribe(f"{unique}/r", heard.put)
@@ -51,9 +49,7 @@ async def test_without_a_connection_nothing_can_be_asked_for(unique: str, wait_u
         await wait_until(lambda: session.connection_count == 2)
 
 
-async def test_what_a_broker_does_not_let_us_read_is_told_apart_from_what_is_not_there(
-    tmp_path: Path, unique: str
-) -> None:
+async def test_forbidden_topic_differs_from_an_empty_one(tmp_path: Path, unique: str) -> None:
     async with (
         open_broker(*refusing_subscriptions(tmp_path, "+/kept")) as broker,
         open_session(MqttSettings(url=broker.url), unique) as session,
@@ -65,7 +61,7 @@ async def test_what_a_broker_does_not_let_us_read_is_told_apart_from_what_is_not
         assert await session.read_retained(f"{unique}/other", 0.05) is None
 
 
-async def test_a_broker_that_grants_a_subscription_and_passes_us_over_is_found_out(tmp_path: Path, unique: str) -> None:
+async def test_granted_but_silent_subscription_is_detected(tmp_path: Path, unique: str) -> None:
     async with (
         open_broker(allowing(tmp_path, "write +/kept", "readwrite +/told", "read +/fixed")) as broker,
         open_session(MqttSettings(url=broker.url), unique) as session,

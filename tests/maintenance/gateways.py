@@ -14,7 +14,7 @@ CANARY = "canary/pass@word-77"
 
 
 def furnish(directory: Path, redis: RedisSettings, **opcua: str) -> Path:
-    """Write settings, certificates, users and trust list into a directory; give the settings file."""
+    """Write settings, certificates, users and trust list into a directory; return the settings file."""
     pki, trusted, users = directory / "pki", directory / "trusted", directory / "users"
     (directory / "conf.d").mkdir(parents=True)
     sections = {

@@ -100,7 +100,7 @@ def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manifest", "told"),
+    ("manifest", "reported"),
     [
         (b"", "its manifest cannot be read"),
         (b"[]", "its manifest cannot be read"),
@@ -110,8 +110,8 @@ def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
         (manifest_of(CONTENT, format=FORMAT + 1), "was written by a newer version, 1.2.3"),
     ],
 )
-def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, manifest: bytes, told: str) -> None:
-    assert told in refusal_of(tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest), *CONTENT.items()))
+def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, manifest: bytes, reported: str) -> None:
+    assert reported in refusal_of(tar_of(tmp_path / "b.tar.gz", (MANIFEST, manifest), *CONTENT.items()))
 
 
 def test_what_would_fill_the_memory_is_refused(tmp_path: Path) -> None:

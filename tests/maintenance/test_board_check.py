@@ -1,4 +1,4 @@
-"""Each point of a board is told: fit, or what is wrong with it and what to do."""
+"""Each point of a board is reported: suitable, or its fault with advice."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "subject", "level", "told"),
+    ("change", "subject", "level", "reported"),
     [
         ({"/dev/watchdog0": None}, "watchdog", Level.WARNING, "no /dev/watchdog0"),
         ({"/sys/class/watchdog/watchdog0/state": "inactive"}, "watchdog", Level.WARNING, "is not used"),
@@ -56,10 +56,10 @@ def test_on_a_healthy_board_nothing_is_wrong(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_told(
-    tmp_path: Path, change: dict[str, str | None], subject: str, level: Level, told: str
+    tmp_path: Path, change: dict[str, str | None], subject: str, level: Level, reported: str
 ) -> None:
     found = point(computer(tmp_path, HEALTHY | change), "rpi4", subject)
-    assert (found.level, told in found.found) == (level, True), found
+    assert (found.level, reported in found.found) == (level, True), found
     assert bool(found.advice) == (level is not Level.OK)
 
 

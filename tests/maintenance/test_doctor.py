@@ -1,4 +1,4 @@
-"""An examination ends in time and tells all it found, whatever goes wrong in a part of it."""
+"""An examination ends in time and reports all findings, whatever fails in a part of it."""
 
 import asyncio
 import threading
@@ -21,17 +21,17 @@ async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (Unavailable("the broker is away", "start it"), "the broker is away"),
         (PermissionError(13, "Permission denied", "/etc/secret"), "Permission denied"),
         (KeyError("a defect"), "KeyError('a defect')"),
     ],
 )
-async def test_an_examination_that_breaks_off_is_a_finding_and_hides_none(error: Exception, told: str) -> None:
+async def test_an_examination_that_breaks_off_is_a_finding_and_hides_none(error: Exception, reported: str) -> None:
     found = await findings_of("part", breaking(error))
     assert [(each.subject, each.level) for each in found] == [("first", Level.OK), ("part", Level.FAILING)]
-    assert told in found[1].found
+    assert reported in found[1].found
     assert found[1].advice
 
 

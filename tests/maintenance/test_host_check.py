@@ -1,4 +1,4 @@
-"""A machine whose disk or memory runs out is told before it has."""
+"""A machine whose disk or memory runs out is reported early."""
 
 from pathlib import Path
 

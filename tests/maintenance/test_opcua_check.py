@@ -28,7 +28,7 @@ from tests.store.servers import free_port
 
 @asynccontextmanager
 async def answering(words: bytes) -> AsyncIterator[str]:
-    """Listen and answer everybody with these words; gives the endpoint."""
+    """Listen and answer every client with these bytes; return the endpoint."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1000)
@@ -98,7 +98,7 @@ async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettin
 
 
 @pytest.mark.parametrize(
-    ("left", "level", "told"),
+    ("left", "level", "reported"),
     [
         (timedelta(days=365), Level.OK, "is valid until"),
         (timedelta(days=20), Level.WARNING, "expires in"),
@@ -106,7 +106,7 @@ async def test_before_the_first_start_there_is_no_certificate(opcua: OpcuaSettin
     ],
 )
 async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
-    opcua: OpcuaSettings, tmp_path: Path, valid_for: list[timedelta], left: timedelta, level: Level, told: str
+    opcua: OpcuaSettings, tmp_path: Path, valid_for: list[timedelta], left: timedelta, level: Level, reported: str
 ) -> None:
     valid_for[0] = left
     settings = Settings(gateway=GatewaySettings(name="edge"), opcua=opcua)
@@ -122,7 +122,7 @@ async def test_a_certificate_is_as_well_as_it_is_long_to_its_end(
         ("certificate mqtt.ca_file", level),
         ("certificate southbound.wrench.ca_file", level),
     ]
-    assert told in found[0].found
+    assert reported in found[0].found
 
 
 async def test_a_certificate_made_for_another_host_is_a_warning(opcua: OpcuaSettings, tmp_path: Path) -> None:

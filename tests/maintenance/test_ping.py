@@ -1,4 +1,4 @@
-"""Equipment is asked now, by its own protocol, beside the gateway that works with it."""
+"""Equipment is asked now, over its own protocol, while its gateway works with it."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ NOBODY = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
-    ("said", "answers", "told"),
+    ("presence", "answers", "detail"),
     [
         (b"online", True, "online at"),
         (b"offline", False, "offline at"),
@@ -22,14 +22,14 @@ NOBODY = "127.0.0.1:1"
     ],
 )
 async def test_a_broker_answers_for_its_equipment(
-    mqtt: MqttSettings, unique: str, said: bytes, told: str, *, answers: bool | None
+    mqtt: MqttSettings, unique: str, presence: bytes, detail: str, *, answers: bool | None
 ) -> None:
     wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique)
     async with open_session(mqtt, unique) as session:
-        await session.publish(f"{unique}/wrench/presence", said, retain=True)
+        await session.publish(f"{unique}/wrench/presence", presence, retain=True)
         pong = await ping("wrench", wrench, Settings(mqtt=mqtt))
     assert pong.answers is answers
-    assert told in pong.detail
+    assert detail in pong.detail
     assert pong.seconds is not None
     assert 0 < pong.seconds < 1
 

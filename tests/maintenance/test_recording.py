@@ -40,11 +40,11 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
 async def test_each_message_is_a_line_as_it_came(
     mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, told = tmp_path / "wrench.jsonl", list[Line]()
+    file, reported = tmp_path / "wrench.jsonl", list[Line]()
     topic = f"{unique}/wrench"
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{topic}/presence", b"online", retain=True)
-        async with recording("wrench", settings_of(mqtt, unique), {"sesame"}, file, told.append) as source:
+        async with recording("wrench", settings_of(mqtt, unique), {"sesame"}, file, reported.append) as source:
             assert source == f"{topic}/+ at {mqtt.url.removeprefix('mqtt://')}"
             await session.publish(
                 f"{topic}/commands",
@@ -56,7 +56,7 @@ async def test_each_message_is_a_line_as_it_came(
             )
             await session.publish(f"{topic}/data", b"sesame at 10.0.0.7")
             await session.publish(f"{topic}/data", b"\xff\xfe")
-            await wait_until(lambda: len(told) == 4)
+            await wait_until(lambda: len(reported) == 4)
     head, *lines = lines_of(file)
     assert (head["equipment"], head["settings"]["kind"], head["settings"]["type_ids"]) == (
         "wrench",
@@ -112,17 +112,17 @@ async def test_where_the_broker_is_away_no_file_is_left_behind(
 async def test_data_nested_too_deep_is_hidden_and_later_data_is_recorded(
     mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, told = tmp_path / "wrench.jsonl", list[Line]()
+    file, reported = tmp_path / "wrench.jsonl", list[Line]()
     async with (
         open_session(mqtt, unique) as session,
-        recording("wrench", settings_of(mqtt, unique), set(), file, told.append),
+        recording("wrench", settings_of(mqtt, unique), set(), file, reported.append),
     ):
         for depth in (900, 100_000):
             payload = b"[" * depth + b"]" * depth
             await session.publish(f"{unique}/wrench/data", payload, content_type="application/json")
         await session.publish(f"{unique}/wrench/data", b"behind")
-        await wait_until(lambda: len(told) == 3)
-    assert [each.hidden_bytes for each in told if isinstance(each, MessageRecord)] == [1800, 200_000, 0]
+        await wait_until(lambda: len(reported) == 3)
+    assert [each.hidden_bytes for each in reported if isinstance(each, MessageRecord)] == [1800, 200_000, 0]
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def drill(redis: RedisSettings) -> Settings:
 
 @pytest.fixture
 def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a gateway notice at once who records."""
+    """Shorten the interval at which a gateway looks for recorders."""
     monkeypatch.setattr("edge.station.equipment_tracer.LOOK_EVERY_S", 0.01)
 
 
@@ -144,18 +144,18 @@ def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_trace_of_a_gateway_is_recorded_without_secrets(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    file, told, gateway = tmp_path / "drill.jsonl", list[Line](), EquipmentTracer(store, ("drill",))
+    file, reported, gateway = tmp_path / "drill.jsonl", list[Line](), EquipmentTracer(store, ("drill",))
     asked = TracedCall("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
     identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
     async with (
         background_task(gateway.run(), "gateway"),
-        recording("drill", drill, {"sesame"}, file, told.append) as source,
+        recording("drill", drill, {"sesame"}, file, reported.append) as source,
     ):
         assert source == "the trace of drill by edge"
         gateway.of("drill")(TraceKind.ASKED, asked)
         gateway.of("drill")(TraceKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
         gateway.of("drill")(TraceKind.LOST, "opc.tcp://drill-7:4840 says sesame")
-        await wait_until(lambda: len(told) == 4)
+        await wait_until(lambda: len(reported) == 4)
     head, *lines = lines_of(file)
     assert (head["settings"]["url"], head["settings"]["product_instance_uri"]) == ("opc.tcp://***", "***")
     assert [(line["gateway"], line["what"]) for line in lines] == [
@@ -176,15 +176,15 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
 async def test_another_who_records_adds_no_line(
     store: Store, drill: Settings, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    gateway, told = EquipmentTracer(store, ("drill",)), list[Line]()
+    gateway, reported = EquipmentTracer(store, ("drill",)), list[Line]()
     async with (
         background_task(gateway.run(), "gateway"),
-        recording("drill", drill, set(), tmp_path / "one.jsonl", told.append),
+        recording("drill", drill, set(), tmp_path / "one.jsonl", reported.append),
         recording("drill", drill, set(), tmp_path / "two.jsonl", print),
     ):
         gateway.of("drill")(TraceKind.STOP, "J1/r/drill/1")
-        await wait_until(lambda: len(told) == 2)
-    assert [each.what for each in told if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
+        await wait_until(lambda: len(reported) == 2)
+    assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TraceKind.BEGUN, TraceKind.STOP]
 
 
 async def test_where_no_gateway_tells_anything_no_file_is_left_behind(
@@ -277,7 +277,7 @@ async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Se
             pytest.fail("there is no gateway")
 
     recorder = asyncio.create_task(record())
-    while not file.exists():  # noqa: ASYNC110 - a file tells nobody that it is there
+    while not file.exists():  # noqa: ASYNC110 - there is no event for a new file
         await asyncio.sleep(0)
     recorder.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -290,11 +290,11 @@ async def test_who_interrupts_before_anything_has_passed_finds_no_file(drill: Se
 async def test_a_gateway_that_tells_garbage_is_told_in_one_line(
     garbage: str, store: Store, drill: Settings, tmp_path: Path
 ) -> None:
-    told = garbage.replace("%s", "[" * 3000, 1).replace("%s", "]" * 3000)
+    reported = garbage.replace("%s", "[" * 3000, 1).replace("%s", "]" * 3000)
 
     async def record() -> None:
         async with recording("drill", drill, set(), tmp_path / "drill.jsonl", print), asyncio.timeout(60):
-            await store.execute("PUBLISH", trace_channel.channel(store, "drill"), told)
+            await store.execute("PUBLISH", trace_channel.channel(store, "drill"), reported)
             await asyncio.Event().wait()
 
     async with background_task(EquipmentTracer(store, ("drill",)).run(), "gateway"):

@@ -25,7 +25,7 @@ EVERYTHING = (Part.KEYS, Part.STORE)
 
 
 def nobody(_: str) -> None:
-    """Nobody looks on."""
+    """Drop the progress of a restore."""
 
 
 def files_of(directory: Path) -> dict[str, bytes]:
@@ -34,7 +34,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
 
 
 def changed(file: Path, change: Callable[[dict[str, bytes]], Mapping[str, bytes]], **members: Member) -> Path:
-    """Write an archive anew with other contents, as somebody could who knows how it is made."""
+    """Write an archive again with other contents, as an attacker who knows its format."""
     manifest, contents = read_archive(file)
     contents = dict(change(contents))
     described = {
@@ -82,15 +82,15 @@ async def test_all_is_as_it_was(store: Store, backup: Path, settings: Path) -> N
     add(settings, "\n[gateway]\nname = 'other'\n")
     (settings.parent / "conf.d" / "later.toml").write_text("[gateway]\nscopes = ['later']\n")
     (settings.parent / "pki" / "own.pem").unlink()
-    told: list[str] = []
-    await restore(backup, settings, {}, NOW, told.append, force=False)
+    reported: list[str] = []
+    await restore(backup, settings, {}, NOW, reported.append, force=False)
     aside = {name: content for name, content in files_of(settings.parent).items() if name.endswith(".before-restore")}
     assert sorted(aside) == ["conf.d/later.toml.before-restore", "edge.toml.before-restore"]
     assert {name: content for name, content in files_of(settings.parent).items() if name not in aside} == files
     assert (settings.parent / "pki" / "own.pem").stat().st_mode & 0o777 == 0o600
     assert await dump(store, NOW) == kept
-    assert f"restored: {settings}" in told
-    assert any(line.startswith("store: ") for line in told)
+    assert f"restored: {settings}" in reported
+    assert any(line.startswith("store: ") for line in reported)
 
 
 async def test_a_new_gateway_gets_all_of_it(backup: Path, settings: Path, tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ async def test_jobs_that_ran_when_it_was_saved_are_named(store: Store, settings:
     file = tmp_path / "running.tar.gz"
     await back_up(file, settings, {}, EVERYTHING, NOW, nobody)
     await store.execute("DEL", store.keys.sfc_active_jobs())
-    told: list[str] = []
-    await restore(file, settings, {}, NOW, told.append, force=False)
-    assert "these jobs ran at the time of the backup and continue from there: J1" in told
+    reported: list[str] = []
+    await restore(file, settings, {}, NOW, reported.append, force=False)
+    assert "these jobs ran at the time of the backup and continue from there: J1" in reported
 
 
 async def test_an_archive_cannot_write_where_only_its_settings_say(
@@ -194,7 +194,7 @@ async def test_a_certificate_cannot_be_said_to_have_stood_elsewhere(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "reported"),
     [
         ("opcua/unknown", b"", "is not a file of a gateway"),
         ("store.jsonl", b"{", "store.jsonl"),
@@ -205,9 +205,9 @@ async def test_a_certificate_cannot_be_said_to_have_stood_elsewhere(
     ],
 )
 async def test_contents_that_cannot_be_used_are_refused(
-    backup: Path, settings: Path, name: str, content: bytes, told: str
+    backup: Path, settings: Path, name: str, content: bytes, reported: str
 ) -> None:
-    assert told in (await refusal(changed(backup, lambda all_: all_ | {name: content}), settings)).message
+    assert reported in (await refusal(changed(backup, lambda all_: all_ | {name: content}), settings)).message
 
 
 async def test_settings_that_cannot_be_used_are_told_before_anything_is_written(backup: Path, settings: Path) -> None:

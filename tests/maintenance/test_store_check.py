@@ -40,7 +40,7 @@ async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "subject", "told"),
+    ("options", "subject", "reported"),
     [
         (("--appendonly", "no"), "store durability", "changes are not written to disk"),
         (("--appendfsync", "no"), "store durability", "the system decides when to write"),
@@ -49,11 +49,11 @@ async def test_a_store_as_it_should_be_is_well(tmp_path: Path) -> None:
     ],
 )
 async def test_a_store_that_may_lose_or_fill_up_is_a_warning(
-    tmp_path: Path, options: tuple[str, ...], subject: str, told: str
+    tmp_path: Path, options: tuple[str, ...], subject: str, reported: str
 ) -> None:
     finding = (await on(tmp_path, *options))[subject]
     assert finding.level is Level.WARNING
-    assert told in finding.found
+    assert reported in finding.found
     assert finding.advice
 
 
@@ -98,9 +98,9 @@ async def test_what_a_gateway_says_of_its_equipment_is_told(tmp_path: Path) -> N
             await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
             await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=1, equipment=equipment)))
         found = await examined(settings)
-    told = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
+    reported = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
     none = "0 open commands, 0 failed"
-    assert told == [
+    assert reported == [
         (Level.FAILING, "disconnected; 0 open commands, 1 failed, 0 messages refused; last: jammed"),
         (Level.OK, "connected; 2 open commands, 0 failed, 0 messages refused"),
         (Level.WARNING, f"{none}, 3 messages refused; last: no JSON"),

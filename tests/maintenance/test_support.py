@@ -1,4 +1,4 @@
-"""A support bundle tells much, and none of it is a secret."""
+"""A support bundle contains the state of the gateway and no secret."""
 
 from pathlib import Path
 from urllib.parse import quote

@@ -50,5 +50,5 @@ async def running(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
     await plant.teach("supervised", SUPERVISED)
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         yield plant

@@ -53,7 +53,7 @@ class Clock:
 
 
 class FakeEquipment:
-    """Records what it is told; answers at once when `replies` says how, and is away when it is not `reachable`."""
+    """Records its commands; answers at once with `replies`, and is disconnected while it is not `reachable`."""
 
     def __init__(self, name: str = "tool") -> None:
         self.name = name
@@ -92,8 +92,8 @@ class FakeEquipment:
     async def stop(self, command: Command) -> None:
         await self.send(command)
 
-    def told(self, phase: Phase = Phase.START) -> list[str]:
-        """Name the actions it was told to start, stop or reset, in order."""
+    def received(self, phase: Phase = Phase.START) -> list[str]:
+        """Return the actions it had to start, stop or reset, in order."""
         return [command.action for command in self.commands if command.phase is phase]
 
 
@@ -131,7 +131,7 @@ class Plant:
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator["Plant"]:
-        """Have it work; what waits for time is served with `timers` apart."""
+        """Do all pending work; expired timers are a separate call, `timers`."""
         async with background_task(self.sender.run(), "sender"), background_task(self.worker.run(), "worker"):
             yield self
 
@@ -148,7 +148,7 @@ class Plant:
             await self.sender.send_all(self.runs.outbox.queue.get_nowait())
 
     async def _taken(self) -> list[Work | UnreadableEntry]:
-        """Take all work there is, and give it."""
+        """Take all pending work and return it."""
         stream = self.store.keys.sfc_work(SCOPE)
         await self.store.execute("XREADGROUP", "GROUP", GROUP, self.store.consumer, "STREAMS", stream, ">")
         return await work.read_pending(self.store, (SCOPE,))
@@ -175,7 +175,7 @@ class Plant:
         data: object = None,
         source: str = "scanner",
     ) -> Task | Kept | None:
-        """Let an event of equipment arrive."""
+        """Deliver an event of equipment."""
         event = EquipmentEvent(source, event_id or _fresh(), type_id, SCOPE, data, job_id, correlation_id)
         return await self.answers.event(event)
 
@@ -186,12 +186,12 @@ class Plant:
         return job
 
     async def timer(self, job_id: str) -> int | None:
-        """Give the instant at which a job wants attention."""
+        """Return the instant of the next timer of a job."""
         score = await self.store.execute("ZSCORE", self.store.keys.sfc_timers(), job_id)
         return None if score is None else int(score)
 
     async def until_state(self, job_id: str, state: JobState, substate: SubState | None = None) -> Job:
-        """Wait until a job is in a state, and give it."""
+        """Wait until a job is in a state, and return it."""
         await until(lambda: self._is_in(job_id, state))
         job = await self.job(job_id)
         assert substate is None or job.status.substate is substate
@@ -248,7 +248,7 @@ async def unacknowledged(plant: Plant) -> int:
 
 
 async def none_active(plant: Plant) -> bool:
-    """Tell whether every run has ended, and all that it asked for was surely sent."""
+    """Return whether every run has ended, and all its commands were surely sent."""
     return int(await plant.store.execute("SCARD", plant.store.keys.sfc_active_jobs())) == 0
 
 
@@ -282,7 +282,7 @@ def order(job_id: str, master: str = "linear", **fields: Any) -> JobOrder:
 
 
 def action(name: str, step: str, type_id: str = TIGHTEN, **fields: object) -> dict[str, object]:
-    """Write an action of a recipe; it is an N with a command unless told otherwise."""
+    """Return an action of a recipe; by default an N with a command."""
     defaults = {"qualifier": "N", "interaction": "push_command", "type_id": type_id}
     return {"name": name, "step": step} | defaults | fields
 

@@ -30,18 +30,18 @@ from tests.station.plant import (
 )
 from tests.store.servers import own_server
 
-Told = list[tuple[int | None, int | None]]
+Recorder = list[tuple[int | None, int | None]]
 """The revisions of a run as it was known and as it is, move by move."""
 
 
-def told_by(follower: ActiveRuns) -> Told:
-    told: Told = []
+def recorder_of(follower: ActiveRuns) -> Recorder:
+    reported: Recorder = []
 
     def note(before: LoadedJob | None, now: LoadedJob | None) -> None:
-        told.append((before.stored.revision if before else None, now.stored.revision if now else None))
+        reported.append((before.stored.revision if before else None, now.stored.revision if now else None))
 
     follower.listeners.append(note)
-    return told
+    return reported
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
     plant = Plant(store, {TIGHTEN: tool}, clock)
     await plant.teach("linear", LINEAR)
     follower = ActiveRuns(plant.runs, (SCOPE,))
-    told = told_by(follower)
+    reported = recorder_of(follower)
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     assert (list(follower.loaded), follower.count) == (["J1"], 1)
@@ -68,9 +68,9 @@ async def test_what_we_decide_is_known_at_once_until_nothing_of_it_is_left(
     await plant.drive()
     await plant.answer(tool.commands[1])
     assert (follower.loaded, follower.count) == ({}, 0)
-    first = told[0][1]
+    first = reported[0][1]
     assert first is not None
-    assert told == [(None, first), (first, first + 1), (first + 1, None)]
+    assert reported == [(None, first), (first, first + 1), (first + 1, None)]
 
 
 async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
@@ -91,7 +91,7 @@ async def test_a_run_that_ended_is_active_until_all_it_asked_for_is_sent(
     assert (follower.loaded, follower.count) == ({}, 0)
 
 
-async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_look(
+async def test_runs_of_another_instance_are_seen_at_the_next_read(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with (
@@ -100,7 +100,7 @@ async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_
     ):
         await other.teach("linear", LINEAR)
         follower = ActiveRuns(plant.runs, (SCOPE,))
-        told = told_by(follower)
+        reported = recorder_of(follower)
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()
         await follower.look()
@@ -110,7 +110,7 @@ async def test_what_another_instance_starts_moves_and_ends_is_known_at_the_next_
             await other.drive()
             await follower.look()
         assert follower.loaded == {}
-    assert [(before is None, now is None) for before, now in told] == [(True, False), (False, False), (False, True)]
+    assert [(before is None, now is None) for before, now in reported] == [(True, False), (False, False), (False, True)]
 
 
 class Noting(Runs):
@@ -132,14 +132,14 @@ async def test_a_run_is_read_when_it_was_moved_and_only_if_it_is_ours(
     async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
         await other.teach("linear", LINEAR)
         await other.order(Cause.STORE_AND_START, order("J1"))
-        await wait_until(lambda: tool.told() == ["a"])
+        await wait_until(lambda: tool.received() == ["a"])
         async with open_store(redis, "edge-2") as store:
             runs = Noting(store, clock)
             follower = ActiveRuns(runs, (scope,))
             await follower.look()
             before = await revisions(store)
             await other.answer(tool.commands[0])
-            await wait_until(lambda: tool.told() == ["a", "b"])
+            await wait_until(lambda: tool.received() == ["a", "b"])
             assert await revisions(store) != before
             for _ in range(3):
                 await follower.look()
@@ -212,10 +212,10 @@ async def test_a_defect_in_one_who_watches_keeps_nobody_from_following(
         await other.teach("linear", LINEAR)
         follower = ActiveRuns(plant.runs, (SCOPE,))
         follower.listeners.append(fail)
-        told = told_by(follower)
+        reported = recorder_of(follower)
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()
         with capture_logs() as logged:
             await follower.look()
-    assert len(told) == 1
+    assert len(reported) == 1
     assert [each["event"] for each in logged] == ["listener failed"]

@@ -66,7 +66,7 @@ async def test_an_answer_that_arrives_at_another_instance_moves_the_run(
     await started(plant, "J1")
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
         await other.answer(tool.commands[0])
-        await until_true(lambda: tool.told() == ["a", "b"])
+        await until_true(lambda: tool.received() == ["a", "b"])
     async with plant.at_work():
         await plant.answer(tool.commands[1])
         await plant.until_state("J1", JobState.ENDED)
@@ -79,8 +79,8 @@ async def test_two_instances_that_get_the_same_answer_have_one_effect(
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
         await asyncio.gather(*(each.answer(tool.commands[0]) for each in (plant, other) * 5))
         async with plant.at_work(), other.at_work():
-            await until_true(lambda: len(tool.told()) > 1)
-    assert tool.told() == ["a", "b"]
+            await until_true(lambda: len(tool.received()) > 1)
+    assert tool.received() == ["a", "b"]
 
 
 async def test_two_instances_that_get_answers_of_one_run_at_a_time_lose_none(
@@ -157,7 +157,7 @@ async def test_an_answer_to_a_job_that_is_gone_changes_nothing(plant: Plant, too
     assert await jobs.load(plant.store, "J1") is None
 
 
-async def test_what_one_instance_holds_of_a_job_is_never_taken_for_a_later_job_of_the_same_id(
+async def test_cached_run_is_not_used_for_a_later_job_of_the_same_id(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await started(plant, "J1")
@@ -214,7 +214,7 @@ async def test_the_same_event_twice_has_one_effect_and_the_same_task(plant: Plan
     assert await scanned(plant, "J1") == ["s"]
 
 
-async def test_the_same_event_many_times_at_once_has_one_effect_and_the_same_task(
+async def test_event_repeated_concurrently_has_one_effect_and_one_task(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await plant.teach("scan", SCANNING)
@@ -327,7 +327,7 @@ async def test_the_mark_of_an_event_expires(plant: Plant) -> None:
         assert 0 < await plant.store.execute("PTTL", key) <= DEDUPE_MS
 
 
-async def test_an_event_that_makes_its_step_wait_anew_gives_the_work_all_the_same(plant: Plant) -> None:
+async def test_event_that_reactivates_its_step_still_returns_the_task(plant: Plant) -> None:
     again = [{"source": "one", "target": "one", "condition": "true"}]
     loop = {"steps": [{"name": "one", "initial": True}], "transitions": again, "actions": [pull("s", "one")]}
     await plant.teach("loop", loop)
@@ -353,7 +353,7 @@ async def test_an_event_that_names_an_aborted_or_unknown_job_is_discarded(plant:
     assert (await plant.job("J1")).early == ()
 
 
-async def test_one_that_waits_no_more_and_is_listed_yet_takes_no_event_from_the_next(plant: Plant) -> None:
+async def test_stale_entry_of_the_wait_index_takes_no_event(plant: Plant) -> None:
     await plant.teach("scanning", SCANNING)
     await started(plant, "J1", master="scanning")
     await plant.store.execute("ZADD", plant.store.keys.sfc_waits(SCOPE, "scan.v1"), 1, "gone", 2, "gone too")

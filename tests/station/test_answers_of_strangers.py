@@ -10,7 +10,7 @@ from tests.station.plant import DEDUPE_MS, TIGHTEN, FakeEquipment, Plant, order
 
 
 async def started(plant: Plant, tool: FakeEquipment) -> EquipmentAnswer:
-    """Start a job, and give a good answer to its first command."""
+    """Start a job, and return a good answer to its first command."""
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     return EquipmentAnswer(tool.commands[0].command_id, {"ok": True})

@@ -1,4 +1,4 @@
-"""Equipment that comes back is told which commands it has not answered."""
+"""Equipment that reconnects receives the commands that it has not answered."""
 
 import dataclasses
 

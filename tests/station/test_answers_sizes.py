@@ -10,9 +10,7 @@ from tests.station.plant import FakeEquipment, Plant
 from tests.station.test_answers import SCANNING, scanned, started
 
 
-async def test_a_result_that_is_too_large_to_be_kept_fails_its_action_with_that_reason(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_result_beyond_the_size_limit_fails_its_action(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     await plant.answer(tool.commands[0], {"trace": "x" * MAX_BYTES})
     job = await plant.job("J1")

@@ -1,4 +1,4 @@
-"""A run that nobody can read, as that of a newer release, stands in the way of no other."""
+"""A run that cannot be read, such as one of a newer release, blocks no other."""
 
 import pytest
 

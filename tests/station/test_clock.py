@@ -61,7 +61,7 @@ def test_without_a_step_it_is_the_time_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_deadline_comes_after_its_time_however_the_wall_clock_was_set_meanwhile(
+async def test_deadline_ignores_steps_of_the_wall_clock(
     redis: RedisSettings, tool: FakeEquipment, clocks: Clocks, step: int
 ) -> None:
     clock = clocks.steady()
@@ -73,7 +73,7 @@ async def test_a_deadline_comes_after_its_time_however_the_wall_clock_was_set_me
     ):
         await plant.teach("supervised", linear(action("a", "one", timeout_seconds=5)))
         await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         clocks.set_by = step
         clocks.elapsed += 4_999
         plant.timers.expect(0)
@@ -89,7 +89,7 @@ async def test_a_deadline_comes_after_its_time_however_the_wall_clock_was_set_me
 
 
 async def looked_at(plant: Plant) -> None:
-    """Have a second job come and go, by which time the timers and the clock have looked at the first."""
+    """Run a second job to its end; by then the timers and the clock have checked the first."""
     await plant.teach("linear", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J2"))
     await plant.until_state("J2", JobState.RUNNING)

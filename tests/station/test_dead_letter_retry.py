@@ -33,12 +33,12 @@ async def set_aside(plant: Plant, letter: Letter) -> str:
 
 
 @pytest.mark.parametrize("kind", [LetterKind.START, LetterKind.DECISION, LetterKind.DEADLINE, LetterKind.COMMAND])
-async def test_a_job_that_failed_runs_again_from_its_beginning_with_commands_of_its_own(
+async def test_retried_job_starts_again_with_new_command_ids(
     plant: Plant, tool: FakeEquipment, clock: Clock, kind: LetterKind
 ) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", priority=7))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await plant.ask(Cause.ABORT, "J1")
         tool.replies = obliging
         failed = await plant.job("J1")
@@ -74,14 +74,14 @@ async def test_a_stop_is_sent_again_though_its_job_has_ended(plant: Plant, tool:
     tool.replies = reply
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await plant.ask(Cause.ABORT, "J1")
         await until_all_is_acknowledged(plant)
         ((letter_id, letter),) = (await dead_letters.load_all(plant.store)).items()
         tool.replies = obliging
         tool.commands.clear()
         await retry_letter(plant.store, letter_id, letter, clock)
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
         await until_all_is_acknowledged(plant)
         assert tool.commands[0].command_id == letter.details["command_id"]
         assert await dead_letters.load_all(plant.store) == {}

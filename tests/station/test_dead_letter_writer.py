@@ -1,4 +1,4 @@
-"""What meets a defect again and again is set aside, told, and fails its job; nothing else suffers."""
+"""Work that meets a defect repeatedly becomes a dead letter and fails its job; no other work is affected."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -39,9 +39,7 @@ async def the_letter(plant: Plant) -> Letter:
     return found
 
 
-async def test_a_start_that_meets_a_defect_is_tried_again_then_set_aside_and_its_job_fails(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_start_with_a_defect_becomes_a_dead_letter_after_retries(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.workmaster("linear"), f"scope:{SCOPE}", "{")
@@ -65,9 +63,7 @@ async def test_a_start_that_meets_a_defect_only_for_a_while_goes_well(plant: Pla
     assert await letters(plant) == []
 
 
-async def test_work_whose_job_cannot_be_read_is_set_aside_and_those_behind_it_are_done(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_work_of_an_unreadable_job_does_not_block_later_work(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "state", "NO_STATE")
@@ -80,10 +76,10 @@ async def test_work_whose_job_cannot_be_read_is_set_aside_and_those_behind_it_ar
 
 
 async def leave_a_decision(plant: Plant, tool: FakeEquipment) -> None:
-    """Have a job run, and an entry in the work stream that says a visitor has decided about it."""
+    """Start a job, and add a work entry as for a decision of the command line."""
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await until_all_is_acknowledged(plant)
     entry = ("job_id", "J1", "action", "send", "scope", SCOPE)
     await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", *entry)
@@ -97,7 +93,7 @@ async def test_a_decision_of_a_visitor_that_cannot_be_taken_over_fails_its_job(
     async with plant.at_work():
         job = await plant.until_state("J1", JobState.ABORTED)
         found = await the_letter(plant)
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
         await until_all_is_acknowledged(plant)
     assert (found.kind, found.reason) == (LetterKind.DECISION, job.error)
 
@@ -128,7 +124,7 @@ async def test_a_command_of_a_run_that_cannot_be_read_stops_no_other_job(plant: 
 
 
 @pytest.mark.parametrize("phase", [Phase.START, Phase.STOP])
-async def test_a_command_that_cannot_be_sent_is_set_aside_after_as_many_tries_as_other_work(
+async def test_unsendable_command_becomes_a_dead_letter_after_retries(
     plant: Plant, tool: FakeEquipment, phase: Phase
 ) -> None:
     tried: list[Command] = []
@@ -158,9 +154,7 @@ async def test_a_command_that_cannot_be_sent_is_set_aside_after_as_many_tries_as
     assert len(tried) == MOST_TRIES
 
 
-async def test_a_job_that_nobody_can_read_fails_no_other_at_the_head_of_the_queue_of_starts(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_unreadable_job_at_the_head_of_the_queue_fails_no_other(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
@@ -178,7 +172,7 @@ async def test_a_job_that_nobody_can_read_fails_no_other_at_the_head_of_the_queu
     assert await plant.store.execute("ZCARD", plant.store.keys.joborder_startable(SCOPE)) == 0
 
 
-async def test_a_job_that_was_given_up_while_it_waited_takes_no_event_from_those_that_wait(plant: Plant) -> None:
+async def test_failed_job_takes_no_event_from_waiting_jobs(plant: Plant) -> None:
     await plant.teach("waiting", linear(pull("scan", "one")))
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "waiting"))

@@ -88,7 +88,7 @@ def test_a_step_in_between_leaves_job_and_response_alone() -> None:
     assert written(decision.commit) == {"sfc:execution:J1"}
 
 
-def test_a_timer_that_is_early_enough_is_left_alone_and_one_that_is_late_is_not() -> None:
+def test_only_a_late_timer_is_written_again() -> None:
     step = linear(action("a", "one", timeout_seconds=5), action("b", "two", timeout_seconds=2))
     quicker = compile_recipe(step)
     assert isinstance(quicker, Net)

@@ -21,9 +21,7 @@ def test_the_command_types_that_nobody_takes_are_named_and_waits_are_not(plant: 
     assert plant.dispatch.unrouted(net) == ["y", "z"]
 
 
-async def test_a_command_whose_equipment_was_taken_out_of_the_settings_fails_its_job(
-    plant: Plant, equipment: dict[str, FakeEquipment]
-) -> None:
+async def test_command_to_removed_equipment_fails_its_job(plant: Plant, equipment: dict[str, FakeEquipment]) -> None:
     await plant.teach("two", linear(action("a", "one"), action("b", "two", PHOTO)))
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "two"))
@@ -40,7 +38,7 @@ async def test_a_stop_bears_the_id_and_the_type_of_the_command_it_stops(plant: P
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: bool(tool.commands))
         await plant.ask(Cause.ABORT, "J1")
-        await until_true(lambda: bool(tool.told(Phase.STOP)))
+        await until_true(lambda: bool(tool.received(Phase.STOP)))
     start, stop = tool.commands
     assert (stop.command_id, stop.type_id, stop.attempt) == (start.command_id, start.type_id, start.attempt)
     assert stop.correlation_id == start.correlation_id

@@ -1,4 +1,4 @@
-"""What equipment tells the station is counted at its own door: answers, failures, messages that cannot be taken."""
+"""Messages of equipment are counted for it: answers, failures, refused messages."""
 
 import pytest
 

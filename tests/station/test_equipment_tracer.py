@@ -1,4 +1,4 @@
-"""Who records equipment is told what passes there, and who does not costs nothing."""
+"""A recorder receives the trace of equipment; without a recorder the trace costs nothing."""
 
 import asyncio
 from pathlib import Path
@@ -15,12 +15,12 @@ from tests.store.servers import own_server
 
 async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench", "camera"))
-    async with trace_channel.subscribe(store, "wrench") as told, background_task(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as traced, background_task(tracer.run(), "overhearing"):
         tracer.of("wrench")(TraceKind.HAPPENING, "before anybody was noticed")
         await tracer.look()
         tracer.of("camera")(TraceKind.HAPPENING, "elsewhere")
         tracer.of("wrench")(TraceKind.LOST, "pulled out")
-        greeting, lost = await anext(told), await anext(told)
+        greeting, lost = await anext(traced), await anext(traced)
     assert (greeting.what, greeting.gateway) == (TraceKind.BEGUN, "edge")
     assert (lost.what, lost.data) == (TraceKind.LOST, "pulled out")
 
@@ -28,13 +28,13 @@ async def test_who_records_is_greeted_and_told_what_passes_at_that_equipment(sto
 async def test_who_records_hears_how_the_equipment_is(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
     tracer.of("wrench")(TraceKind.LOST, "pulled out")
-    async with trace_channel.subscribe(store, "wrench") as told, background_task(tracer.run(), "overhearing"):
+    async with trace_channel.subscribe(store, "wrench") as traced, background_task(tracer.run(), "overhearing"):
         await tracer.look()
-        assert (await anext(told)).data["state"] == "away: pulled out"
+        assert (await anext(traced)).data["state"] == "away: pulled out"
         tracer.of("wrench")(TraceKind.CONNECTED, [])
-        await anext(told)
+        await anext(traced)
         await tracer.look()
-        assert (await anext(told)).data["state"] == "connected"
+        assert (await anext(traced)).data["state"] == "connected"
 
 
 async def test_another_who_records_is_greeted_too(store: Store) -> None:
@@ -48,12 +48,12 @@ async def test_another_who_records_is_greeted_too(store: Store) -> None:
 
 async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    async with trace_channel.subscribe(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as traced:
         await tracer.look()
         for number in range(300):
             tracer.of("wrench")(TraceKind.HAPPENING, number)
         async with background_task(tracer.run(), "overhearing"):
-            whats = [await anext(told) for _ in range(201)]
+            whats = [await anext(traced) for _ in range(201)]
     assert whats[0].what is TraceKind.BEGUN
     assert [each.data for each in whats[1:200]] == list(range(199))
     assert (whats[200].what, whats[200].data) == (TraceKind.MISSED, 101)
@@ -61,12 +61,12 @@ async def test_what_passes_faster_than_it_can_be_told_is_told_as_missed(store: S
 
 async def test_of_what_is_large_less_waits(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    async with trace_channel.subscribe(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as traced:
         await tracer.look()
         for _ in range(20):
             tracer.of("wrench")(TraceKind.HAPPENING, "x" * (1 << 20))
         async with background_task(tracer.run(), "overhearing"):
-            whats = [(await anext(told)).what for _ in range(10)]
+            whats = [(await anext(traced)).what for _ in range(10)]
     assert whats == [TraceKind.BEGUN, *[TraceKind.HAPPENING] * 8, TraceKind.MISSED]
 
 
@@ -80,14 +80,14 @@ async def test_a_store_that_is_away_ends_nothing(tmp_path: Path) -> None:
                 tracer.of("wrench")(TraceKind.HAPPENING, "nobody is told")
                 await tracer.look()
             await server.start()
-            async with trace_channel.subscribe(store, "wrench") as told, asyncio.timeout(60):
+            async with trace_channel.subscribe(store, "wrench") as traced, asyncio.timeout(60):
                 await tracer.look()
-                assert (await anext(told)).what is TraceKind.BEGUN
+                assert (await anext(traced)).what is TraceKind.BEGUN
 
 
 async def test_what_was_missed_is_counted_to_the_last(store: Store) -> None:
     tracer = EquipmentTracer(store, ("wrench",))
-    told: list[int] = []
+    traced: list[int] = []
     async with trace_channel.subscribe(store, "wrench") as passing:
         await tracer.look()
         async with background_task(tracer.run(), "overhearing"), asyncio.timeout(60):
@@ -95,7 +95,7 @@ async def test_what_was_missed_is_counted_to_the_last(store: Store) -> None:
                 for number in range(500):
                     tracer.of("wrench")(TraceKind.HAPPENING, number)
                 await asyncio.sleep(0)
-            while sum(told) < 1500:
+            while sum(traced) < 1500:
                 passed = await anext(passing)
-                told.append(passed.data if passed.what is TraceKind.MISSED else passed.what is TraceKind.HAPPENING)
-    assert sum(told) == 1500
+                traced.append(passed.data if passed.what is TraceKind.MISSED else passed.what is TraceKind.HAPPENING)
+    assert sum(traced) == 1500

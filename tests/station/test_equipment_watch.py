@@ -83,7 +83,7 @@ async def test_coming_and_going_is_noticed_with_its_instant(store: Store, wait_u
     tool.reachable = False
     async with watching(plant, tool) as watch:
         await wait_until(lambda: watch.health)
-        # Nobody has ever seen what was away from the start.
+        # Equipment that was never connected has no last seen instant.
         assert (watch.health[0].connected, watch.health[0].last_seen) == (False, None)
         tool.reachable = True
         await wait_until(lambda: watch.health[0].connected)
@@ -98,15 +98,15 @@ async def test_the_report_is_found_in_the_store(store: Store, wait_until: WaitUn
     tool = FakeEquipment("wrench")
     plant = await plant_at(store, tool)
     await leases.register(store, (SCOPE,), "edge")
-    told: list[int] = []
+    reported: list[int] = []
 
     async with watching(plant, tool) as watch:
 
-        async def tell() -> None:
-            told.append(len(watch.health))
+        async def report_text() -> None:
+            reported.append(len(watch.health))
 
-        watch.listeners.append(tell)
-        await wait_until(lambda: told)
+        watch.listeners.append(report_text)
+        await wait_until(lambda: reported)
     found = await health_reports.load_all(store, (SCOPE,))
     report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
     assert found == {"edge": GatewayReport(report, at_work=False)}
@@ -131,7 +131,7 @@ async def test_commands_are_counted_whether_their_equipment_has_them_or_is_away(
         await wait_until(lambda: watch.health[0].outstanding == 2)
 
 
-async def test_a_command_whose_answer_another_instance_has_taken_is_outstanding_no_more(
+async def test_command_answered_at_another_instance_is_not_outstanding(
     redis: RedisSettings, wait_until: WaitUntil
 ) -> None:
     tool = FakeEquipment("wrench")

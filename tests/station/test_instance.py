@@ -28,11 +28,11 @@ async def another(redis: RedisSettings, name: str = "other") -> AsyncIterator[In
 
 
 async def dead_token() -> str:
-    """Give the token of a process that has ended."""
+    """Return the token of a process that has ended."""
     code = "from edge.station.process import process_token; print(process_token())"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
-    told, _ = await process.communicate()
-    return told.decode().strip()
+    reported, _ = await process.communicate()
+    return reported.decode().strip()
 
 
 async def test_work_goes_on_while_its_switch_is_on_only() -> None:
@@ -72,9 +72,7 @@ async def test_a_name_is_free_at_once_after_an_orderly_end(redis: RedisSettings)
             assert instance.publisher_gates[SCOPE].is_open
 
 
-async def test_the_name_of_a_process_of_this_host_that_was_killed_is_taken_at_once(
-    redis: RedisSettings, store: Store
-) -> None:
+async def test_name_of_a_killed_process_of_this_host_is_taken_at_once(redis: RedisSettings, store: Store) -> None:
     await leases.acquire(store, "other", await dead_token())
     async with asyncio.timeout(0.5), another(redis) as instance:
         assert instance.lease_held.is_open
@@ -111,7 +109,7 @@ async def test_who_is_killed_is_noticed_and_replaced_within_five_seconds(redis: 
         await leases.release_publisher(store, (SCOPE,))
         await leases.register(other, (SCOPE,), "other")
         await other.execute("SET", store.keys.lease_publisher(SCOPE), "other")
-        # It began just now: whom it does not know it gives the time to come back.
+        # It began just now: an instance that it does not know gets time to come back.
         async with background_task(keep(other), "the lease of the other"):
             await until_true(lambda: not instance.publisher_gates[SCOPE].is_open)
             await asyncio.sleep(leases.LIFETIME_MS / 1000)
@@ -129,9 +127,7 @@ async def keep(store: Store) -> None:
         await asyncio.sleep(0.5)
 
 
-async def test_who_lost_its_lease_stops_while_another_has_it_and_goes_on_after_it(
-    redis: RedisSettings, store: Store
-) -> None:
+async def test_instance_pauses_while_another_holds_its_lease(redis: RedisSettings, store: Store) -> None:
     lease_regained: list[bool] = []
     async with another(redis) as instance:
         instance.lease_regained.append(lambda: lease_regained.append(True))

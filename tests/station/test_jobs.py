@@ -190,7 +190,7 @@ async def test_store_and_start_never_overwrites_a_running_job(plant: Plant, tool
         tool.replies = obliging
         await plant.answer(tool.commands[0])
         await plant.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_store_then_start_starts(plant: Plant, tool: FakeEquipment) -> None:
@@ -220,7 +220,7 @@ async def test_a_job_revoked_and_started_again_starts_once(plant: Plant, tool: F
     await plant.ask(Cause.START, "J1")
     async with plant.at_work():
         await plant.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_a_job_updated_before_its_start_runs_as_updated(plant: Plant, tool: FakeEquipment) -> None:
@@ -252,12 +252,12 @@ async def test_each_change_is_told_once_in_order(plant: Plant, tool: FakeEquipme
     async with plant.at_work():
         await plant.until_state("J1", JobState.ENDED)
     await plant.ask(Cause.CLEAR, "J1")
-    told = []
+    reported = []
     async for change in changes.follow(plant.store, {SCOPE: "0-0"}):
-        told.append((str(change.cause), int(change.status.state)))
+        reported.append((str(change.cause), int(change.status.state)))
         if change.cause is Cause.CLEAR:
             break
-    assert told == [("Store", 1), ("Update", 1), ("Start", 2), ("Run", 3), ("Complete", 5), ("Clear", 5)]
+    assert reported == [("Store", 1), ("Update", 1), ("Start", 2), ("Run", 3), ("Complete", 5), ("Clear", 5)]
 
 
 async def test_an_aborted_job_has_a_response_that_says_aborted_and_keeps_it(plant: Plant, tool: FakeEquipment) -> None:
@@ -301,11 +301,11 @@ async def test_a_paused_job_sends_nothing_until_it_is_resumed(plant: Plant, tool
         await plant.until_state("J1", JobState.RUNNING)
         await plant.ask(Cause.PAUSE, "J1")
         await plant.answer(tool.commands[0])
-        assert tool.told() == ["a"]
+        assert tool.received() == ["a"]
         tool.replies = obliging
         await plant.ask(Cause.RESUME, "J1")
         await plant.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_nothing_is_answered_while_the_store_is_gone(tmp_path: Path, tool: FakeEquipment, clock: Clock) -> None:

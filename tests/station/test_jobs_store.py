@@ -24,11 +24,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("word", FAULTS)
-async def test_a_job_is_refused_while_the_store_cannot_write_and_runs_when_it_is_called_again(
+async def test_call_is_refused_while_the_store_cannot_write(
     tmp_path_factory: pytest.TempPathFactory, tool: FakeEquipment, clock: Clock, word: str
 ) -> None:
     tool.replies = obliging
-    make, mend = FAULTS[word]
+    make, repair = FAULTS[word]
     async with (
         own_server(Path(tmp_path_factory.mktemp("s"))) as server,
         instance(RedisSettings(url=server.url), {TIGHTEN: tool}, clock) as plant,
@@ -41,7 +41,7 @@ async def test_a_job_is_refused_while_the_store_cannot_write_and_runs_when_it_is
                 await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
             assert caught.value.advice
         assert await jobs.load(plant.store, "J1") is None
-        await plant.store.execute(*mend)
+        await plant.store.execute(*repair)
         answer = await plant.order(Cause.STORE_AND_START, order("J1"), event_id="e1")
         assert answer.status is ReturnStatus.NO_ERROR
         await plant.until_state("J1", JobState.ENDED)
@@ -57,13 +57,13 @@ async def test_jobs_that_run_go_on_when_the_store_can_write_again(
     ):
         await plant.teach("linear", LINEAR)
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await plant.store.execute("CONFIG", "SET", "maxmemory", "1")
         with pytest.raises(Unavailable, match="memory"):
             await plant.answer(tool.commands[0])
         await plant.store.execute("CONFIG", "SET", "maxmemory", "0")
         tool.replies = obliging
-        # As a broker gives an answer again that was not acknowledged.
+        # As a broker delivers an answer again that was not acknowledged.
         await plant.answer(tool.commands[0])
         await plant.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]

@@ -1,17 +1,17 @@
-"""A process can be told from others, and its end known for certain or not at all."""
+"""A process is identified by a token, and its end is known for certain or not at all."""
 
 import asyncio
 import sys
 
 from edge.station.process import is_surely_dead, process_token
 
-_TOLD = "from edge.station.process import process_token; print(process_token())"
+_SHOWN = "from edge.station.process import process_token; print(process_token())"
 
 
 async def test_a_process_on_this_host_is_dead_once_it_is_gone() -> None:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _TOLD, stdout=asyncio.subprocess.PIPE)
-    told, _ = await process.communicate()
-    assert is_surely_dead(told.decode().strip())
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _SHOWN, stdout=asyncio.subprocess.PIPE)
+    reported, _ = await process.communicate()
+    assert is_surely_dead(reported.decode().strip())
 
 
 def test_a_process_that_lives_is_not_dead_even_if_we_may_not_touch_it() -> None:

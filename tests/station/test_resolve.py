@@ -29,7 +29,7 @@ async def test_resolved_as_done_the_job_goes_on_with_the_data(plant: Plant, tool
     answer = await resolve(plant.runs, request(Resolution.DONE, data={"torque": 85}), DEDUPE_MS)
     assert answer.status is ReturnStatus.NO_ERROR
     await plant.drive()
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_resolved_by_repeat_the_action_starts_under_a_new_id(plant: Plant, tool: FakeEquipment) -> None:

@@ -67,7 +67,7 @@ async def test_results_of_any_shape_become_data_and_are_read_back(plant: Plant, 
 
 
 async def response_to(plant: Plant, tool: FakeEquipment, result: object, **fields: Any) -> JobResponse:
-    """Give the response of a job of one action that was answered with a result."""
+    """Return the response of a job of one action that was answered with a result."""
     await plant.teach("measuring", linear(action("a", "one", **fields)))
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "measuring"))
@@ -101,9 +101,7 @@ async def test_a_result_that_is_one_value_with_a_unit_is_the_value_of_the_action
     assert (a.id, a.value, a.engineering_units) == ("a", True, engineering_unit("1"))
 
 
-async def test_what_equipment_says_it_used_and_what_the_recipe_says_become_actuals(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_actuals_come_from_results_and_from_the_recipe(plant: Plant, tool: FakeEquipment) -> None:
     result = {
         "ok": True,
         "equipment_actuals": [{"ID": "wrench-3", "EquipmentUse": "tightening"}, {"ID": "socket-13"}],

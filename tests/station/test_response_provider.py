@@ -1,4 +1,4 @@
-"""Who asks for job responses gets those of his scope, by job order or by state."""
+"""Job responses are found within a scope, by job order or by state."""
 
 import msgspec
 import pytest

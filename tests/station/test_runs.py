@@ -34,7 +34,7 @@ from tests.store.servers import relay_to
 
 
 async def started(plant: Plant, tool: FakeEquipment) -> str:
-    """Start the job J1 and give the id of its first command."""
+    """Start the job J1 and return the id of its first command."""
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     return tool.commands[0].command_id
@@ -90,7 +90,7 @@ async def test_many_signals_at_a_time_all_count(plant: Plant, tool: FakeEquipmen
     assert after.revision == before.revision + 20
 
 
-async def test_a_commit_that_was_done_though_its_reply_was_lost_is_not_done_again(
+async def test_commit_with_a_lost_reply_is_not_repeated(
     tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     first = await started(plant, tool)
@@ -114,9 +114,7 @@ async def test_a_commit_that_was_done_though_its_reply_was_lost_is_not_done_agai
     assert {each.action: each.attempt for each in stored.run.associations.values()} == {"a": 1, "b": 1}
 
 
-async def test_what_was_sent_is_taken_off_the_outbox_by_the_next_commit_of_the_job(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_next_commit_removes_sent_commands_from_the_outbox(plant: Plant, tool: FakeEquipment) -> None:
     first = await started(plant, tool)
     await plant.runs.signal("J1", Answer(first, ok=True))
     (second,) = plant.runs.outbox.unsent("J1")
@@ -160,7 +158,7 @@ async def test_a_run_whose_command_was_taken_off_need_not_be_read_again(plant: P
 
 
 async def test_replies_that_overtake_each_other_lose_no_command(plant: Plant, tool: FakeEquipment) -> None:
-    """What was sent is taken off while a decision asks for more: whichever is told last knows less."""
+    """The outbox loses what was sent while a decision adds to it: the later listener call has the older state."""
     await plant.teach("long", linear(*(action(f"a{number}", f"s{number}") for number in range(60))))
     tool.replies = obliging
     async with plant.at_work():
@@ -193,10 +191,8 @@ async def test_who_watches_sees_each_decision_with_its_steps_and_requests(plant:
     assert [[each.action for each in progress.requests] for progress in seen] == [["a"], ["b"], []]
 
 
-async def test_a_defect_in_one_who_watches_is_told_and_concerns_neither_the_others_nor_the_equipment(
-    plant: Plant, tool: FakeEquipment
-) -> None:
-    """What was decided is committed by then: the answer counted as one that nobody could take."""
+async def test_failing_listener_is_logged_and_affects_no_other(plant: Plant, tool: FakeEquipment) -> None:
+    """The decision is committed by then; the answer counted as ignored before."""
     seen: list[str] = []
 
     def fail(progress: Progress) -> None:
@@ -227,7 +223,7 @@ async def test_what_was_to_be_sent_of_jobs_that_others_ended_does_not_pile_up(
     for number in range(6):
         await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
     async with plant.at_work():
-        await until_true(lambda: len(tool.told()) == 6)
+        await until_true(lambda: len(tool.received()) == 6)
         await until_all_is_acknowledged(plant)
     for number in range(6):
         await few.load(f"J{number}")

@@ -39,7 +39,7 @@ async def copied(store: Store) -> Mapping[str, str]:
 
 
 async def go_back(store: Store, copies: Mapping[str, str]) -> None:
-    """Have a store forget all that it has learnt about jobs since it was copied."""
+    """Restore the keys of a store to their copy."""
     for key in await all_keys(store):
         if key not in copies and await store.execute("TYPE", key) != "stream":
             await store.execute("DEL", key)
@@ -52,39 +52,35 @@ async def working(plant: Plant, tool: FakeEquipment) -> AsyncIterator[Plant]:
     """A station whose job J1 has sent the command `a`, of which the store knows that it was sent."""
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await until_all_is_acknowledged(plant)
         yield plant
 
 
-async def test_an_answer_and_what_followed_that_the_store_forgot_are_asked_for_again_under_the_same_ids(
-    working: Plant, tool: FakeEquipment
-) -> None:
-    """What was known of the later state had the run read again without a pause, for ever."""
+async def test_lost_answer_is_requested_again_under_the_same_ids(working: Plant, tool: FakeEquipment) -> None:
+    """The cache of the later state made the gateway read the run again without a pause, for ever."""
     before = await copied(working.store)
     await working.answer(tool.commands[0])
-    await until_true(lambda: tool.told() == ["a", "b"])
+    await until_true(lambda: tool.received() == ["a", "b"])
     await go_back(working.store, before)
     first, second = (command.command_id for command in tool.commands)
     with capture_logs() as logs:
         async with asyncio.timeout(60):
             await working.answer(tool.commands[1])
-        await until_true(lambda: tool.told() == ["a", "b", "a"])
+        await until_true(lambda: tool.received() == ["a", "b", "a"])
         tool.replies = obliging
         await working.answer(tool.commands[2])
         await working.until_state("J1", JobState.ENDED)
     assert [command.command_id for command in tool.commands] == [first, second, first, second]
-    (told,) = (entry for entry in logs if entry["event"] == "run resumed from an older state")
-    assert (told["log_level"], told["job"]) == ("warning", "J1")
-    assert told["lost"] == told["stored"] + 1
+    (reported,) = (entry for entry in logs if entry["event"] == "run resumed from an older state")
+    assert (reported["log_level"], reported["job"]) == ("warning", "J1")
+    assert reported["lost"] == reported["stored"] + 1
 
 
-async def test_the_deadlines_of_other_jobs_are_kept_though_the_store_forgot_of_one(
-    working: Plant, tool: FakeEquipment
-) -> None:
+async def test_lost_commit_of_one_job_keeps_the_deadlines_of_others(working: Plant, tool: FakeEquipment) -> None:
     before = await copied(working.store)
     await working.answer(tool.commands[0])
-    await until_true(lambda: tool.told() == ["a", "b"])
+    await until_true(lambda: tool.received() == ["a", "b"])
     await go_back(working.store, before)
     await working.store.commit(runs.set_timer(working.store.keys, "J1", 0))
     await working.order(Cause.STORE, order("J2"))
@@ -99,7 +95,7 @@ async def test_the_deadlines_of_other_jobs_are_kept_though_the_store_forgot_of_o
 
 async def test_a_job_whose_end_the_store_forgot_ends_once_more(working: Plant, tool: FakeEquipment) -> None:
     await working.answer(tool.commands[0])
-    await until_true(lambda: tool.told() == ["a", "b"])
+    await until_true(lambda: tool.received() == ["a", "b"])
     await until_all_is_acknowledged(working)
     before = await copied(working.store)
     await working.answer(tool.commands[1])
@@ -108,7 +104,7 @@ async def test_a_job_whose_end_the_store_forgot_ends_once_more(working: Plant, t
     tool.replies = obliging
     await working.runs.load("J1")
     await working.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b", "b"]
+    assert tool.received() == ["a", "b", "b"]
 
 
 async def test_a_stop_that_the_store_forgot_before_it_was_sent_is_sent(working: Plant, tool: FakeEquipment) -> None:
@@ -119,12 +115,12 @@ async def test_a_stop_that_the_store_forgot_before_it_was_sent_is_sent(working: 
     await go_back(working.store, before)
     await working.runs.load("J1")
     tool.reachable = True
-    await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+    await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     assert (await working.job("J1")).status.state is JobState.RUNNING
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_reading_that_a_commit_overtook_is_not_taken_for_a_store_that_went_back(
+async def test_read_overtaken_by_a_commit_is_no_older_store(
     monkeypatch: pytest.MonkeyPatch, redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     reading, overtaken = asyncio.Event(), asyncio.Event()

@@ -52,10 +52,10 @@ async def test_reset_of_an_aborted_job_is_sent_when_its_tool_returns(plant: Plan
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
     await sender.send_due()
-    assert tool.told(Phase.RESET) == []
+    assert tool.received(Phase.RESET) == []
     tool.reachable = True
     await sender.send_due()
-    assert tool.told(Phase.RESET) == ["clamp"]
+    assert tool.received(Phase.RESET) == ["clamp"]
     await plant.answer(tool.commands[-1], {"open": True})
     assert await safing.load_all(plant.store) == []
 
@@ -69,7 +69,7 @@ async def test_reset_survives_the_removal_of_its_job_and_a_restart(
     clock.now += 1000
     async with instance(redis, {TIGHTEN: tool, "open.v1": tool}, clock) as restarted:
         await sender_of(restarted, tool).send_due()
-        assert tool.told(Phase.RESET) == ["clamp"]
+        assert tool.received(Phase.RESET) == ["clamp"]
         await restarted.answer(tool.commands[-1], {"open": True})
         assert await safing.load_all(restarted.store) == []
 
@@ -80,10 +80,10 @@ async def test_stop_is_repeated_until_it_is_confirmed(plant: Plant, tool: FakeEq
     sender = sender_of(plant, tool, repeat_interval_s=0.0)
     for _ in range(3):
         await sender.send_due()
-    assert tool.told(Phase.STOP) == ["a"] * 3
+    assert tool.received(Phase.STOP) == ["a"] * 3
     await plant.answers.stopped(tool.commands[0].command_id, None)
     await sender.send_due()
-    assert tool.told(Phase.STOP) == ["a"] * 3
+    assert tool.received(Phase.STOP) == ["a"] * 3
     assert sender.open_commands == ()
 
 
@@ -93,7 +93,7 @@ async def test_fresh_stop_is_left_to_the_outbox(plant: Plant, tool: FakeEquipmen
     plant.runs.clock.now += 1  # type: ignore[attr-defined]
     await plant.ask(Cause.ABORT, "J1")
     await sender.send_due()
-    assert tool.told(Phase.STOP) == []
+    assert tool.received(Phase.STOP) == []
 
 
 async def test_declined_stop_is_kept_with_its_reason_and_told_to_the_job(plant: Plant, tool: FakeEquipment) -> None:

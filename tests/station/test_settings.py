@@ -87,9 +87,7 @@ async def test_a_work_master_that_comes_again_replaces_the_first(store: Store, s
     assert stored.data == changed
 
 
-async def test_an_unsound_recipe_is_refused_with_every_fault_and_nothing_of_the_event_is_stored(
-    store: Store, settings: StationSettings
-) -> None:
+async def test_faulty_recipe_is_refused_with_every_fault(store: Store, settings: StationSettings) -> None:
     broken = master("broken", {"steps": [{"name": "one"}], "colour": "red"})
     error = await refusal(settings, "workmaster", [master("sound"), broken, {"ID": "list:x"}])
     assert error.kind == "recipe"
@@ -116,9 +114,7 @@ async def test_a_work_master_that_another_scope_may_run_stays_for_it(store: Stor
     assert await resources.load_work_master(store, "axle") is None
 
 
-async def test_work_masters_put_and_deleted_side_by_side_leave_no_list_without_its_document(
-    store: Store, settings: StationSettings
-) -> None:
+async def test_concurrent_put_and_delete_keep_list_and_documents_equal(store: Store, settings: StationSettings) -> None:
     whats = [SettingsMethod.PUT, SettingsMethod.DELETE] * 20
     await asyncio.gather(
         *(settings.apply(f"station-{n % 3}", "workmaster", what, master("axle")) for n, what in enumerate(whats))

@@ -32,7 +32,7 @@ from tests.station.plant import (
 
 
 async def reason_of_failure(plant: Plant, job_id: str) -> str:
-    """Wait until a job has failed; check all that is written of it, and give the reason."""
+    """Wait until a job has failed; check its documents, and return the reason."""
     job = await plant.until_state(job_id, JobState.ABORTED)
     response = await responses.load(plant.store, job)
     assert job.error
@@ -97,12 +97,12 @@ async def test_a_wait_needs_no_equipment_to_be_known(working: Plant) -> None:
 async def test_a_job_that_fails_at_its_start_tells_the_mes(working: Plant) -> None:
     await working.order(Cause.STORE_AND_START, JobOrder(job_order_id="J1"))
     await reason_of_failure(working, "J1")
-    told = []
+    reported = []
     async for change in changes.follow(working.store, {SCOPE: "0-0"}):
-        told.append(change.cause)
+        reported.append(change.cause)
         if change.cause is Cause.FAIL:
             break
-    assert told == [Cause.STORE_AND_START, Cause.FAIL]
+    assert reported == [Cause.STORE_AND_START, Cause.FAIL]
 
 
 async def test_a_recipe_of_steps_without_actions_ends_as_it_starts(working: Plant) -> None:
@@ -141,12 +141,10 @@ async def test_a_running_job_keeps_the_recipe_it_started_with(working: Plant, to
     tool.replies = obliging
     await working.answer(tool.commands[0])
     await working.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
-async def test_an_entry_for_a_job_that_runs_already_is_acknowledged_and_changes_nothing(
-    working: Plant, tool: FakeEquipment
-) -> None:
+async def test_entry_for_a_running_job_changes_nothing(working: Plant, tool: FakeEquipment) -> None:
     await working.order(Cause.STORE_AND_START, order("J1"))
     await working.until_state("J1", JobState.RUNNING)
     await working.store.commit(work.add(working.store.keys, SCOPE, WorkKind.START_RECIPE, "J1"))
@@ -195,9 +193,7 @@ async def started(plant: Plant) -> list[str]:
     return found
 
 
-async def test_of_the_jobs_that_may_start_the_highest_priority_starts_first_then_the_earliest_times(
-    plant: Plant, clock: Clock
-) -> None:
+async def test_jobs_start_by_priority_then_by_time(plant: Plant, clock: Clock) -> None:
     clock.now += 60_000
     early, late = instant(NOW + 1000), instant(NOW + 2000)
     await plant.order(Cause.STORE_AND_START, order("low", priority=-5))
@@ -241,7 +237,7 @@ async def test_an_entry_older_than_the_queue_starts_its_job(plant: Plant) -> Non
         await plant.until_state("J1", JobState.RUNNING)
 
 
-async def test_a_defect_at_the_start_of_one_job_fails_it_and_lets_the_others_start(plant: Plant) -> None:
+async def test_defect_at_the_start_of_one_job_fails_no_other(plant: Plant) -> None:
     await plant.teach("corrupt", LINEAR)
     await plant.order(Cause.STORE_AND_START, order("J1", "corrupt", priority=9))
     await plant.store.execute("HSET", plant.store.keys.workmaster("corrupt"), f"scope:{SCOPE}", "{")
@@ -265,14 +261,14 @@ async def test_a_job_starts_at_its_start_time_and_not_before(plant: Plant, clock
 
 
 async def test_a_start_time_wakes_who_serves_deadlines(plant: Plant) -> None:
-    """By the clock on the wall: nobody else wakes the one that sleeps."""
-    told: list[int] = []
-    plant.jobs.listeners.append(told.append)
+    """Sleep by the wall clock: no other event wakes the sleeping instance."""
+    reported: list[int] = []
+    plant.jobs.listeners.append(reported.append)
     await plant.order(Cause.STORE, order("J1", start_time=instant(NOW + 5000)))
-    assert told == []
+    assert reported == []
     await plant.ask(Cause.START, "J1")
     await plant.order(Cause.STORE_AND_START, order("J2"))
-    assert told == [NOW + 5000]
+    assert reported == [NOW + 5000]
 
 
 @pytest.mark.parametrize("put_off", [Cause.REVOKE_START, Cause.CANCEL, Cause.UPDATE])
@@ -314,9 +310,7 @@ async def test_jobs_that_are_due_together_start_by_priority(plant: Plant, clock:
     assert await started(plant) == ["P3", "P2", "P1"]
 
 
-async def test_a_job_that_only_a_newer_release_can_read_waits_for_it_and_lets_others_go_first(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_job_of_a_newer_release_waits_without_blocking_others(plant: Plant, tool: FakeEquipment) -> None:
     tool.replies = obliging
     key = plant.store.keys.joborder("J1")
     written = await job_of_a_newer_release(plant, key)

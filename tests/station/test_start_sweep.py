@@ -36,7 +36,7 @@ async def test_job_starts_at_a_gateway_whose_clock_differs(
 
 
 @pytest.mark.parametrize("skew_ms", SKEWS_MS)
-async def test_job_that_one_gateway_queued_at_its_start_time_is_started_by_another(
+async def test_job_queued_by_one_gateway_is_started_by_another(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock, skew_ms: int
 ) -> None:
     tool.replies = obliging
@@ -54,7 +54,7 @@ async def test_entry_that_comes_before_the_start_time_sets_the_timer(plant: Plan
     await plant.store.execute("ZREM", plant.store.keys.sfc_timers(), "J1")
     await plant.store.commit(work.add(plant.store.keys, SCOPE, work.WorkKind.START_RECIPE, "J1"))
     await plant.drive()
-    assert tool.told() == []
+    assert tool.received() == []
     assert await plant.timer("J1") == NOW + 5_000
 
 
@@ -65,7 +65,7 @@ async def test_sweep_returns_a_job_without_queue_entry_and_timer(plant: Plant, t
     await plant.store.execute("XTRIM", keys.sfc_work(SCOPE), "MAXLEN", 0)
     await sweep_of(plant).sweep()
     await plant.drive()
-    assert tool.told() == ["a"]
+    assert tool.received() == ["a"]
 
 
 async def test_sweep_adds_the_missing_work_entries(plant: Plant, tool: FakeEquipment) -> None:
@@ -74,7 +74,7 @@ async def test_sweep_adds_the_missing_work_entries(plant: Plant, tool: FakeEquip
     await plant.store.execute("XTRIM", plant.store.keys.sfc_work(SCOPE), "MAXLEN", 0)
     await sweep_of(plant).sweep()
     await plant.drive()
-    assert tool.told() == ["a", "a"]
+    assert tool.received() == ["a", "a"]
 
 
 async def test_sweep_leaves_sound_jobs_alone(plant: Plant) -> None:
@@ -98,4 +98,4 @@ async def test_work_of_a_consumer_on_no_register_is_claimed(
     await sweep_of(plant, claimed).sweep()
     assert claimed == [True]
     await plant.drive()
-    assert tool.told() == ["a"]
+    assert tool.received() == ["a"]

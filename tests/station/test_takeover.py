@@ -59,7 +59,7 @@ async def dying(redis: RedisSettings, tool: FakeEquipment, clock: Clock) -> Asyn
         yield opened
 
 
-async def test_what_a_dead_instance_was_at_is_done_by_another_within_five_seconds_of_its_lease(
+async def test_work_of_a_dead_instance_is_done_within_five_seconds(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -75,7 +75,7 @@ async def test_what_a_dead_instance_was_at_is_done_by_another_within_five_second
     assert len({command.command_id for command in tool.commands}) == len(tool.commands) == 4
 
 
-async def test_what_a_frozen_instance_is_given_after_its_work_was_taken_over_is_taken_over_too(
+async def test_later_work_of_a_frozen_instance_is_taken_over_too(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging
@@ -116,7 +116,7 @@ async def is_gone_from_the_register(store: Store) -> bool:
 
 
 @pytest.mark.usefixtures("plant")
-async def test_a_busy_live_instance_loses_nothing_and_a_starting_one_sends_nothing_again(
+async def test_takeover_leaves_busy_and_starting_instances_alone(
     redis: RedisSettings, tool: FakeEquipment, clock: Clock
 ) -> None:
     slow = SlowEquipment()
@@ -130,7 +130,7 @@ async def test_a_busy_live_instance_loses_nothing_and_a_starting_one_sends_nothi
             assert own.gone.empty()
             assert tool.commands == []
         slow.go_on.set()
-        await until_true(lambda: slow.told() == ["a"])
+        await until_true(lambda: slow.received() == ["a"])
 
 
 class SlowEquipment(FakeEquipment):
@@ -162,7 +162,7 @@ async def test_an_instance_that_was_frozen_does_not_send_what_another_took_over(
         async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other, other.at_work():
             await leases.acquire(other.store, "other", "other")
             await take_over(other.runs, "J1", "frozen", work.acknowledge(other.store.keys, SCOPE, ()))
-            await until_true(lambda: tool.told() == ["a"])
+            await until_true(lambda: tool.received() == ["a"])
         away.reachable = True
         await frozen.store.execute("DEL", key)
         await until_true(lambda: own.lease_held.is_open)
@@ -182,7 +182,7 @@ async def test_a_run_that_cannot_be_read_keeps_no_other_from_being_taken_over(
         await other.until_state("J2", JobState.ENDED)
 
 
-async def test_an_instance_of_which_something_cannot_be_taken_over_yet_is_not_forgotten(
+async def test_instance_with_work_left_to_take_over_is_not_forgotten(
     redis: RedisSettings, dying: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.replies = obliging

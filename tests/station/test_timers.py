@@ -45,7 +45,7 @@ async def test_a_command_that_is_not_answered_in_time_fails_the_job_once(
     clock.now += 5000
     async with background_task(running.timers.run(), "timers"):
         job = await running.until_state("J1", JobState.ABORTED)
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     assert job.error == "action 'a' of step 'one' timed out after 5 s"
     assert job.ended_at == clock.now
     assert job.revision == 3
@@ -84,7 +84,7 @@ async def test_two_instances_at_the_same_deadline_have_one_effect(
         background_task(other.timers.run(), "timers of the other"),
     ):
         await running.until_state("J1", JobState.ABORTED)
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     assert (await running.job("J1")).revision == 3
     assert await running.store.execute("XLEN", running.store.keys.joborder_changes(SCOPE)) == 3
 
@@ -95,7 +95,7 @@ async def test_a_deadline_survives_a_restart_and_is_not_armed_again(
     await plant.teach("supervised", SUPERVISED)
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "supervised"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
     clock.now += 3000
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         assert await back.timer("J1") == NOW + 5000
@@ -127,7 +127,7 @@ async def test_a_pause_stops_the_clock_of_a_deadline(running: Plant, clock: Cloc
     assert await running.timer("J1") == NOW + 65_000
 
 
-async def test_a_deadline_is_kept_that_another_instance_took_off_while_the_job_was_held(
+async def test_deadline_removed_by_another_instance_is_kept(
     redis: RedisSettings, running: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await running.ask(Cause.PAUSE, "J1")
@@ -198,7 +198,7 @@ async def test_a_deadline_that_is_committed_during_the_look_is_not_slept_over(
         ):
             await looked.wait()
             await far.order(Cause.STORE_AND_START, order("J1", "supervised"))
-            await until_true(lambda: tool.told() == ["a"])
+            await until_true(lambda: tool.received() == ["a"])
             go_on.set()
             await far.until_state("J1", JobState.ABORTED)
 
@@ -288,9 +288,7 @@ async def test_a_timer_of_a_job_that_has_not_started_is_dropped(plant: Plant) ->
 
 
 @pytest.mark.parametrize("state", [JobState.ALLOWED_TO_START, JobState.RUNNING])
-async def test_a_job_that_ended_at_the_instant_of_its_deadline_is_kept_for_its_time(
-    plant: Plant, state: JobState
-) -> None:
+async def test_job_that_ends_at_its_deadline_is_retained(plant: Plant, state: JobState) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     if state is JobState.RUNNING:
         await plant.starter.start(await next_work(plant))

@@ -34,7 +34,7 @@ async def test_a_job_that_nobody_can_read_keeps_no_other_from_its_start(
 
 
 async def served_in_vain(plant: Plant, clock: Clock, job_id: str) -> None:
-    """Let the time go on until a deadline that meets a defect was tried as often as it is."""
+    """Advance the time until a deadline that meets a defect was tried as often as allowed."""
     for _ in range(MOST_TRIES):
         before = await plant.timer(job_id)
         clock.now = max(clock.now, before or 0)
@@ -46,9 +46,7 @@ async def timer_differs(plant: Plant, job_id: str, before: int | None) -> bool:
     return await plant.timer(job_id) != before
 
 
-async def test_a_deadline_that_meets_a_defect_again_and_again_is_set_aside_and_its_job_fails(
-    running: Plant, clock: Clock
-) -> None:
+async def test_deadline_with_a_repeated_defect_fails_its_job(running: Plant, clock: Clock) -> None:
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
     running.runs.invalidate("J1")
     clock.now += 5000
@@ -76,9 +74,7 @@ async def has_no_timer(plant: Plant, job_id: str) -> bool:
     return await plant.timer(job_id) is None
 
 
-async def test_a_deadline_of_a_job_that_only_a_newer_release_can_read_is_left_to_it_and_others_are_kept(
-    running: Plant, clock: Clock
-) -> None:
+async def test_deadline_of_a_job_of_a_newer_release_blocks_no_other(running: Plant, clock: Clock) -> None:
     await running.order(Cause.STORE_AND_START, order("J2", "supervised"))
     await running.until_state("J2", JobState.RUNNING)
     await running.store.execute("HSET", running.store.keys.sfc_execution("J1"), version.FIELD, 99)

@@ -62,7 +62,7 @@ async def _none_left(plant: Plant) -> bool:
 
 
 async def forget_calls(plant: Plant) -> None:
-    """Let the time pass within which a repeated call is known."""
+    """Advance the time beyond `[retention] dedupe`."""
 
     async def marks() -> list[str]:
         return [key for key in await all_keys(plant.store) if ":cededupe:" in key or ":tombstone:" in key]
@@ -92,7 +92,7 @@ def resident_kb() -> int:
 
 
 def spec_of(key: str, prefix: str) -> Lifetime | None:
-    """Give the lifetime that the table of keys names for a key, the longest pattern that fits."""
+    """Return the lifetime of a key in the table of keys, by the longest pattern that fits."""
     fits = [
         (len(spec.pattern), spec.lifetime)
         for spec in KEYS

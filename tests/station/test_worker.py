@@ -52,7 +52,7 @@ async def test_a_job_runs_to_its_end_and_all_that_is_written_of_it_agrees(plant:
         await plant.order(Cause.STORE_AND_START, order("J1"))
         job = await plant.until_state("J1", JobState.ENDED, SubState.COMPLETED)
         store, keys = plant.store, plant.store.keys
-        assert tool.told() == ["a", "b"]
+        assert tool.received() == ["a", "b"]
         assert (job.started_at, job.ended_at, job.error) == (NOW, NOW, None)
         response = await responses.load(store, job)
         assert response
@@ -80,16 +80,14 @@ async def test_many_jobs_run_side_by_side(plant: Plant, tool: FakeEquipment) -> 
     assert len({command.command_id for command in tool.commands}) == 120
 
 
-async def test_a_job_that_fails_is_aborted_with_the_reason_and_its_equipment_is_stopped(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_failed_job_is_aborted_and_its_equipment_stopped(plant: Plant, tool: FakeEquipment) -> None:
     await plant.teach("parallel", PARALLEL)
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "parallel"))
         await until_true(lambda: len(tool.commands) == 2)
         await plant.answer(tool.commands[0], error="says \"no\" to 'it'")
         job = await plant.until_state("J1", JobState.ABORTED)
-        await until_true(lambda: tool.told(Phase.STOP) == ["r"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["r"])
     assert job.error == "action 'l' of step 'left' failed: says \"no\" to 'it'"
     response = await responses.load(plant.store, job)
     assert response
@@ -107,7 +105,7 @@ async def test_equipment_that_is_away_is_tried_again_until_it_is_there(plant: Pl
         assert await unacknowledged(plant) == 1
         tool.reachable = True
         await plant.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_equipment_that_is_away_delays_no_other_job(plant: Plant, equipment: dict[str, FakeEquipment]) -> None:
@@ -138,15 +136,13 @@ async def test_equipment_that_is_away_keeps_no_stop_from_other_equipment(
         await until_true(lambda: bool(tool.commands and camera.commands))
         tool.reachable = False
         await both.ask(Cause.ABORT, "J1")
-        await until_true(lambda: camera.told(Phase.STOP) == ["r"])
+        await until_true(lambda: camera.received(Phase.STOP) == ["r"])
         tool.reachable = True
-        await until_true(lambda: tool.told(Phase.STOP) == ["l"])
-    assert camera.told(Phase.STOP) == ["r"]
+        await until_true(lambda: tool.received(Phase.STOP) == ["l"])
+    assert camera.received(Phase.STOP) == ["r"]
 
 
-async def test_a_stop_reaches_its_equipment_though_the_job_was_cleared_and_its_id_used_again_meanwhile(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_stop_reaches_equipment_after_its_job_was_cleared(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: bool(tool.commands))
@@ -158,13 +154,13 @@ async def test_a_stop_reaches_its_equipment_though_the_job_was_cleared_and_its_i
         await plant.teach("other", linear(action("x", "new")))
         await plant.order(Cause.STORE, order("J1", "other"))
         tool.reachable = True
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     stop = tool.commands[-1]
     assert (stop.command_id, stop.type_id, stop.scope) == (start.command_id, start.type_id, start.scope)
     assert (stop.job_id, stop.correlation_id, stop.attempt) == ("J1", start.correlation_id, 1)
 
 
-async def test_a_command_whose_job_was_aborted_while_its_equipment_was_away_is_never_started(
+async def test_command_of_an_aborted_job_is_never_started(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     tool.reachable = False
@@ -176,8 +172,8 @@ async def test_a_command_whose_job_was_aborted_while_its_equipment_was_away_is_n
             tool.reachable = True
             async with other.at_work():
                 await until_all_is_acknowledged(plant)
-    assert tool.told(Phase.START) == []
-    assert tool.told(Phase.STOP) == ["a"]
+    assert tool.received(Phase.START) == []
+    assert tool.received(Phase.STOP) == ["a"]
 
 
 async def test_a_defect_in_the_work_of_one_job_stops_no_other(plant: Plant, tool: FakeEquipment) -> None:
@@ -202,7 +198,7 @@ async def test_an_action_may_bear_any_name(
     await plant.teach("named", linear(action(name, "one"), action("then", f"step {name}")))
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1", "named"))
-        await until_true(lambda: tool.told() == [name])
+        await until_true(lambda: tool.received() == [name])
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as other, other.at_work():
         await other.answer(tool.commands[0], {"value": 1})
@@ -217,14 +213,14 @@ async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant,
         for number, method in enumerate((Cause.STOP, Cause.ABORT)):
             job_id = f"J{number}"
             await plant.order(Cause.STORE_AND_START, order(job_id))
-            await until_true(lambda: len(tool.told()) == number + 1)  # noqa: B023
+            await until_true(lambda: len(tool.received()) == number + 1)  # noqa: B023
             await plant.ask(Cause.PAUSE, job_id)
             assert (await runs.load(plant.store, job_id)).run.paused  # type: ignore[union-attr]
             await plant.ask(Cause.RESUME, job_id)
             assert not (await runs.load(plant.store, job_id)).run.paused  # type: ignore[union-attr]
             await plant.ask(method, job_id)
             assert (await runs.load(plant.store, job_id)).run.ended  # type: ignore[union-attr]
-            await until_true(lambda: len(tool.told(Phase.STOP)) == number + 1)  # noqa: B023
+            await until_true(lambda: len(tool.received(Phase.STOP)) == number + 1)  # noqa: B023
     stops = [command for command in tool.commands if command.phase is Phase.STOP]
     starts = [command for command in tool.commands if command.phase is Phase.START]
     assert [each.command_id for each in stops] == [each.command_id for each in starts]
@@ -236,17 +232,17 @@ async def test_the_worker_ends_when_it_is_cancelled_however_often(plant: Plant) 
             await plant.store.execute("PING")
 
 
-async def test_a_command_is_sent_that_a_visitor_of_the_store_asked_for_since_we_last_looked(
+async def test_command_requested_by_the_command_line_is_sent(
     plant: Plant, tool: FakeEquipment, clock: Clock, redis: RedisSettings
 ) -> None:
     async with plant.at_work(), open_store(redis, consumer=None) as visited:
         visitor = Plant(visited, {}, clock)
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await visitor.ask(Cause.PAUSE, "J1")
         await plant.answer(tool.commands[0])
         await visitor.ask(Cause.RESUME, "J1")
-        await until_true(lambda: tool.told() == ["a", "b"])
+        await until_true(lambda: tool.received() == ["a", "b"])
 
 
 class StuckStarter(Starter):

@@ -30,7 +30,7 @@ SIDE_BY_SIDE = 50
 
 
 async def store_all(plant: Plant) -> None:
-    """Let as many jobs wait for their start as there are to be."""
+    """Store as many jobs as requested, all allowed to start."""
     for first in range(0, WAITING, SIDE_BY_SIDE):
         ids = range(first, min(first + SIDE_BY_SIDE, WAITING))
         await asyncio.gather(*(plant.order(Cause.STORE_AND_START, order(f"J{number}")) for number in ids))

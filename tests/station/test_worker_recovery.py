@@ -37,7 +37,7 @@ async def begin(plant: Plant, job_id: str, master: str = "linear") -> None:
     await plant.starter.start(await next_work(plant))
 
 
-async def test_a_process_that_dies_between_commit_and_sending_sends_once_it_is_back(
+async def test_commit_without_send_is_sent_after_the_restart(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await begin(plant, "J1")
@@ -45,18 +45,18 @@ async def test_a_process_that_dies_between_commit_and_sending_sends_once_it_is_b
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         await back.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
     assert tool.commands[0].command_id == decided.command_id
 
 
-async def test_a_process_that_dies_before_it_starts_a_job_starts_it_once_it_is_back(
+async def test_job_is_started_after_a_crash_before_its_start(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     await plant.order(Cause.STORE_AND_START, order("J1"))
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         await back.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_a_command_that_was_answered_is_not_sent_again(
@@ -71,15 +71,15 @@ async def test_a_command_that_was_answered_is_not_sent_again(
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         await back.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
-async def test_a_clean_stop_acknowledges_what_was_sent_and_the_next_start_sends_nothing_again(
+async def test_start_after_a_clean_stop_sends_nothing_again(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
     assert await unacknowledged(plant) == 0
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         await back.order(Cause.STORE_AND_START, order("J2"))
@@ -87,7 +87,7 @@ async def test_a_clean_stop_acknowledges_what_was_sent_and_the_next_start_sends_
     assert [command.job_id for command in tool.commands] == ["J1", "J2"]
 
 
-async def test_a_stop_in_the_middle_of_a_send_leaves_the_command_to_the_next_start(
+async def test_command_interrupted_by_a_stop_is_sent_by_the_next_start(
     redis: RedisSettings, plant: Plant, tool: FakeEquipment, clock: Clock
 ) -> None:
     sending = asyncio.Event()
@@ -104,7 +104,7 @@ async def test_a_stop_in_the_middle_of_a_send_leaves_the_command_to_the_next_sta
     tool.replies = obliging
     async with instance(redis, {TIGHTEN: tool}, clock) as back, back.at_work():
         await back.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_work_is_shared_among_instances_and_each_job_is_done_once(
@@ -131,7 +131,7 @@ async def test_work_that_came_from_outside_a_commit_is_taken(plant: Plant, tool:
         await plant.store.execute("XADD", plant.store.keys.sfc_work(SCOPE), "*", *entry)
         await plant.until_state("J1", JobState.ENDED)
         await until_all_is_acknowledged(plant)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_work_whose_reply_was_lost_with_the_connection_is_found_again(
@@ -155,13 +155,13 @@ async def test_work_whose_reply_was_lost_with_the_connection_is_found_again(
             assert (await far.order(Cause.STORE_AND_START, order("J1"), event_id="e1")).status == 1
             await plant.until_state("J1", JobState.ENDED)
     assert lost == 3
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_scripts_that_the_server_forgets_while_jobs_run_stop_none(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await plant.store.execute("SCRIPT", "FLUSH")
         tool.replies = obliging
         await plant.answer(tool.commands[0])

@@ -17,7 +17,7 @@ from edge.store.opening import open_store
 
 
 def free_port() -> int:
-    """Return a TCP port of this machine that nobody uses now."""
+    """Return a free TCP port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -70,7 +70,7 @@ class Server:
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Continue the process."""
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
@@ -157,7 +157,7 @@ async def relay_to(directory: Path, server_url: str) -> AsyncIterator[Relay]:
 
 
 async def refusal_of(url: str, password: str = "") -> EdgeError:
-    """Try to open a store and give the error that comes of it."""
+    """Open a store and return the error."""
     opening = open_store(RedisSettings(url=url, password=password), "edge")
     with pytest.raises(EdgeError) as caught:
         await opening.__aenter__()

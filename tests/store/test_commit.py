@@ -49,7 +49,7 @@ async def test_an_empty_commit_is_no_error(store: Store) -> None:
     assert await store.commit(Commit()) == Committed()
 
 
-async def test_a_document_that_moved_makes_the_commit_stale_and_nothing_is_written(store: Store, key: Key) -> None:
+async def test_stale_commit_writes_nothing(store: Store, key: Key) -> None:
     await store.commit(hashed(key("a"), rev="2"))
     commit = join((hashed(key("b"), rev="1"), Commit(guards=(Revision(key("b"), 0), Revision(key("a"), 1)))))
     assert await store.commit(commit) == Stale(key("a"))

@@ -178,7 +178,7 @@ async def test_attempts_to_connect_are_made_with_growing_delays(tmp_path: Path) 
     assert attempts == 1
 
 
-async def test_a_call_that_is_cancelled_while_it_connects_leaves_the_others_their_turn(tmp_path: Path) -> None:
+async def test_call_cancelled_while_connecting_blocks_no_other(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server:
         gate = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The embedded server: data stays where it is told to, and one process runs it at a time."""
+"""The embedded server keeps its data in the configured directory, and one process runs it at a time."""
 
 import asyncio
 import shutil
@@ -60,7 +60,7 @@ async def orphan(tmp_path: Path) -> AsyncIterator[tuple[Path, ValkeyServer]]:
     await asyncio.to_thread(server.terminate)
 
 
-async def test_a_server_that_a_killed_process_left_is_taken_over_and_stopped_in_the_end(
+async def test_server_of_a_killed_process_is_reused_and_stopped(
     orphan: tuple[Path, ValkeyServer],
 ) -> None:
     directory, server = orphan
@@ -105,7 +105,7 @@ async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert str(tmp_path) in error.message
 
 
-async def test_who_takes_no_work_visits_the_server_of_another_process_and_leaves_it_running(tmp_path: Path) -> None:
+async def test_command_line_uses_the_server_of_a_running_gateway(tmp_path: Path) -> None:
     settings = RedisSettings(url=f"embedded:{tmp_path}")
     async with open_store(settings, "edge") as store:
         async with open_store(settings, consumer=None) as visitor:

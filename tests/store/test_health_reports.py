@@ -25,8 +25,8 @@ async def test_who_holds_its_lease_is_at_work(store: Store, redis: RedisSettings
         for each in (store, other):
             await leases.register(each, ("station-1",), each.consumer)
         await leases.acquire(other, "other", "token")
-        told = await health_reports.load_all(store, ("station-1",))
-    assert told == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
+        reported = await health_reports.load_all(store, ("station-1",))
+    assert reported == {"edge": GatewayReport(None, at_work=False), "other": GatewayReport(None, at_work=True)}
 
 
 async def test_where_no_gateway_has_ever_been_nothing_is_told(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""A job is stored as a report one can read, with its indexes beside it."""
+"""A job is stored as a readable document, with its indexes."""
 
 from datetime import UTC, datetime
 
@@ -125,8 +125,8 @@ async def test_a_removed_job_leaves_nothing_but_the_news_of_it(store: Store) -> 
     assert await store.commit(jobs.remove(store.keys, job(), Cause.CANCEL, NOW)) == Committed()
     left = await store.execute("KEYS", f"{store.keys.prefix}:*")
     keys = store.keys
-    news = {keys.active_scopes(), keys.joborder_changes(SCOPE)}
-    assert set(left) - {keys.form()} == news
+    changed = {keys.active_scopes(), keys.joborder_changes(SCOPE)}
+    assert set(left) - {keys.form()} == changed
 
 
 async def test_a_job_that_was_changed_meanwhile_is_not_removed(store: Store) -> None:

@@ -19,7 +19,7 @@ WRITES = {
 }
 
 
-async def begin_anew(store: Store) -> None:
+async def empty_store(store: Store) -> None:
     """Take the mark away that says the store is ours, as after it was emptied."""
     await store.execute("DEL", store.keys.form())
 
@@ -36,7 +36,7 @@ async def begin_anew(store: Store) -> None:
 async def test_keys_that_are_not_ours_are_named_and_nothing_is_written(
     redis: RedisSettings, store: Store, name: str, command: str, arguments: tuple[str, ...]
 ) -> None:
-    await begin_anew(store)
+    await empty_store(store)
     await store.commit(operation(command, f"{redis.prefix}:{name}", *arguments))
     with pytest.raises(SettingsError, match=name) as caught:
         async with open_store(redis, "edge"):
@@ -45,10 +45,8 @@ async def test_keys_that_are_not_ours_are_named_and_nothing_is_written(
     assert await store.execute("TYPE", store.keys.form()) in {"none", "hash"}
 
 
-async def test_one_foreign_key_is_found_among_thousands_that_are_below_other_prefixes(
-    redis: RedisSettings, store: Store
-) -> None:
-    await begin_anew(store)
+async def test_one_foreign_key_is_found_among_thousands(redis: RedisSettings, store: Store) -> None:
+    await empty_store(store)
     await store.read([("SET", f"{redis.prefix}-other:{number}", "x") for number in range(5000)])
     await store.commit(operation("SADD", f"{redis.prefix}:users", "somebody"))
     with pytest.raises(SettingsError, match="users"):
@@ -62,13 +60,13 @@ async def test_every_key_of_ours_is_known_as_ours(redis: RedisSettings, store: S
         name = spec.pattern.replace("{id}", "a:b\nc").replace("{", "").replace("}", "")
         if spec.name != "form":
             await store.commit(operation(str(command), f"{redis.prefix}:{name}", *arguments))
-    await begin_anew(store)
+    await empty_store(store)
     async with open_store(redis, "edge") as again:
         assert await again.execute("GET", again.keys.form())
 
 
 async def test_what_stands_beside_our_prefix_is_none_of_our_business(redis: RedisSettings, store: Store) -> None:
-    await begin_anew(store)
+    await empty_store(store)
     await store.commit(operation("LPUSH", f"{redis.prefix}-other:users", "somebody"))
     async with open_store(redis, "edge"):
         pass

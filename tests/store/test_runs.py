@@ -98,7 +98,7 @@ async def test_a_run_that_moved_meanwhile_is_not_written(store: Store) -> None:
     )
 
 
-async def test_who_waits_longest_for_an_event_is_found_and_leaves_the_index_once_it_came(store: Store) -> None:
+async def test_longest_waiting_job_is_found_and_leaves_the_index(store: Store) -> None:
     chart = net(1, "pull_event")
     waiting = {job_id: started(chart, job_id, now) for job_id, now in (("J2", NOW), ("J1", NOW + 1), ("J3", NOW + 2))}
     for each in waiting.values():
@@ -161,7 +161,7 @@ async def test_what_is_to_be_sent_stands_beside_the_run_until_it_is_sent(store: 
     assert await runs.jobs_with_outbox(store, store.consumer) == []
 
 
-async def test_what_was_sent_is_not_taken_off_an_outbox_that_a_decision_wrote_anew(store: Store) -> None:
+async def test_outbox_rewritten_by_a_decision_keeps_its_commands(store: Store) -> None:
     stored = started(net())
     await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), store.consumer))
     before = await runs.load(store, "J1")
@@ -186,7 +186,7 @@ async def test_an_outbox_is_taken_over_once(store: Store) -> None:
     assert await runs.load_outbox(store, "J1", store.consumer) == (FIRST,)
 
 
-async def test_each_move_of_a_run_shows_in_its_revision_until_it_is_active_no_more(store: Store) -> None:
+async def test_each_change_of_an_active_run_raises_its_revision(store: Store) -> None:
     chart = net()
     before = {name: started(chart, name) for name in ("J1", "J2")}
     for run in before.values():

@@ -1,4 +1,4 @@
-"""Who is entrusted with decisions keeps them; a server that would not is refused by name."""
+"""A server that may lose decisions is refused with the name of the setting."""
 
 from pathlib import Path
 
@@ -62,9 +62,9 @@ async def test_a_store_of_a_newer_version_is_refused(store: Store, redis: RedisS
 
 async def test_it_is_told_how_full_a_server_is(tmp_path: Path) -> None:
     async with own_server(tmp_path, *FULL_SOON) as server, open_store(RedisSettings(url=server.url), "edge") as store:
-        told = await memory(store)
-    assert told.limit == 64 * 1024 * 1024
-    assert 0 < told.fullness < 1
+        reported = await memory(store)
+    assert reported.limit == 64 * 1024 * 1024
+    assert 0 < reported.fullness < 1
 
 
 def test_without_a_limit_nothing_is_full() -> None:
@@ -75,12 +75,12 @@ async def test_a_server_that_could_not_write_the_last_change_refuses_all_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await writes(store)
-    told = {"aof_enabled": "1", "aof_last_write_status": "err"}
+    reported = {"aof_enabled": "1", "aof_last_write_status": "err"}
 
     async def execute(*_: str) -> dict[str, str]:
-        return told
+        return reported
 
     monkeypatch.setattr(store, "execute", execute)
     assert not await writes(store)
-    told["aof_enabled"] = "0"
+    reported["aof_enabled"] = "0"
     assert await writes(store)

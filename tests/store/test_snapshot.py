@@ -21,7 +21,7 @@ LONG = 10**12
 
 
 def nothing(_: int) -> None:
-    """Nobody looks on."""
+    """Drop the progress of a restore."""
 
 
 def of(store: Store, key: str) -> str:
@@ -124,10 +124,10 @@ async def test_a_large_hash_and_many_keys_are_no_trouble(store: Store, another: 
         pairs = [text for number in range(start, start + 1000) for text in (f"f{number}", "x" * 50)]
         await store.execute("HSET", key, *pairs)
     taken = await dump(store, NOW)
-    told: list[int] = []
-    await restore_dump(another, taken, NOW, told.append)
+    reported: list[int] = []
+    await restore_dump(another, taken, NOW, reported.append)
     assert await another.execute("HLEN", of(another, "joborder:big")) == 9000
-    assert told[-1] == len(taken)
+    assert reported[-1] == len(taken)
 
 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")

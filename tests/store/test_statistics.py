@@ -38,6 +38,6 @@ async def test_keys_are_counted_without_their_names(store: Store) -> None:
 
 
 async def test_the_server_tells_how_it_is(store: Store) -> None:
-    told = await statistics.read_server_info(store)
-    assert {"redis_version", "used_memory", "maxmemory_policy", "aof_enabled"} <= told.keys()
-    assert "executable" not in json.dumps(dict(told), default=str)
+    reported = await statistics.read_server_info(store)
+    assert {"redis_version", "used_memory", "maxmemory_policy", "aof_enabled"} <= reported.keys()
+    assert "executable" not in json.dumps(dict(reported), default=str)

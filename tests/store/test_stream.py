@@ -1,4 +1,4 @@
-"""Entries of streams read alike, whoever gave them."""
+"""Entries of streams are read alike, from every command that returns them."""
 
 import pytest
 

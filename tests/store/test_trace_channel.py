@@ -1,4 +1,4 @@
-"""What passes at equipment reaches who listens at that moment, and nobody else."""
+"""The trace of equipment reaches the present subscribers only."""
 
 from pathlib import Path
 
@@ -19,27 +19,27 @@ def happened(data: object) -> TraceRecord:
 
 async def test_who_listens_is_counted_and_told(store: Store) -> None:
     assert not await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened("before")))
-    async with trace_channel.subscribe(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as traced:
         assert await trace_channel.listeners(store, ["wrench", "camera"]) == {"wrench": 1, "camera": 0}
         assert await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened({"pressed": True})))
-        assert await anext(told) == happened({"pressed": True})
+        assert await anext(traced) == happened({"pressed": True})
 
 
 async def test_what_is_no_json_is_told_as_what_it_is(store: Store) -> None:
     nested: list[object] = []
     nested.append(nested)
-    async with trace_channel.subscribe(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as traced:
         for odd in ({"path": Path("/dev/null")}, nested):
             await trace_channel.publish(store, "wrench", trace_channel.encode_record(happened(odd)))
-        assert (await anext(told)).data == {"path": "/dev/null"}
-        assert "unwritable" in (await anext(told)).data
+        assert (await anext(traced)).data == {"path": "/dev/null"}
+        assert "unwritable" in (await anext(traced)).data
 
 
 async def test_what_another_version_tells_is_named_as_such(store: Store) -> None:
-    async with trace_channel.subscribe(store, "wrench") as told:
+    async with trace_channel.subscribe(store, "wrench") as traced:
         await trace_channel.publish(store, "wrench", b'{"at":1,"gateway":"edge","what":"sung","data":null}')
         with pytest.raises(Unavailable, match="a gateway of another version") as refused:
-            await anext(told)
+            await anext(traced)
     assert refused.value.advice == "Use the `edge` of that gateway."
 
 
@@ -47,8 +47,8 @@ async def test_a_server_that_goes_is_told_to_who_listens(tmp_path: Path) -> None
     async with (
         own_server(tmp_path) as server,
         open_store(RedisSettings(url=server.url), None) as store,
-        trace_channel.subscribe(store, "wrench") as told,
+        trace_channel.subscribe(store, "wrench") as traced,
     ):
         await server.kill()
         with pytest.raises(Unavailable, match="Redis does not answer"):
-            await anext(told)
+            await anext(traced)

@@ -33,7 +33,7 @@ _MASKED = (
 
 
 class Machine:
-    """One computer: it can be booted, cut off from power, and told what to do as root."""
+    """One computer: it can be booted, cut off from power, and controlled by commands as root."""
 
     def __init__(self, root: Path, shared: Path) -> None:
         self.root = root
@@ -89,13 +89,13 @@ class Machine:
         return state in {"running", "degraded"}
 
     async def run(self, command: str) -> str:
-        """Run a command of a shell as root; give what it says. It has to succeed."""
-        status, said = await self.call(command)
-        assert status == 0, f"{command}: {status}\n{said}"
-        return said
+        """Run a shell command as root and return its output. It must succeed."""
+        status, printed = await self.call(command)
+        assert status == 0, f"{command}: {status}\n{printed}"
+        return printed
 
     async def call(self, command: str) -> tuple[int, str]:
-        """Run a command of a shell as root; give its exit status and what it says."""
+        """Run a shell command as root; return its exit status and output."""
         namespaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd")
         process = await asyncio.create_subprocess_exec(
             *("nsenter", f"--target={self._init}", *namespaces, "--"),
@@ -106,15 +106,15 @@ class Machine:
             stdout=PIPE,
             stderr=STDOUT,
         )
-        said, _ = await process.communicate()
-        return process.returncode or 0, said.decode(errors="replace").strip()
+        printed, _ = await process.communicate()
+        return process.returncode or 0, printed.decode(errors="replace").strip()
 
     async def cut_power(self) -> None:
         """Take everything in it away at once, as a power cut does."""
         await self._end(signal.SIGKILL)
 
     async def power_off(self) -> None:
-        """Have it shut down in order."""
+        """Shut it down."""
         await self._end(signal.SIGRTMIN + 4)
 
     async def _end(self, number: int) -> None:
@@ -135,5 +135,5 @@ def _children(process: int) -> list[int]:
 
 async def _run(*command: str) -> None:
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=STDOUT)
-    said, _ = await process.communicate()
-    assert process.returncode == 0, f"{' '.join(command)}: {said.decode()}"
+    printed, _ = await process.communicate()
+    assert process.returncode == 0, f"{' '.join(command)}: {printed.decode()}"

@@ -130,7 +130,7 @@ async def until_connected(plant: Plant) -> None:
 
 
 async def configure(plant: Plant) -> None:
-    """Let the station run the recipe, once the MES has reached it."""
+    """Store the Work Master with the recipe, once the MES has reached the station."""
 
     async def configured() -> bool:
         try:
@@ -195,8 +195,8 @@ async def test_apt_installs_it_from_a_signed_repository_and_starts_nothing(
 ) -> None:
     only_ours = "-o Dir::Etc::sourcelist=sources.list.d/microdcs-edge.sources -o Dir::Etc::sourceparts=-"
     await machine.run(f"apt-get update {only_ours} -o APT::Get::List-Cleanup=0")
-    said = await machine.run(f"apt-get install --yes microdcs-edge={versions[0]}")
-    assert "not starting it" in said
+    printed = await machine.run(f"apt-get install --yes microdcs-edge={versions[0]}")
+    assert "not starting it" in printed
     _, enabled = await machine.call(f"systemctl is-enabled {UNIT}")
     assert enabled == "disabled"
     assert await process(machine) == 0
@@ -209,8 +209,8 @@ async def test_apt_installs_it_from_a_signed_repository_and_starts_nothing(
 
 async def test_its_unit_is_sound_and_its_sandbox_tight(machine: Machine) -> None:
     assert UNIT not in await machine.run(f"systemd-analyze --man=no verify {UNIT}.service 2>&1 || true")
-    said = await machine.run(f"systemd-analyze security --no-pager {UNIT} | tail -1")
-    exposure = re.search(r": (\d\.\d) ", said)
+    printed = await machine.run(f"systemd-analyze security --no-pager {UNIT} | tail -1")
+    exposure = re.search(r": (\d\.\d) ", printed)
     assert exposure
     assert float(exposure[1]) <= 1.5
 
@@ -230,9 +230,9 @@ async def test_settings_that_cannot_work_end_the_unit_with_every_problem_named(m
     faulty.write_text('[gateway]\nscopes = []\n[mqtt]\nurl = "http://broker"\n')
     status, _ = await machine.call(f"systemctl start {UNIT}")
     assert status != 0
-    said = (await machine.call(f"systemctl status --full --no-pager {UNIT}"))[1]
-    assert "gateway.scopes" in said
-    assert "mqtt.url" in said
+    printed = (await machine.call(f"systemctl status --full --no-pager {UNIT}"))[1]
+    assert "gateway.scopes" in printed
+    assert "mqtt.url" in printed
     assert "gateway.scopes" in await shown(machine, "StatusText")
     assert await shown(machine, "NRestarts") == "0"
     assert await shown(machine, "ExecMainStatus") == "2"
@@ -244,8 +244,8 @@ async def test_enabled_it_is_ready_once_it_serves(machine: Machine) -> None:
     await machine.run(f"systemctl enable --now {UNIT}")
     assert "OPC UA opc.tcp://" in await shown(machine, "StatusText")
     await machine.run(f"bash -c '</dev/tcp/{machine.address}/4840'")
-    said = await machine.run("redis-cli -s /run/redis-microdcs/redis.sock ping")
-    assert said == "PONG"
+    printed = await machine.run("redis-cli -s /run/redis-microdcs/redis.sock ping")
+    assert printed == "PONG"
     assert "NOPERM" in await machine.run("redis-cli -s /run/redis-microdcs/redis.sock flushall")
 
 
@@ -279,10 +279,10 @@ async def test_an_opc_ua_client_outside_runs_a_job(machine: Machine, plant: Plan
 async def test_its_status_tells_jobs_and_health(machine: Machine, plant: Plant) -> None:
     await start_job(plant, "J-STATUS")
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return (await shown(machine, "StatusText")).startswith("1 job at work; store ")
 
-    await until(told)
+    await until(reported)
     await finish_job(plant, "J-STATUS")
     log = await machine.run("journalctl --identifier microdcs-edge --output cat")
     assert "ready" in log
@@ -291,28 +291,26 @@ async def test_its_status_tells_jobs_and_health(machine: Machine, plant: Plant) 
 
 
 async def test_who_may_not_read_its_settings_is_told_to_come_as_root(machine: Machine) -> None:
-    status, said = await machine.call("setpriv --reuid=65534 --regid=65534 --clear-groups edge jobs list")
+    status, printed = await machine.call("setpriv --reuid=65534 --regid=65534 --clear-groups edge jobs list")
     assert status == 2
-    assert "sudo" in said
-    assert "Traceback" not in said
+    assert "sudo" in printed
+    assert "Traceback" not in printed
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-async def test_what_is_wrong_is_named_by_status_doctor_and_log_until_it_is_mended(
-    machine: Machine, trouble: str
-) -> None:
+async def test_fault_is_named_by_status_doctor_and_log_until_corrected(machine: Machine, trouble: str) -> None:
     cause, in_status, in_log, remedy = TROUBLES[trouble]
     (machine.root / "opt/expired.py").write_text(EXPIRED)
     since = await machine.run("date +%s")
     await machine.call(cause)
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return in_status in await shown(machine, "StatusText")
 
     async def well() -> bool:
         return bool(re.match(r"\d+ jobs? at work", await shown(machine, "StatusText")))
 
-    await until(told)
+    await until(reported)
     _, found = await machine.call("edge doctor")
     assert re.search("^failing ", found, re.MULTILINE), found
     assert in_log in await machine.run(f"journalctl --unit {UNIT} --since @{since} --output cat")
@@ -368,8 +366,8 @@ async def test_an_upgrade_keeps_the_job_in_flight_and_what_was_edited(
 
 
 async def test_a_downgrade_says_what_it_cannot_do(machine: Machine, versions: tuple[str, str]) -> None:
-    said = await machine.run(f"apt-get install --yes --allow-downgrades microdcs-edge={versions[0]}")
-    assert f"older than the installed {versions[1]}" in said
+    printed = await machine.run(f"apt-get install --yes --allow-downgrades microdcs-edge={versions[0]}")
+    assert f"older than the installed {versions[1]}" in printed
     await until_ready(machine)
 
 

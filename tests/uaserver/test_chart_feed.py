@@ -71,7 +71,7 @@ async def test_a_run_is_shown_from_its_start_to_its_end(
     async with instance(redis, {TIGHTEN: tool}, clock) as plant, showing(plant, screen), plant.at_work():
         await plant.teach("linear", LINEAR)
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await wait_until(lambda: tool.told() == ["a"])
+        await wait_until(lambda: tool.received() == ["a"])
         clock.now += 1500
         drawn = screen.shown[SCOPE, "J1"]()
         assert (drawn.recipe, drawn.state, drawn.started_at, drawn.error) == ("linear", "running", NOW, "")
@@ -82,7 +82,7 @@ async def test_a_run_is_shown_from_its_start_to_its_end(
             "action a of one is dispatched, for 1.5 s",
         )
         await plant.answer(tool.commands[0], {"torque": 85.2})
-        await wait_until(lambda: tool.told() == ["a", "b"])
+        await wait_until(lambda: tool.received() == ["a", "b"])
         drawn = screen.shown[SCOPE, "J1"]()
         assert drawn.steps["two"].active
         assert drawn.actions["a@one"] == ActionView("completed", 1, {"torque": 85.2})
@@ -100,7 +100,7 @@ async def test_runs_that_another_process_left_are_shown_at_the_start(
     async with instance(redis, {TIGHTEN: tool}, clock) as first, first.at_work():
         await first.teach("linear", LINEAR)
         await first.order(Cause.STORE_AND_START, order("J1"))
-        await wait_until(lambda: tool.told() == ["a"])
+        await wait_until(lambda: tool.received() == ["a"])
     screen = Screen()
     async with instance(redis, {TIGHTEN: tool}, clock) as second, showing(second, screen):
         await wait_until(lambda: screen.shown)
@@ -124,7 +124,7 @@ async def test_a_run_that_another_instance_moves_is_shown_as_it_stands_there(
         await other.teach("linear", LINEAR)
         await other.order(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: (SCOPE, "J1") in screen.shown)
-        await wait_until(lambda: tool.told() == ["a"])
+        await wait_until(lambda: tool.received() == ["a"])
         await other.answer(tool.commands[0])
         await wait_until(lambda: screen.shown[SCOPE, "J1"]().steps["two"].active)
         await other.answer(tool.commands[1])
@@ -145,14 +145,14 @@ async def test_a_job_that_was_stored_anew_with_another_recipe_has_another_chart(
         await other.teach("linear", LINEAR)
         await other.teach("another", linear(action("c", "first"), action("d", "last")))
         await other.order(Cause.STORE_AND_START, order("J1", "linear"))
-        await wait_until(lambda: "a" in tool.told())
+        await wait_until(lambda: "a" in tool.received())
         await active.look()
         await other.ask(Cause.ABORT, "J1")
         await other.ask(Cause.CLEAR, "J1")
         await other.order(Cause.STORE_AND_START, order("J1", "another"))
-        await wait_until(lambda: "c" in tool.told())
+        await wait_until(lambda: "c" in tool.received())
         await other.answer(tool.commands[-1])
-        await wait_until(lambda: "d" in tool.told())
+        await wait_until(lambda: "d" in tool.received())
         await active.look()
     assert screen.hidden == ["J1"]
     assert screen.shown[SCOPE, "J1"]().actions.keys() == {"c@first", "d@last"}
@@ -164,7 +164,7 @@ async def test_a_failed_run_says_why_in_its_last_picture(
     async with instance(redis, {TIGHTEN: tool}, clock) as plant, plant.at_work():
         await plant.teach("linear", LINEAR)
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await wait_until(lambda: tool.told() == ["a"])
+        await wait_until(lambda: tool.received() == ["a"])
         loaded = await plant.runs.get("J1")
         assert loaded
         await plant.answer(tool.commands[0], error="no torque")
@@ -183,7 +183,7 @@ async def test_a_run_that_nobody_can_read_hides_no_other(
         await first.teach("linear", LINEAR)
         for job_id in ("J1", "J2"):
             await first.order(Cause.STORE_AND_START, order(job_id))
-        await wait_until(lambda: tool.told() == ["a", "a"])
+        await wait_until(lambda: tool.received() == ["a", "a"])
         await first.store.execute("HSET", first.store.keys.sfc_execution("J1"), "recipe", '{"steps": []}')
     screen = Screen()
     async with instance(redis, {TIGHTEN: tool}, clock) as second, showing(second, screen):

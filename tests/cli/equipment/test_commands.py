@@ -26,7 +26,7 @@ WRENCH = EquipmentHealth(
 
 
 @pytest.fixture
-async def told(store: Store) -> None:
+async def reported(store: Store) -> None:
     """The word of a gateway that is at work."""
     report = EquipmentReport(at=AT, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
     await leases.register(store, ("station-1",), "edge")

@@ -11,11 +11,11 @@ WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 
 
 def test_who_has_left_no_word_has_no_equipment() -> None:
-    told = {
+    reported = {
         "a": GatewayReport(None, at_work=True),
         "b": GatewayReport(EquipmentReport(at=5, equipment=(WRENCH,)), at_work=True),
     }
-    assert equipment_views(told) == [EquipmentView("b", True, 5, WRENCH)]
+    assert equipment_views(reported) == [EquipmentView("b", True, 5, WRENCH)]
 
 
 def test_what_was_never_seen_is_said_so() -> None:

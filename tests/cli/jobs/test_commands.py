@@ -37,7 +37,7 @@ async def test_a_job_that_is_started_here_is_performed_by_the_gateway(
     async with plant.at_work():
         assert (await edge("jobs", "store", "-", "--start", given=ORDER)).exit_code == 0
         await plant.until_state("J1", JobState.ENDED)
-    assert tool.told() == ["a", "b"]
+    assert tool.received() == ["a", "b"]
 
 
 async def test_work_that_is_added_before_a_gateway_runs_waits_for_it(
@@ -55,10 +55,10 @@ async def test_what_a_run_asks_for_when_it_is_ended_here_is_sent_by_the_gateway(
 ) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: "a" in tool.told())
+        await until_true(lambda: "a" in tool.received())
         answer = await edge("jobs", "abort", "J1", "--comment", "wrong car")
         assert answer.output == "J1: Aborted\n"
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     assert (await plant.job("J1")).comment == (LocalizedText(text="wrong car"),)
 
 
@@ -67,11 +67,11 @@ async def test_a_gateway_goes_on_with_a_job_that_was_held_and_released_here(
 ) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: "a" in tool.told())
+        await until_true(lambda: "a" in tool.received())
         assert (await edge("jobs", "pause", "J1")).output == "J1: Interrupted (Suspended)\n"
         await plant.answer(tool.commands[0])
         assert (await edge("jobs", "resume", "J1")).output == "J1: Running\n"
-        await until_true(lambda: "b" in tool.told())
+        await until_true(lambda: "b" in tool.received())
         assert (await edge("jobs", "stop", "J1")).output == "J1: Ended (Closed)\n"
         assert (await edge("jobs", "clear", "J1")).output == "J1: removed\n"
 
@@ -121,9 +121,9 @@ async def test_a_program_reads_the_list_with_instants_in_utc(edge: Edge, plant: 
 async def test_a_program_reads_order_run_and_response_of_a_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: "a" in tool.told())
+        await until_true(lambda: "a" in tool.received())
         await plant.answer(tool.commands[0], {"torque": 85.2})
-        await until_true(lambda: "b" in tool.told())
+        await until_true(lambda: "b" in tool.received())
     shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
     assert shown["order"] == {"JobOrderID": "J1", "WorkMasterID": [{"ID": "linear"}]}
     assert [(each["step"], each["X"], each["count"]) for each in shown["run"]["steps"]] == [
@@ -139,7 +139,7 @@ async def test_a_program_reads_order_run_and_response_of_a_job(edge: Edge, plant
 async def test_why_names_what_keeps_a_running_job(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: "a" in tool.told())
+        await until_true(lambda: "a" in tool.received())
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
         waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
     assert lines[0] == "J1: Running; it accepts: pause, stop, abort"

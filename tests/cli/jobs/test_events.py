@@ -1,4 +1,4 @@
-"""What happened between two looks is told whole and in an order that a person can follow."""
+"""Changes between two reads are printed completely and in a readable order."""
 
 from edge.cli.jobs.events import ActionChanged, StateChanged, StepChanged, format_event, ordered_events, run_events
 from edge.model.job_state import Cause, JobState, JobStatus, SubState

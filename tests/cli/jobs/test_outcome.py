@@ -15,7 +15,7 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
     async with plant.at_work():
         answer = await edge("jobs", "resolve", "J1", "a", "--done", "--data", '{"torque": 85}', "--reason", "seen")
         assert (answer.exit_code, answer.output) == (0, "job J1: action a resolved as done\n")
-        await until_true(lambda: tool.told() == ["a", "b"])
+        await until_true(lambda: tool.received() == ["a", "b"])
 
 
 async def test_resolve_is_refused_where_nothing_is_unknown(edge: Edge, plant: Plant) -> None:

@@ -1,4 +1,4 @@
-"""A report tells all of a job, whatever its texts hold."""
+"""A report shows every part of a job, whatever its texts contain."""
 
 from datetime import UTC, datetime
 
@@ -62,5 +62,5 @@ def test_a_report_tells_what_the_order_asks_for() -> None:
 
 
 def test_a_program_gets_no_run_of_a_job_that_has_none() -> None:
-    told = detail(StoredJob(JOB, None, None, None))
-    assert (told["run"], told["response"], told["order"]) == (None, None, ORDER)
+    reported = detail(StoredJob(JOB, None, None, None))
+    assert (reported["run"], reported["response"], reported["order"]) == (None, None, ORDER)

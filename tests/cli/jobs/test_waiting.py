@@ -1,4 +1,4 @@
-"""Why a job waits is told before, in and after its run."""
+"""The reason why a job waits is shown before, during and after its run."""
 
 import json
 from datetime import UTC, datetime
@@ -39,12 +39,12 @@ async def test_after_its_end_a_job_tells_its_error(plant: Plant) -> None:
 async def test_in_a_pause_the_time_left_stands_still(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         await plant.ask(Cause.PAUSE, "J1")
     now = now_ms()
     lines = await lines_of(plant)
     assert lines[1].startswith("  paused for ")
     assert not any("at 20" in line for line in lines)
-    told = json.dumps(waiting_json(await load(plant.store, "J1"), now))
-    assert '"deadline": null' in told
-    assert '"state": "Interrupted (Suspended)"' in told
+    reported = json.dumps(waiting_json(await load(plant.store, "J1"), now))
+    assert '"deadline": null' in reported
+    assert '"state": "Interrupted (Suspended)"' in reported

@@ -88,7 +88,7 @@ async def test_a_pipe_gets_a_line_for_each_change_until_the_job_ends(
 ) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         async with pipe(settings_file, "J1") as process:
             assert await lines_of(process, 3) == [
                 "job     J1  Running",
@@ -132,7 +132,7 @@ async def test_a_job_that_is_removed_while_one_watches_is_told(plant: Plant, set
 async def test_a_terminal_shows_the_running_chart(plant: Plant, tool: FakeEquipment, settings_file: Path) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         async with terminal(settings_file, "J1") as shown:
             await until_true(lambda: "▶ dispatched" in shown.read())
             tool.replies = obliging
@@ -156,7 +156,7 @@ async def test_all_jobs_are_shown_until_ctrl_c(plant: Plant, settings_file: Path
 async def test_all_changes_of_all_jobs_go_down_a_pipe(plant: Plant, settings_file: Path) -> None:
     async with pipe(settings_file, "--json") as process:
         first = asyncio.create_task(lines_of(process, 1))
-        # Nothing tells when it begins to follow: what is stored before is not its business.
+        # There is no signal when it begins to follow; what is stored before is not shown.
         for number in itertools.count(1):
             await plant.order(Cause.STORE, order(f"J{number}"))
             await asyncio.wait({first}, timeout=0.1)

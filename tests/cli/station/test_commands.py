@@ -100,7 +100,7 @@ async def test_the_limit_of_jobs_is_set_and_goes_back_to_the_settings(edge: Edge
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("equipment",), "name at least one equipment"),
         (("workmaster", "axle"), "a Work Master is set from a file"),
@@ -112,11 +112,11 @@ async def test_the_limit_of_jobs_is_set_and_goes_back_to_the_settings(edge: Edge
     ],
 )
 async def test_arguments_that_cannot_be_used_end_with_status_2(
-    edge: Edge, arguments: tuple[str, ...], told: str
+    edge: Edge, arguments: tuple[str, ...], reported: str
 ) -> None:
     answer = await edge("station", "set", *arguments)
     assert (answer.exit_code, answer.stdout) == (2, "")
-    assert told in answer.stderr
+    assert reported in answer.stderr
 
 
 async def test_who_forgets_to_name_the_work_master_of_a_recipe_is_told(edge: Edge) -> None:

@@ -25,7 +25,7 @@ TITLE = "\x1b]0;owned\x07"
 """Sets the title of a terminal; a pipe is given it too, where click takes colours out."""
 
 
-def said(*arguments: str | Path) -> str:
+def printed(*arguments: str | Path) -> str:
     result = CliRunner().invoke(main, [*map(str, arguments)])
     assert not isinstance(result.exception, Exception)
     return result.output
@@ -46,7 +46,7 @@ def test_what_could_move_the_cursor_becomes_blank_and_lines_stay_lines(capsys: p
 
 @pytest.mark.parametrize("command", [("simulate",), ("check", "recipe"), ("draw",)])
 def test_names_in_a_recipe_do_not_reach_the_terminal_raw(command: tuple[str, ...], recipe: Path) -> None:
-    shown = said(*command, recipe)
+    shown = printed(*command, recipe)
     assert "\x1b]" not in shown
     assert "\x07" not in shown
 
@@ -54,7 +54,7 @@ def test_names_in_a_recipe_do_not_reach_the_terminal_raw(command: tuple[str, ...
 def test_names_in_a_script_do_not_reach_the_terminal_raw(recipe: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps({f"x{TITLE}": 1}))
-    assert "\x1b" not in said("simulate", recipe, "--script", script)
+    assert "\x1b" not in printed("simulate", recipe, "--script", script)
 
 
 def test_name_of_a_rejected_application_is_escaped(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_name_of_a_rejected_application_is_escaped(tmp_path: Path) -> None:
     settings.write_text("\n".join(["[opcua]", *(f'{key} = "{place}"' for key, place in places.items())]))
     made = certificates.load_or_make(tmp_path / "stranger", f"urn:stranger{TITLE}", ("here",)).certificate
     add_certificate(made, tmp_path / "rejected")
-    shown = said("opcua", "list", "--settings", settings)
+    shown = printed("opcua", "list", "--settings", settings)
     assert "rejected" in shown
     assert "\x1b" not in shown
 

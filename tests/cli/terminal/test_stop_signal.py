@@ -1,4 +1,4 @@
-"""Whoever waits says so first, and is stopped by a person, by who started it, or by its time."""
+"""A command that waits prints that first, and is stopped by Ctrl-C, by its parent, or by its timeout."""
 
 import asyncio
 import os

@@ -67,12 +67,12 @@ async def test_a_scope_that_no_gateway_knows_is_told_with_those_there_are(
     await plant.order(Cause.STORE, order("J9"), scope="station-9")
     answer = await edge(*command, "--scope", "statoin-9")
     assert (answer.exit_code, answer.stdout) == (2, "")
-    told = "the settings name no scope 'statoin-9', nor does the store: use --scope station-1 or --scope station-9."
-    assert told in answer.stderr
+    reported = "the settings name no scope 'statoin-9', nor does the store: use --scope station-1 or --scope station-9."
+    assert reported in answer.stderr
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ("{", "not JSON: Expecting property name"),
         ("[" * 100 + "]" * 100, "nested deeper"),
@@ -82,10 +82,10 @@ async def test_a_scope_that_no_gateway_knows_is_told_with_those_there_are(
         ('{"JobOrderID": 3}', "not a JobOrder"),
     ],
 )
-async def test_a_file_that_cannot_be_used_ends_with_status_2(edge: Edge, given: str, told: str) -> None:
+async def test_a_file_that_cannot_be_used_ends_with_status_2(edge: Edge, given: str, reported: str) -> None:
     answer = await edge("jobs", "store", "-", given=given)
     assert (answer.exit_code, answer.stdout) == (2, "")
-    assert told in answer.stderr
+    assert reported in answer.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
