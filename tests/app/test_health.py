@@ -1,4 +1,4 @@
-"""One look tells how the gateway is: what does not work comes first."""
+"""The status line shows the health of the gateway, faults first."""
 
 import asyncio
 import re
@@ -124,10 +124,10 @@ async def test_a_store_that_is_away_or_fills_up_is_told(tmp_path: Path) -> None:
         looking = health_of(store)
         used = int((await store.execute("INFO", "memory"))["used_memory"])
         await store.execute("CONFIG", "SET", "maxmemory", used + used // 20)
-        with structlog.testing.capture_logs() as told:
+        with structlog.testing.capture_logs() as reported:
             for _ in range(2):
                 assert re.fullmatch(r"0 jobs at work; store \d\d% full", await looking.check())
-        assert [each["event"] for each in told] == ["store filling up"]
+        assert [each["event"] for each in reported] == ["store filling up"]
         await server.kill()
         assert (await looking.check()).startswith("Redis does not answer: ")
 
@@ -143,10 +143,10 @@ async def test_a_store_that_cannot_write_to_its_disk_is_told(store: Store, monke
 async def test_a_certificate_that_has_expired_is_told_each_time_and_logged_once(store: Store) -> None:
     found = [failing("certificate mqtt.ca_file", "ca.pem has expired", "renew it"), ok("certificate rpc.ca_file", "")]
     looking = health_of(store, certificates=lambda: found)
-    with structlog.testing.capture_logs() as told:
+    with structlog.testing.capture_logs() as reported:
         for _ in range(2):
             assert (await looking.check()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
-    assert [(each["subject"], each["advice"]) for each in told] == [("certificate mqtt.ca_file", "renew it")]
+    assert [(each["subject"], each["advice"]) for each in reported] == [("certificate mqtt.ca_file", "renew it")]
 
 
 async def test_certificates_are_not_read_at_every_look(store: Store) -> None:
@@ -176,13 +176,13 @@ async def test_a_clock_that_nobody_keeps_is_told(store: Store) -> None:
 
 
 async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) -> None:
-    told: asyncio.Queue[str] = asyncio.Queue()
+    reported: asyncio.Queue[str] = asyncio.Queue()
     looking = health_of(store)
-    telling = asyncio.create_task(looking.publish_status(told.put_nowait, "scopes station-1"))
-    said = await asyncio.wait_for(told.get(), 30)
-    assert said.startswith("STATUS=0 jobs at work; ")
-    assert said.endswith("; scopes station-1")
+    telling = asyncio.create_task(looking.publish_status(reported.put_nowait, "scopes station-1"))
+    printed = await asyncio.wait_for(reported.get(), 30)
+    assert printed.startswith("STATUS=0 jobs at work; ")
+    assert printed.endswith("; scopes station-1")
     looking.opcua_problem = "OPC UA cannot listen"
-    said = await asyncio.wait_for(told.get(), 30)
-    assert said.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
+    printed = await asyncio.wait_for(reported.get(), 30)
+    assert printed.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
     telling.cancel()

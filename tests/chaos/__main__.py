@@ -36,7 +36,7 @@ def main() -> None:
     if arguments.devices:
         sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
-    kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _say)
+    kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _publish)
     faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
     for part, how in OUTAGES if arguments.outage else ():
         outage = Outage(part, how, (arguments.outage,))
@@ -47,25 +47,25 @@ def main() -> None:
 def _disturb_device(kind: str, number: int, seed: int) -> bool:
     """Carry out the campaign of one kind of device; return whether there was a fault."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        figures = asyncio.run(devices.carry_out(kind, number, Path(directory), seed, _say))
+        figures = asyncio.run(devices.carry_out(kind, number, Path(directory), seed, _publish))
     for fault in figures.faults():
-        _say(f"FAULT {fault}")
-    _say(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
-    _say(f"  disturbed: {dict(figures.disturbances)}")
-    _say(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
+        _publish(f"FAULT {fault}")
+    _publish(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
+    _publish(f"  disturbed: {dict(figures.disturbances)}")
+    _publish(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
     return bool(figures.faults())
 
 
 def _kill_under_flows(kills: int, seed: int) -> bool:
     """Carry out the campaign of flows; return whether there was a fault."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        figures = flows.carry_out(kills, Path(directory), seed, _say)
+        figures = flows.carry_out(kills, Path(directory), seed, _publish)
     found = list(figures.faults())
     for fault in found:
-        _say(f"FAULT {fault}")
-    _say(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
-    _say(f"  cycles: {dict(Counter(figures.cycles.values()))}")
-    _say(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
+        _publish(f"FAULT {fault}")
+    _publish(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
+    _publish(f"  cycles: {dict(Counter(figures.cycles.values()))}")
+    _publish(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
     return bool(found)
 
 
@@ -74,25 +74,25 @@ def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int
         seen = asyncio.run(carry_out(disturb, Path(directory), seed=seed, appendfsync=aof))
     found = faults(seen)
     for each in found:
-        _say(f"FAULT {each}")
+        _publish(f"FAULT {each}")
     _report(name, seen, len(found))
     return len(found)
 
 
 def _report(name: str, seen: Seen, found: int) -> None:
     controller, mes = seen.controller, seen.mes
-    _say(f"{name}: {found} faults in {seen.seconds:.0f} s")
+    _publish(f"{name}: {found} faults in {seen.seconds:.0f} s")
     if seen.kills:
-        _say(f"  {seen.kills.total()} kills: {', '.join(f'{what} {n}' for what, n in sorted(seen.kills.items()))}")
-    _say(
+        _publish(f"  {seen.kills.total()} kills: {', '.join(f'{what} {n}' for what, n in sorted(seen.kills.items()))}")
+    _publish(
         f"  {len(mes.answers)} jobs accepted, {len(mes.answers) - len(seen.stuck)} ended; {mes.repeated} calls repeated"
     )
     phases = ", ".join(f"{phase} {count}" for phase, count in sorted(controller.repeated.items()))
     total = controller.repeated.total()
-    _say(f"  {len(controller.received)} commands, {total} times one came again under its id ({phases})")
+    _publish(f"  {len(controller.received)} commands, {total} times one came again under its id ({phases})")
 
 
-def _say(line: str) -> None:
+def _publish(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

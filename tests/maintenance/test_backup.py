@@ -15,28 +15,28 @@ NOW = 1_790_000_000_000
 
 
 async def saved(settings: Path, *parts: Part) -> tuple[dict[str, bytes], list[str]]:
-    told: list[str] = []
+    reported: list[str] = []
     file = settings.parent.parent / "b.tar.gz"
-    await back_up(file, settings, {}, parts, NOW, told.append)
+    await back_up(file, settings, {}, parts, NOW, reported.append)
     assert file.stat().st_mode & 0o777 == 0o600
     manifest, contents = read_archive(file)
     assert (manifest.made_at, manifest.gateway) == (NOW, "edge")
-    return contents, told
+    return contents, reported
 
 
 async def test_it_holds_settings_certificates_users_and_store(
     store: Store, redis: RedisSettings, tmp_path: Path
 ) -> None:
     await store.execute("HSET", store.keys.joborder("J1"), "rev", "1")
-    contents, told = await saved(furnish(tmp_path / "etc", redis), Part.STORE)
+    contents, reported = await saved(furnish(tmp_path / "etc", redis), Part.STORE)
     (trusted,) = (name for name in contents if name.startswith("opcua/trusted/"))
     assert contents.keys() == {
         *("settings/edge.toml", "settings/conf.d/site.toml", "opcua/users", "opcua/own.der", trusted, "store.jsonl")
     }
     assert b'"joborder:J1"' in contents["store.jsonl"]
     expected = "files: 5, without private keys and password files; with the passwords in edge.toml: mqtt.password"
-    assert told[0] == expected
-    assert told[1].startswith("store: ")
+    assert reported[0] == expected
+    assert reported[1].startswith("store: ")
 
 
 async def test_private_keys_are_in_it_only_if_asked_for(redis: RedisSettings, tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ async def test_a_store_that_is_away_leaves_no_half_backup(tmp_path: Path) -> Non
 
 
 async def test_a_store_of_the_process_is_left_out_and_that_is_told(tmp_path: Path) -> None:
-    contents, told = await saved(furnish(tmp_path / "etc", RedisSettings(url="embedded:")), Part.STORE)
+    contents, reported = await saved(furnish(tmp_path / "etc", RedisSettings(url="embedded:")), Part.STORE)
     assert "store.jsonl" not in contents
-    assert "exists only within" in told[1]
+    assert "exists only within" in reported[1]
 
 
 async def test_settings_that_cannot_be_used_are_told(tmp_path: Path) -> None:

@@ -148,5 +148,5 @@ async def test_released_stop_is_recorded_and_sent_no_more(plant: Plant, tool: Fa
         await sender.send_due()
     (record,) = [each for each in logs if each["event"] == "stop released"]
     assert (record["audit"], record["by"], record["reason"]) == ("equipment.release", "kim", "air cut off")
-    assert (tool.told(Phase.RESET), sender.open_commands) == ([], ())
+    assert (tool.received(Phase.RESET), sender.open_commands) == ([], ())
     assert await safing.load_all(plant.store) == []

@@ -47,9 +47,7 @@ async def test_a_command_that_equipment_cannot_digest_fails_its_job_and_no_other
     assert "cannot be sent: ZeroDivisionError" in failed.error
 
 
-async def test_equipment_that_is_away_is_tried_after_growing_delays_not_in_a_loop(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_disconnected_equipment_is_retried_with_growing_delays(plant: Plant, tool: FakeEquipment) -> None:
     tries: list[float] = []
 
     def away(_: Command) -> None:
@@ -76,39 +74,37 @@ async def test_that_equipment_is_away_is_told_once_for_a_command_not_at_each_try
         raise Unavailable("it is away" if len(tries) < 3 else "it is not trusted")
 
     tool.replies = away
-    with capture_logs() as told:
+    with capture_logs() as reported:
         async with plant.at_work():
             await plant.order(Cause.STORE_AND_START, order("J1"))
             await until_true(lambda: len(tries) == 4)
-    reasons = [each["reason"] for each in told if each["event"] == "command delayed"]
+    reasons = [each["reason"] for each in reported if each["event"] == "command delayed"]
     assert reasons == ["it is away", "it is not trusted"]
 
 
 async def test_a_job_that_ended_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         tool.reachable = False
         await plant.ask(Cause.ABORT, "J1")
         assert await runs.active_jobs(plant.store) == ["J1"]
         tool.reachable = True
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
         await until_all_is_acknowledged(plant)
     assert await runs.active_jobs(plant.store) == []
 
 
-async def test_a_stop_that_was_not_sent_when_the_process_ended_is_sent_by_the_next(
-    plant: Plant, tool: FakeEquipment
-) -> None:
+async def test_unsent_stop_is_sent_by_the_next_process(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
         tool.reachable = False
         await plant.ask(Cause.ABORT, "J1")
     tool.reachable = True
     again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
     async with again.at_work():
-        await until_true(lambda: tool.told(Phase.STOP) == ["a"])
+        await until_true(lambda: tool.received(Phase.STOP) == ["a"])
 
 
 class Overtaken(FakeEquipment):
@@ -123,7 +119,7 @@ class Overtaken(FakeEquipment):
         await self.plant.runs.load(command.job_id)
 
 
-async def test_what_the_store_says_is_sent_meanwhile_is_left_out_without_a_defect(store: Store) -> None:
+async def test_command_already_removed_from_the_outbox_is_skipped(store: Store) -> None:
     tool = Overtaken()
     plant = tool.plant = Plant(store, {TIGHTEN: tool}, now_ms)
     both = {
@@ -134,11 +130,11 @@ async def test_what_the_store_says_is_sent_meanwhile_is_left_out_without_a_defec
     with capture_logs() as logs:
         async with plant.at_work():
             await plant.order(Cause.STORE_AND_START, order("J1", "both"))
-            await until_true(lambda: tool.told() == ["a", "b"])
+            await until_true(lambda: tool.received() == ["a", "b"])
             await plant.ask(Cause.ABORT, "J1")
-            await until_true(lambda: tool.told(Phase.STOP))
+            await until_true(lambda: tool.received(Phase.STOP))
             await until_all_is_acknowledged(plant)
-    assert tool.told(Phase.STOP) == ["a"]
+    assert tool.received(Phase.STOP) == ["a"]
     assert [each for each in logs if each["log_level"] == "error"] == []
 
 
@@ -148,13 +144,13 @@ async def test_all_commits_in_doubt_are_looked_at_after_one_wait(
     async with plant.at_work(), instance(redis, {TIGHTEN: tool}, plant.runs.clock) as unheard:
         for job_id in ("J1", "J2", "J3", "J4", "J5"):
             await unheard.order(Cause.STORE_AND_START, order(job_id))
-        await until_true(lambda: tool.told() == ["a"] * 5)
+        await until_true(lambda: tool.received() == ["a"] * 5)
         for command in tuple(tool.commands):
             # Decided under our name, and the reply that said so is lost.
             await unheard.answer(command)
             plant.runs.uncertain.put_nowait(command.job_id)
         async with asyncio.timeout(60):
-            await until_true(lambda: tool.told().count("b") == 5)
+            await until_true(lambda: tool.received().count("b") == 5)
 
 
 async def test_command_of_a_killed_process_is_offered_again(plant: Plant, tool: FakeEquipment) -> None:
@@ -166,5 +162,5 @@ async def test_command_of_a_killed_process_is_offered_again(plant: Plant, tool: 
     tool.reachable = True
     again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
     async with again.at_work():
-        await until_true(lambda: tool.told() == ["a"])
+        await until_true(lambda: tool.received() == ["a"])
     assert [each.offered_again for each in tool.commands] == [True]
