@@ -36,7 +36,7 @@ def main() -> None:
     if arguments.devices:
         sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
     name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
-    kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _publish)
+    kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _print)
     faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
     for part, how in OUTAGES if arguments.outage else ():
         outage = Outage(part, how, (arguments.outage,))
@@ -47,25 +47,25 @@ def main() -> None:
 def _disturb_device(kind: str, number: int, seed: int) -> bool:
     """Carry out the campaign of one kind of device; return whether there was a fault."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        figures = asyncio.run(devices.carry_out(kind, number, Path(directory), seed, _publish))
+        figures = asyncio.run(devices.carry_out(kind, number, Path(directory), seed, _print))
     for fault in figures.faults():
-        _publish(f"FAULT {fault}")
-    _publish(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
-    _publish(f"  disturbed: {dict(figures.disturbances)}")
-    _publish(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
+        _print(f"FAULT {fault}")
+    _print(f"{kind}: {number} jobs in {figures.seconds:.0f} s, {len(figures.faults())} faults")
+    _print(f"  disturbed: {dict(figures.disturbances)}")
+    _print(f"  outcomes: {dict(figures.outcomes)}; allowed repetitions: {figures.allowed}")
     return bool(figures.faults())
 
 
 def _kill_under_flows(kills: int, seed: int) -> bool:
     """Carry out the campaign of flows; return whether there was a fault."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        figures = flows.carry_out(kills, Path(directory), seed, _publish)
+        figures = flows.carry_out(kills, Path(directory), seed, _print)
     found = list(figures.faults())
     for fault in found:
-        _publish(f"FAULT {fault}")
-    _publish(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
-    _publish(f"  cycles: {dict(Counter(figures.cycles.values()))}")
-    _publish(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
+        _print(f"FAULT {fault}")
+    _print(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
+    _print(f"  cycles: {dict(Counter(figures.cycles.values()))}")
+    _print(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
     return bool(found)
 
 
@@ -74,25 +74,25 @@ def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int
         seen = asyncio.run(carry_out(disturb, Path(directory), seed=seed, appendfsync=aof))
     found = faults(seen)
     for each in found:
-        _publish(f"FAULT {each}")
+        _print(f"FAULT {each}")
     _report(name, seen, len(found))
     return len(found)
 
 
 def _report(name: str, seen: Seen, found: int) -> None:
     controller, mes = seen.controller, seen.mes
-    _publish(f"{name}: {found} faults in {seen.seconds:.0f} s")
+    _print(f"{name}: {found} faults in {seen.seconds:.0f} s")
     if seen.kills:
-        _publish(f"  {seen.kills.total()} kills: {', '.join(f'{what} {n}' for what, n in sorted(seen.kills.items()))}")
-    _publish(
+        _print(f"  {seen.kills.total()} kills: {', '.join(f'{what} {n}' for what, n in sorted(seen.kills.items()))}")
+    _print(
         f"  {len(mes.answers)} jobs accepted, {len(mes.answers) - len(seen.stuck)} ended; {mes.repeated} calls repeated"
     )
     phases = ", ".join(f"{phase} {count}" for phase, count in sorted(controller.repeated.items()))
     total = controller.repeated.total()
-    _publish(f"  {len(controller.received)} commands, {total} times one came again under its id ({phases})")
+    _print(f"  {len(controller.received)} commands, {total} times one came again under its id ({phases})")
 
 
-def _publish(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -39,7 +39,7 @@ async def test_nothing_is_a_word(edge: Edge) -> None:
     assert json.loads((await edge("equipment", "list", "--json")).output) == []
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("reported")
 async def test_equipment_is_listed_for_people_and_programs(edge: Edge) -> None:
     header, wrench, eye = (await edge("equipment", "list")).output.splitlines()
     assert header.split()[:4] == ["name", "kind", "gateway", "connected"]
@@ -52,7 +52,7 @@ async def test_equipment_is_listed_for_people_and_programs(edge: Edge) -> None:
     assert (second["connected"], second["last_error"]) == (None, None)
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("reported")
 async def test_one_is_shown_whole(edge: Edge) -> None:
     shown = (await edge("equipment", "show", "wrench")).output
     assert "connected      yes" in shown
@@ -65,7 +65,7 @@ async def test_one_is_shown_whole(edge: Edge) -> None:
     assert "no gateway has reported equipment 'wretch'" in unknown.stderr
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("reported")
 async def test_what_a_gateway_said_that_is_gone_is_not_taken_for_the_present(edge: Edge, store: Store) -> None:
     await leases.release(store, "edge", "token")
     assert "gateway away" in (await edge("equipment", "list")).output
