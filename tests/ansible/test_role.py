@@ -21,7 +21,7 @@ SUITE = os.environ.get("SUITE", "trixie")
 RELEASE = {"bookworm": 12, "trixie": 13}[SUITE]
 FOLDER = ROOT / "build" / "ansible-machine"
 PLAYBOOK = ROOT / "ansible" / "line.yml"
-# What the role installs besides the package, and what Ansible itself needs to speak with apt.
+# Packages that the role installs in addition to the gateway, and those that Ansible needs for apt.
 FROM_DEBIAN = "python3-apt mosquitto redis-tools nftables unattended-upgrades python3-systemd"
 
 PASSWORD = "kept: in $ a vault"  # with what shells and YAML might take for theirs

@@ -1,4 +1,4 @@
-"""The operator of an audit record is whom the system knows."""
+"""The operator of an audit record is the user of the operating system, not of the environment."""
 
 import os
 import pwd
