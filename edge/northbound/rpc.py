@@ -1,6 +1,5 @@
 """Serve sidecars over MessagePack-RPC: execute their calls as those of the MES, and send them the same events."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -9,7 +8,7 @@ from typing import Any
 import structlog
 
 from edge.config import RpcSettings
-from edge.errors import Refused, Unavailable
+from edge.errors import Refused
 from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
@@ -18,10 +17,9 @@ from edge.northbound.events import load_changed_job, progress_event, status_even
 from edge.station.runs import Progress, Runs
 from edge.store import changes
 from edge.store.client import Store
+from edge.store.retry import restart_on_outage
 
 logger = structlog.get_logger(__name__)
-
-_RETRY_S = 1.0
 
 
 @asynccontextmanager
@@ -83,19 +81,14 @@ class _EventNotifier:
     async def follow(self, scopes: Iterable[str]) -> None:
         """Send every transition until cancelled; retry while the store is unavailable."""
         positions: dict[str, str] = {}
-        is_waiting = False
-        while True:
-            try:
-                positions = positions or await changes.latest(self._store, scopes)
-                async for change in changes.follow(self._store, positions):
-                    await self._notify(change)
-                    positions[change.scope] = change.position
-                    is_waiting = False
-            except Unavailable as error:
-                if not is_waiting:
-                    logger.warning("rpc events wait for the store", reason=error.message)
-                is_waiting = True
-                await asyncio.sleep(_RETRY_S)
+
+        async def send() -> None:
+            positions.update(positions or await changes.latest(self._store, scopes))
+            async for change in changes.follow(self._store, positions):
+                await self._notify(change)
+                positions[change.scope] = change.position
+
+        await restart_on_outage("rpc events", send)
 
     async def _notify(self, change: changes.Change) -> None:
         if not self._server.clients or (found := await load_changed_job(self._store, change)) is None:

@@ -14,6 +14,7 @@ from edge.listeners import notify
 from edge.station.process import is_surely_dead, process_token
 from edge.store import leases
 from edge.store.client import Store
+from edge.store.retry import poll_store
 
 logger = structlog.get_logger(__name__)
 
@@ -96,14 +97,12 @@ class Instance:
 
     async def run(self) -> None:
         """Keep the lease and look who is there, until cancelled; a store that is gone is waited for."""
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            try:
-                await self._keep()
-                if self.lease_held.is_open:
-                    await self._look()
-            except Unavailable as error:
-                logger.debug("the lease waits for the store", reason=error.message)
+        await poll_store("lease", self._keep_and_look, LOOK_EVERY_S)
+
+    async def _keep_and_look(self) -> None:
+        await self._keep()
+        if self.lease_held.is_open:
+            await self._look()
 
     async def leave(self) -> None:
         """Release the lease and the duties that depend on it."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -18,11 +19,11 @@ from edge.store import changes, jobs, resources, responses
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
+from edge.store.retry import restart_on_outage
 from edge.uaserver.server import UaServer
 
 logger = structlog.get_logger(__name__)
 
-_RETRY_S = 1.0
 _ALLOWED_S = 2.0
 
 
@@ -38,7 +39,8 @@ async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> No
 
     server.refresh_after_calls(refresh)
     async with background_task(_follow_allowed(store, server, scopes), "OPC UA resources"):
-        await _follow_jobs(store, server, scopes, shown, positions)
+        follow = functools.partial(_follow_jobs, store, server, scopes, shown, positions)
+        await restart_on_outage("OPC UA lists", follow)
 
 
 async def _follow_allowed(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
@@ -61,24 +63,19 @@ async def _follow_jobs(
     shown: set[tuple[str, str]],
     positions: dict[str, str],
 ) -> None:
-    while True:
-        try:
-            # The positions are taken first: what happens while the jobs are read is then followed, not missed.
-            positions = positions or await changes.latest(store, scopes)
-            for scope in scopes:
-                await show_work_masters(store, server, scope)
-                shown |= {(scope, job_id) for job_id in await jobs.list_ids(store, scope)}
-            # With those that were shown before the store was gone, and went with it.
-            for scope, job_id in tuple(shown):
-                await _show(store, server, shown, scope, job_id)
-            async for change in changes.follow(store, positions):
-                job = await _show(store, server, shown, change.scope, change.job_order_id)
-                if is_transition(change.cause):
-                    await _tell(store, server, change, job)
-                positions[change.scope] = change.position
-        except Unavailable as error:
-            logger.warning("OPC UA lists wait for the store", reason=error.message)
-            await asyncio.sleep(_RETRY_S)
+    # The positions are taken first: what happens while the jobs are read is then followed, not missed.
+    positions.update(positions or await changes.latest(store, scopes))
+    for scope in scopes:
+        await show_work_masters(store, server, scope)
+        shown |= {(scope, job_id) for job_id in await jobs.list_ids(store, scope)}
+    # With those that were shown before the store was gone, and went with it.
+    for scope, job_id in tuple(shown):
+        await _show(store, server, shown, scope, job_id)
+    async for change in changes.follow(store, positions):
+        job = await _show(store, server, shown, change.scope, change.job_order_id)
+        if is_transition(change.cause):
+            await _tell(store, server, change, job)
+        positions[change.scope] = change.position
 
 
 async def show_work_masters(store: Store, server: UaServer, scope: str) -> None:

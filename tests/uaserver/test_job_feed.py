@@ -125,7 +125,7 @@ async def test_a_store_that_was_away_is_shown_as_it_came_back(
                 if loses:
                     shutil.rmtree(directory / "appendonlydir")
                 await server.start()
-                await wait_until(lambda: "OPC UA lists wait for the store" in {entry["event"] for entry in logs})
+                await wait_until(lambda: "OPC UA lists" in {entry.get("task") for entry in logs})
             await desk.configure()
             await desk.call(Cause.STORE, "J2")
             expected = {"J2"} if loses else {"J1", "J2"}
