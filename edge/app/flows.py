@@ -8,6 +8,7 @@ from edge.flows.engine import FlowEngine, FlowStats
 from edge.flows.nodes.act import AppendToFile, PostResource, PublishMessage, StartJob
 from edge.flows.nodes.read import HttpResource, JobResults
 from edge.flows.plans import Plans
+from edge.flows.plugins import load_kinds
 from edge.flows.ports.append import FileAppender
 from edge.flows.ports.broker import MessagePublisher
 from edge.flows.ports.job import JobStarter
@@ -35,7 +36,7 @@ async def open_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, jobs:
     context = RunnerContext(
         state=RedisFlowState(store),
         outside=HandlerTable(_handlers(core, jobs)),
-        plans=Plans(),
+        plans=Plans(load_kinds(core.settings.flows.nodes)),
         clock=clock,
         owner=store.consumer,
         kept_cycles=core.settings.flows.kept_cycles,

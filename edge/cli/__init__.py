@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "Check a settings file or a recipe and report every fault.",
     "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",
     "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",
+    "worker": "Run a worker: it runs the nodes whose kinds are files of `[flows] nodes` or packages.",
     "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
     "alarms": "Show alarms; acknowledge, confirm, reset or shelve them.",
     "tags": "Show tags with their last samples, or watch samples as they come.",

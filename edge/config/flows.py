@@ -22,3 +22,10 @@ class FlowsSettings(Struct, frozen=True, kw_only=True):
             extra={"expected": "the path of a directory"},
         ),
     ] = "/var/lib/microdcs-edge/flows"
+    nodes: Annotated[
+        str,
+        Meta(
+            description="Folder of the node kinds of this site, Python files; empty for none. Workers run them.",
+            extra={"must_be": "directory"},
+        ),
+    ] = ""

@@ -16,6 +16,7 @@ from edge.flows.plan import Plan
 from edge.flows.record import FlowRecord
 from edge.flows.runner import CycleLostError, CycleRunner, RunnerContext
 from edge.flows.state import FlowChange, Written
+from edge.flows.worker_task import ReceivedResult
 from edge.latency import Latency
 from edge.store.retry import restart_on_outage
 
@@ -66,6 +67,7 @@ class FlowEngine:
         self._beginning: set[str] = set()
         self._gone_since: dict[str, float] = {}
         self._unplanned: set[str] = set()
+        self._has_new_runner = asyncio.Event()
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -75,6 +77,7 @@ class FlowEngine:
             tasks.create_task(
                 restart_on_outage("flow take-over", lambda: self._take_over(tasks)), name="flow take-over"
             )
+            tasks.create_task(restart_on_outage("worker results", self._receive), name="worker results")
             await restart_on_outage("flows", lambda: self._serve(tasks))
 
     async def _follow(self) -> None:
@@ -86,6 +89,33 @@ class FlowEngine:
                     runner.look()
             if flows:
                 self._wake.set()
+
+    async def _receive(self) -> None:
+        """Dispatch the results of workers to the runners of their cycles; those of cycles that are over are dropped."""
+        position = ""
+        while True:
+            position, results = await self._state.results(position)
+            skipped = [received for received in results if not await self._hand_over(received)]
+            if skipped or self._has_new_runner.is_set():
+                # Their runner is another gateway's, or will begin in a moment.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._look_every_s):
+                        await self._has_new_runner.wait()
+                self._has_new_runner.clear()
+                position = ""
+
+    async def _hand_over(self, received: ReceivedResult) -> bool:
+        """Dispatch a result to the runner of its cycle, or drop it when that is over; return False when neither is so."""
+        result = received.result
+        runner = self._runners.get(result.flow_id)
+        if runner and runner.record.cycle.number == result.cycle:
+            runner.receive(received)
+            return True
+        flow = await self._state.load_flow(result.flow_id)
+        if flow is not None and flow.in_cycle and flow.last_cycle == result.cycle:
+            return False
+        await self._state.commit(FlowChange(taken=(received.entry_id,)))
+        return True
 
     async def _serve(self, tasks: asyncio.TaskGroup) -> None:
         last = self._context.clock()
@@ -157,6 +187,8 @@ class FlowEngine:
             return
         flow_id = runner.flow.flow_id
         self._runners[flow_id] = runner
+        # Results of this cycle may have come before its runner.
+        self._has_new_runner.set()
         tasks.create_task(self._run_to_end(flow_id, runner), name=f"flow {flow_id}")
 
     async def _run_to_end(self, flow_id: str, runner: CycleRunner) -> None:

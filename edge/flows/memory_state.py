@@ -7,6 +7,7 @@ import msgspec
 
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.state import FlowChange
+from edge.flows.worker_task import QueuedTask, ReceivedResult, TaskResult
 
 _WAIT_S = 1.0
 
@@ -19,6 +20,11 @@ class MemoryFlowState:
         self._cycles: dict[tuple[str, int], CycleRecord] = {}
         self._announced: list[str] = []
         self._signal = asyncio.Event()
+        self.queued: list[QueuedTask] = []
+        """Tasks for workers."""
+        self._number = 0
+        self._results: list[ReceivedResult] = []
+        self._finished = asyncio.Event()
 
     async def load_flow(self, flow_id: str) -> FlowRecord | None:
         """Return a flow; None when there is none."""
@@ -45,6 +51,8 @@ class MemoryFlowState:
             self._flows[change.flow.after.flow_id] = change.flow.after
         if change.announced:
             self._announce(change)
+        self.queued += change.queued
+        self._results = [each for each in self._results if each.entry_id not in change.taken]
         return True
 
     def _is_current(self, change: FlowChange) -> bool:
@@ -95,6 +103,24 @@ class MemoryFlowState:
                 async with asyncio.timeout(_WAIT_S):
                     await self._signal.wait()
         return str(len(self._announced)), self._announced[begin:]
+
+    async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
+        """Wait for results of workers after a position; return the next position and the results."""
+        last = int(position or 0)
+        found = [each for each in self._results if int(each.entry_id) > last]
+        if not found:
+            self._finished.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_WAIT_S):
+                    await self._finished.wait()
+            found = [each for each in self._results if int(each.entry_id) > last]
+        return (found[-1].entry_id if found else position), found
+
+    def finish(self, result: TaskResult) -> None:
+        """Add the result of a worker."""
+        self._number += 1
+        self._results.append(ReceivedResult(str(self._number), result))
+        self._finished.set()
 
 
 def _revision(record: msgspec.Struct | None) -> int:

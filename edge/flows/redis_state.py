@@ -10,6 +10,7 @@ from edge.flows import node_task
 from edge.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.state import FlowChange, Written
+from edge.flows.worker_task import ReceivedResult, decode_result, encode_task
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit, Committed, Revision, fields, join, operation, spread
 from edge.store.keys import Keys
@@ -19,6 +20,7 @@ from edge.store.stream import entries
 CYCLE_LIFETIME_MS: Final = 7 * 86_400_000
 NODE_TASK_LIFETIME_MS: Final = 86_400_000
 _MOST_SIGNALS: Final = 1000
+_BATCH: Final = 100
 _NEVER: Final = "+inf"
 
 
@@ -68,6 +70,8 @@ class RedisFlowState:
             *([_save_flow(keys, change.flow)] if change.flow else ()),
             *([_save_cycle(keys, change.cycle, change.expired)] if change.cycle else ()),
             *([_announce(keys, _flow_id(change))] if change.announced else ()),
+            *(operation("XADD", keys.node_work(task.kind), "*", "task", encode_task(task)) for task in change.queued),
+            *([operation("XDEL", keys.node_results(), *change.taken)] if change.taken else ()),
         ]
         return isinstance(await self._store.commit(join(parts)), Committed)
 
@@ -119,6 +123,14 @@ class RedisFlowState:
         reply = await self._store.wait("XREAD", "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position)
         found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
         return (found[-1].entry_id if found else position), [entry.fields["flow"] for entry in found]
+
+    async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
+        """Wait a few seconds for results of workers after a position; return the next position and the results."""
+        key = self._store.keys.node_results()
+        reply = await self._store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, position or "0")
+        found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
+        results = [ReceivedResult(each.entry_id, decode_result(each.fields["result"])) for each in found]
+        return (found[-1].entry_id if found else position), results
 
 
 def _flow_id(change: FlowChange) -> str:
@@ -202,7 +214,8 @@ def _save_cycle(keys: Keys, written: Written[CycleRecord], expired: int | None) 
     if expired is not None:
         gone = [keys.node_task(cycle.flow_id, expired, node) for node in cycle.tasks]
         large = [keys.node_output(cycle.flow_id, expired, node) for node in cycle.tasks]
-        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, expired),), (*gone, *large)))
+        workers = [keys.node_worker(cycle.flow_id, expired, node) for node in cycle.tasks]
+        parts.append(spread("DEL", (keys.flow_cycle(cycle.flow_id, expired),), (*gone, *large, *workers)))
     return join(parts)
 
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import msgspec
 import structlog
 from msgspec.structs import replace
 
 from edge.flows import decision
 from edge.flows.attempt import Outside, compute_now, perform
 from edge.flows.cycle import (
+    AttemptFailed,
     AttemptInterrupted,
     AttemptStarted,
     Cycle,
@@ -23,10 +25,11 @@ from edge.flows.cycle import (
     inputs_of,
 )
 from edge.flows.nodes.kind import Attempt
-from edge.flows.plan import Plan
+from edge.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode
 from edge.flows.plans import Plans
 from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.state import FlowChange, FlowState, Written
+from edge.flows.worker_task import QueuedTask, ReceivedResult, outcome_of
 from edge.instant import Clock
 from edge.store.retry import retry_while_unavailable
 
@@ -41,7 +44,10 @@ class CycleLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
-    """What the runners of a gateway share; `retry_pause_s` doubles with each further attempt at a node."""
+    """What the runners of a gateway share; `retry_pause_s` doubles with each further attempt at a node.
+
+    A task for workers fails when it has not ended `worker_wait_s` after its time limit.
+    """
 
     state: FlowState
     outside: Outside
@@ -50,6 +56,7 @@ class RunnerContext:
     owner: str
     kept_cycles: int
     retry_pause_s: float = 1.0
+    worker_wait_s: float = 300.0
 
 
 class CycleRunner:
@@ -67,6 +74,7 @@ class CycleRunner:
         self._paused: dict[str, asyncio.TimerHandle] = {}
         self._changed = asyncio.Event()
         self._announced = False
+        self._taken: list[str] = []
 
     @classmethod
     async def begin(cls, context: RunnerContext, plan: Plan, flow: FlowRecord) -> "CycleRunner | None":
@@ -80,7 +88,10 @@ class CycleRunner:
         step = runner._decide(cycle, ())
         expired = record.cycle.number - context.kept_cycles
         change = FlowChange(
-            Written(flow, step.flow), Written(None, step.record), expired=expired if expired >= 0 else None
+            Written(flow, step.flow),
+            Written(None, step.record),
+            expired=expired if expired >= 0 else None,
+            queued=step.queued,
         )
         if not await context.state.commit(change):
             return None
@@ -107,6 +118,17 @@ class CycleRunner:
         self._announced = True
         self._changed.set()
 
+    def receive(self, received: ReceivedResult) -> None:
+        """Take the result of a worker; one of an attempt that is over only leaves the stream."""
+        result = received.result
+        task = self._record.cycle.tasks.get(result.node_id)
+        if received.entry_id in self._taken:
+            return
+        self._taken.append(received.entry_id)
+        if task and task.status is NodeStatus.RUNNING and task.attempts == result.attempt:
+            self._outcomes.append(outcome_of(result))
+        self._changed.set()
+
     async def run(self) -> None:
         """Run the cycle to its end, or until it is no longer that of this gateway."""
         async with asyncio.TaskGroup() as tasks:
@@ -130,7 +152,8 @@ class CycleRunner:
     async def take_over(self) -> None:
         """Take over the cycle of a gateway that is gone; the attempts it was at are interrupted."""
         running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
-        self._outcomes += [AttemptInterrupted(node) for node in running]
+        # Workers go on while gateways change.
+        self._outcomes += [AttemptInterrupted(node) for node in running if not self._plan.nodes[node].kind.in_worker]
         self._changed.set()
         taken = replace(self._record, owner=self._context.owner, revision=self._record.revision + 1)
         if not await self._context.state.commit(FlowChange(cycle=Written(self._record, taken))):
@@ -143,11 +166,12 @@ class CycleRunner:
             await self._reload()
         while True:
             step = self._decide(self._record.cycle, outcomes)
-            if step.record == self._record:
-                self._adopt(step)
-                return
+            taken = tuple(self._taken)
+            cycle = Written(self._record, step.record) if step.record is not self._record else None
             flow = Written(self._flow, step.flow) if step.flow is not self._flow else None
-            if await self._context.state.commit(FlowChange(flow, Written(self._record, step.record))):
+            change = FlowChange(flow, cycle, queued=step.queued, taken=taken)
+            if change == FlowChange() or await self._context.state.commit(change):
+                self._taken = [each for each in self._taken if each not in taken]
                 self._adopt(step)
                 return
             await self._reload()
@@ -169,31 +193,39 @@ class CycleRunner:
         now = self._context.clock()
         for outcome in outcomes:
             cycle = advance(self._plan, cycle, outcome, now).cycle
-        cycle, launched = self._start_pending(cycle, now)
+        cycle, launched, queued = self._start_pending(cycle, now)
         # A commit whose reply was lost has begun attempts that were never launched.
         begun = [node for node, task in cycle.tasks.items() if task.status is NodeStatus.RUNNING]
         launched = [node for node in begun if node in launched or node not in self._attempts]
         if cycle == self._record.cycle and cycle.status is CycleStatus.RUNNING:
             return _Step(self._flow, self._record, launched)
-        return _Step(*decision.move_cycle(self._flow, self._record, cycle, self._schedule_plan(), now), launched)
+        moved = decision.move_cycle(self._flow, self._record, cycle, self._schedule_plan(), now)
+        return _Step(*moved, launched, queued)
 
     def _schedule_plan(self) -> Plan:
         """Return the plan of the flow as it is now: it may have been replaced since the cycle began."""
         found = self._context.plans.of(self._flow.document)
         return found if isinstance(found, Plan) else self._plan
 
-    def _start_pending(self, cycle: Cycle, now: int) -> tuple[Cycle, list[str]]:
-        """Start every node that may start; nodes that only compute end at once. Return those to launch."""
+    def _start_pending(self, cycle: Cycle, now: int) -> tuple[Cycle, list[str], tuple[QueuedTask, ...]]:
+        """Start every node that may start; nodes that only compute end at once.
+
+        Return those to launch, and the tasks of those that run in workers.
+        """
         launched: list[str] = []
+        queued: list[QueuedTask] = []
         while pending := [node for node in self._pending(cycle) if node not in launched]:
             for node in pending:
                 cycle = advance(self._plan, cycle, AttemptStarted(node), now).cycle
-                outcome = compute_now(self._plan.nodes[node], self._attempt(cycle, node, now))
+                planned, attempt = self._plan.nodes[node], self._attempt(cycle, node, now)
+                outcome = None if planned.kind.in_worker else compute_now(planned, attempt)
+                if planned.kind.in_worker:
+                    queued.append(_queued_task(planned, attempt, cycle.number))
                 if outcome is None:
                     launched.append(node)
                 else:
                     cycle = advance(self._plan, cycle, outcome, now).cycle
-        return cycle, launched
+        return cycle, launched, tuple(queued)
 
     def _pending(self, cycle: Cycle) -> list[str]:
         """Return the nodes to start; one that failed before waits for its pause."""
@@ -228,12 +260,23 @@ class CycleRunner:
         cycle = self._record.cycle
         for node in begun:
             attempt = self._attempt(cycle, node, self._context.clock())
-            work = self._perform(node, attempt, f"{cycle.flow_id}_{cycle.number}_{node}")
+            planned = self._plan.nodes[node]
+            work = self._await_worker(planned) if planned.kind.in_worker else self._perform(planned, attempt)
             self._attempts[node] = tasks.create_task(work, name=f"flow node {node}")
 
-    async def _perform(self, node: str, attempt: Attempt, task_id: str) -> None:
-        outcome = await perform(self._plan.nodes[node], attempt, task_id, self._context.outside)
+    async def _perform(self, node: PlannedNode, attempt: Attempt) -> None:
+        task_id = f"{attempt.flow_id}_{self._record.cycle.number}_{node.id}"
+        outcome = await perform(node, attempt, task_id, self._context.outside)
+        # The list may be another one by now.
         self._outcomes.append(outcome)
+        self._changed.set()
+
+    async def _await_worker(self, node: PlannedNode) -> None:
+        """Wait for as long as a worker may take; its result comes by the store."""
+        limit_s = LONGEST_TIMEOUT_S if node.timeout_ms is None else node.timeout_ms / 1000
+        await asyncio.sleep(limit_s + self._context.worker_wait_s)
+        reason = f"no worker of kind {node.kind.name} has run it in time"
+        self._outcomes.append(AttemptFailed(node.id, reason) if node.kind.repeatable else AttemptInterrupted(node.id))
         self._changed.set()
 
 
@@ -244,3 +287,19 @@ class _Step:
     flow: FlowRecord
     record: CycleRecord
     launched: Sequence[str]
+    queued: tuple[QueuedTask, ...] = ()
+
+
+def _queued_task(node: PlannedNode, attempt: Attempt, cycle: int) -> QueuedTask:
+    return QueuedTask(
+        flow_id=attempt.flow_id,
+        cycle=cycle,
+        node_id=node.id,
+        kind=node.kind.name,
+        attempt=attempt.number,
+        now=attempt.now,
+        config=msgspec.to_builtins(node.config),
+        inputs=dict(attempt.inputs),
+        memory=attempt.memory,
+        timeout_ms=node.timeout_ms,
+    )

@@ -128,8 +128,12 @@ class FlowService:
         """Return a cycle of a flow, without a number the last; None when it is not kept."""
         return await self._state.load_cycle(flow, flow.last_cycle if number is None else number)
 
+    def plan_of(self, flow: FlowRecord) -> Plan | Rejected:
+        """Return the plan of a flow, or why it has none here."""
+        return self._plans.of(flow.document)
+
     def _plan(self, flow: FlowRecord) -> Plan:
-        match self._plans.of(flow.document):
+        match self.plan_of(flow):
             case Rejected():
                 raise Refused("unknown_kind", f"flow {flow.flow_id!r} has node kinds that are not installed here.")
             case plan:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from edge.flows.record import CycleRecord, FlowRecord
+from edge.flows.worker_task import QueuedTask, ReceivedResult
 
 RecordT = TypeVar("RecordT", FlowRecord, CycleRecord)
 
@@ -21,13 +22,16 @@ class FlowChange:
     """What one decision writes of a flow and of its last cycle.
 
     `expired` is the number of a cycle that is removed with its node tasks. A decision of a process that does not run
-    the cycle is announced: the gateway that does looks again.
+    the cycle is announced: the gateway that does looks again. `queued` are tasks for workers; `taken` are the entries
+    of their results that this decision has taken.
     """
 
     flow: Written[FlowRecord] | None = None
     cycle: Written[CycleRecord] | None = None
     expired: int | None = None
     announced: bool = False
+    queued: tuple[QueuedTask, ...] = ()
+    taken: tuple[str, ...] = ()
 
 
 class FlowState(Protocol):
@@ -69,5 +73,12 @@ class FlowState(Protocol):
         """Wait a few seconds for announced changes after a position; return the next position and the flows.
 
         The position to begin with is empty: it skips what was announced before.
+        """
+        ...
+
+    async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
+        """Wait a few seconds for results of workers after a position; return the next position and the results.
+
+        The position to begin with is empty: it leads to all results that no gateway has taken.
         """
         ...

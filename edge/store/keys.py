@@ -285,6 +285,26 @@ class Keys:
         """Return the key of an output of more than 64 KiB, as JSON."""
         return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}:output"
 
+    @_key("string", Lifetime.NODE_TASK)
+    def node_worker(self, flow: str, cycle: int, node: str) -> str:
+        """Return the key of the worker that runs a node task, with its progress, as JSON."""
+        return f"{self.prefix}:node_tasks:{_part(flow)}_{cycle}_{_part(node)}:worker"
+
+    @_key("stream", Lifetime.BACKLOG)
+    def node_work(self, kind: str) -> str:
+        """Return the key of the node tasks of a kind for the consumer group of the workers."""
+        return f"{self.prefix}:node_work:{kind}"
+
+    @_key("stream", Lifetime.BACKLOG)
+    def node_results(self) -> str:
+        """Return the key of the results of workers that no gateway has taken yet."""
+        return f"{self.prefix}:node_results"
+
+    @_key("string", Lifetime.WORKER)
+    def worker(self, id: str) -> str:
+        """Return the key of a worker with its kinds and its last heartbeat, as JSON."""
+        return f"{self.prefix}:workers:{id}"
+
     @_key("zset", Lifetime.OURS)
     def flow_schedule(self) -> str:
         """Return the key of all flows by the instant of their next cycle."""

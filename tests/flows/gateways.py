@@ -21,7 +21,7 @@ from edge.instant import now_ms
 from edge.links.background_task import background_task
 from tests.flows.documents import flow, node
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 CHAIN = flow(
     [
@@ -78,12 +78,17 @@ UNKNOWN = OutcomeUnknownError("the reply was lost")
 class Plant:
     """A flow state with the gateways on it; `clock` is that of all of them, moved by `step_ms`."""
 
-    def __init__(self, state: FlowState) -> None:
+    def __init__(self, state: FlowState, plans: Plans | None = None) -> None:
         self.state = state
         self.step_ms = 0
-        self.plans = Plans()
         self.alive: set[str] = set()
-        self.service = FlowService(state, self.plans, self.clock)
+        self.use(plans or Plans())
+
+    def use(self, plans: Plans, worker_wait_s: float = 300.0) -> None:
+        """Use other node kinds."""
+        self.plans = plans
+        self.worker_wait_s = worker_wait_s
+        self.service = FlowService(self.state, plans, self.clock)
 
     def clock(self) -> int:
         """Return the instant."""
@@ -93,7 +98,14 @@ class Plant:
     async def gateway(self, name: str = "edge", outside: FakeOutside | None = None) -> AsyncIterator[FlowEngine]:
         """Run flows for the length of the block; at its end the gateway is gone, as after a kill."""
         context = RunnerContext(
-            self.state, outside or FakeOutside(), self.plans, self.clock, name, kept_cycles=100, retry_pause_s=0.0
+            state=self.state,
+            outside=outside or FakeOutside(),
+            plans=self.plans,
+            clock=self.clock,
+            owner=name,
+            kept_cycles=100,
+            retry_pause_s=0.0,
+            worker_wait_s=self.worker_wait_s,
         )
         engine = FlowEngine(context, self._is_gone, gone_after_s=0.0, look_every_s=0.01)
         self.alive.add(name)

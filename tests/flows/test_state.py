@@ -14,6 +14,7 @@ from edge.flows.nodes.kind import Withheld
 from edge.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.flows.redis_state import RedisFlowState
 from edge.flows.state import FlowChange, FlowState, Written
+from edge.flows.worker_task import QueuedTask, ResultKind, encode_result, result_of
 from edge.store.opening import open_store
 
 FLOW = FlowRecord(flow_id="a_1", document="{}", created_at=5, revision=5)
@@ -187,3 +188,29 @@ async def test_announced_changes_are_seen_after_a_position(state: FlowState) -> 
     assert found == ["a_1"]
     assert await state.delete(FLOW)
     assert (await state.announced(position))[1] == ["a_1"]
+
+
+TASK = QueuedTask(flow_id="a_1", cycle=0, node_id="x", kind="site.check", attempt=1, now=5, config={}, inputs={})
+
+
+async def finish(state: FlowState, value: int) -> None:
+    """Add the result of a worker."""
+    result = result_of(TASK, ResultKind.COMPLETED, value=value)
+    if isinstance(state, MemoryFlowState):
+        state.finish(result)
+    elif isinstance(state, RedisFlowState):
+        store = vars(state)["_store"]
+        await store.execute("XADD", store.keys.node_results(), "*", "result", encode_result(result))
+
+
+async def test_results_of_workers_stay_until_a_decision_has_taken_them(state: FlowState) -> None:
+    await finish(state, 1)
+    await finish(state, 2)
+    position, found = await state.results("")
+    assert [each.result.value for each in found] == [1, 2]
+    assert await state.commit(FlowChange(Written(None, FLOW), queued=(TASK,), taken=(found[0].entry_id,)))
+    assert [each.result.value for each in (await state.results(""))[1]] == [2]
+    await finish(state, 3)
+    assert [each.result.value for each in (await state.results(position))[1]] == [3]
+    assert not await state.commit(FlowChange(Written(None, FLOW), taken=(found[1].entry_id,)))
+    assert [each.result.value for each in (await state.results(""))[1]] == [2, 3]

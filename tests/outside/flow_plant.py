@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.outside.plant import TIGHTEN
-from tests.outside.servers import EDGE, PREFIX, Broker, Gateway, Store, ended, wait_for
+from tests.outside.servers import EDGE, PREFIX, Broker, Gateway, Server, Store, ended, wait_for
 
 EQUIPMENT = f'[southbound.wrench]\ntype_ids = ["{TIGHTEN}"]\ntopic_prefix = "{PREFIX}/equipment"\n'
 
@@ -56,6 +56,15 @@ class Counter:
         self._server.server_close()
 
 
+class Worker(Server):
+    """A process of `edge worker`."""
+
+    def start(self, name: str, settings: Path) -> None:
+        """Start it and wait until it takes tasks."""
+        command: list[str | Path] = [EDGE, "worker", "--name", name, "--lease", "2", "--settings", settings]
+        self.launch(command, lambda: "runs" in self.log.read_text())
+
+
 @dataclass
 class FlowPlant:
     """A broker, a store and the gateways on it."""
@@ -65,17 +74,31 @@ class FlowPlant:
     store: Store
     counter: Counter
     gateways: dict[str, Gateway] = field(default_factory=dict)
+    workers: list["Worker"] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> Path:
+        """The folder of the node kinds of the site."""
+        return self.directory / "nodes"
 
     def start(self, name: str) -> Gateway:
         """Start a gateway that runs flows."""
         if name not in self.gateways:
             settings = (
                 f'[redis]\nurl = "unix://{self.store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{self.broker.port}"\n'
-                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[flows]\nrun = "on"\n{EQUIPMENT}'
+                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[flows]\nrun = "on"\n'
+                f'nodes = "{self.nodes}"\n{EQUIPMENT}'
             )
             self.gateways[name] = Gateway(self.directory / name, name, settings)
         self.gateways[name].start()
         return self.gateways[name]
+
+    def start_worker(self, name: str) -> "Worker":
+        """Start a worker."""
+        worker = Worker(self.directory / name)
+        self.workers.append(worker)
+        worker.start(name, next(iter(self.gateways.values())).settings)
+        return worker
 
     def edge(self, *arguments: str) -> str:
         """Call `edge flows` with the settings of the first gateway."""
@@ -109,6 +132,7 @@ def open_flow_plant(directory: Path) -> Iterator[FlowPlant]:
     """Start broker and store; gateways are started by the test."""
     broker, store, counter = Broker(directory / "broker"), Store(directory / "store"), Counter()
     found = FlowPlant(directory, broker, store, counter)
+    found.nodes.mkdir()
     with ended(broker, store), contextlib.ExitStack() as stack:
         stack.callback(counter.close)
         broker.start()
@@ -116,8 +140,8 @@ def open_flow_plant(directory: Path) -> Iterator[FlowPlant]:
         try:
             yield found
         finally:
-            for gateway in found.gateways.values():
-                gateway.kill()
+            for each in (*found.workers, *found.gateways.values()):
+                each.kill()
 
 
 def chain(flow: str, *nodes: dict[str, Any], **members: Any) -> dict[str, Any]:

@@ -84,11 +84,10 @@ def show(flow: str, cycle: int | None, settings_file: Path | None, *, as_json: b
 
 
 async def _status(service: "FlowService", flow_id: str, number: int | None) -> dict[str, Any]:
-    from edge.flows.plans import Plans
     from edge.flows.view import flow_status
 
     flow = await service.load(flow_id)
-    return flow_status(flow, Plans().of(flow.document), await service.load_cycle(flow, number))
+    return flow_status(flow, service.plan_of(flow), await service.load_cycle(flow, number))
 
 
 def _print_cycle(cycle: dict[str, Any] | None) -> None:
@@ -216,9 +215,11 @@ def _run(settings_file: Path | None, work: "Callable[[FlowService], Awaitable[_T
 @asynccontextmanager
 async def _open(settings_file: Path | None) -> "AsyncIterator[FlowService]":
     from edge.flows.plans import Plans
+    from edge.flows.plugins import load_kinds
     from edge.flows.redis_state import RedisFlowState
     from edge.flows.service import FlowService
     from edge.station.clock import store_clock
 
     async with open_access(settings_file) as at:
-        yield FlowService(RedisFlowState(at.store), Plans(), await store_clock(at.store))
+        plans = Plans(load_kinds(at.settings.flows.nodes))
+        yield FlowService(RedisFlowState(at.store), plans, await store_clock(at.store))

@@ -103,7 +103,8 @@ class NodeKind(Generic[ConfigT]):
     """A kind of node.
 
     `faults` reports what the JSON Schema of `config` cannot: it gets the configuration and the ids of the predecessors.
-    A node of a `repeatable` kind runs again after an interruption; any other fails with `interrupted`.
+    A node of a `repeatable` kind runs again after an interruption; any other fails with `interrupted`. A kind with
+    `in_worker` runs in worker processes, never in a gateway; its work is a computation.
     """
 
     name: str
@@ -113,3 +114,4 @@ class NodeKind(Generic[ConfigT]):
     work: Work[ConfigT]
     repeatable: bool = True
     faults: Callable[[ConfigT, Iterable[str]], Iterable[str]] = no_faults
+    in_worker: bool = False

@@ -1,0 +1,151 @@
+"""The store as a worker sees it: takes tasks, marks them as begun, renews its hold on them, reports results."""
+
+import msgspec
+
+from edge.flows.cycle import NodeStatus
+from edge.flows.node_task import status_of
+from edge.flows.worker_task import QueuedTask, ResultKind, TaskResult, decode_task, encode_result, result_of
+from edge.instant import now_ms
+from edge.store.client import Store
+from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
+from edge.store.stream import Entry, entries
+
+GROUP = "workers"
+HEARTBEAT_LIFETIME_MS = 60_000
+_MARK_LIFETIME_MS = 86_400_000
+
+
+class _Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker that began an attempt, and how far it is."""
+
+    worker_id: str
+    attempt: int
+    begun_at: int
+    progress: int = 0
+    message: str = ""
+
+
+class TakenTask:
+    """A task in the hands of a worker."""
+
+    def __init__(self, task: QueuedTask, entry_id: str) -> None:
+        self.task = task
+        self.entry_id = entry_id
+        self.mark = ""
+        """The mark as this worker wrote it; whoever takes the task over writes another."""
+
+
+class WorkQueue:
+    """The tasks of some kinds. Every call raises Unavailable when the store is gone."""
+
+    def __init__(self, store: Store, worker_id: str, kinds: dict[str, bool], lease_ms: int) -> None:
+        """Take tasks of `kinds`, each with whether it is repeatable; a hold lasts `lease_ms` after it was renewed."""
+        self._store = store
+        self._worker_id = worker_id
+        self._kinds = kinds
+        self._lease_ms = lease_ms
+
+    async def register(self) -> None:
+        """Create the consumer groups, and register this worker for another 60 s."""
+        keys = self._store.keys
+        for kind in self._kinds:
+            key = keys.node_work(kind)
+            groups = await self._store.execute("XINFO GROUPS", key) if await self._store.execute("EXISTS", key) else ()
+            if GROUP not in {group["name"] for group in groups}:
+                await self._store.execute("XGROUP CREATE", key, GROUP, "0", "MKSTREAM")
+        about = {"id": self._worker_id, "kinds": sorted(self._kinds), "last_heartbeat": now_ms()}
+        text = msgspec.json.encode(about).decode()
+        key = keys.worker(self._worker_id)
+        await self._store.commit(operation("SET", key, text, "PX", HEARTBEAT_LIFETIME_MS))
+
+    async def unregister(self) -> None:
+        """Take this worker off the store."""
+        await self._store.commit(operation("DEL", self._store.keys.worker(self._worker_id)))
+
+    async def take(self, block_ms: int) -> TakenTask | None:
+        """Return a task that no worker holds any more, else a new one, None when none comes in time."""
+        for kind in self._kinds:
+            key = self._store.keys.node_work(kind)
+            reply = await self._store.execute(
+                "XAUTOCLAIM", key, GROUP, self._worker_id, self._lease_ms, "0-0", "COUNT", 1
+            )
+            for entry in entries(each for each in reply[1] if each[1]):
+                return _taken(entry)
+        streams = [self._store.keys.node_work(kind) for kind in self._kinds]
+        reply = await self._store.wait(
+            *("XREADGROUP", "GROUP", GROUP, self._worker_id, "COUNT", 1, "BLOCK", block_ms, "STREAMS"),
+            *streams,
+            *(">" for _ in streams),
+        )
+        for key in streams:
+            for raw in (reply or {}).get(key, ()):
+                for entry in entries(raw):
+                    return _taken(entry)
+        return None
+
+    async def begin(self, taken: TakenTask) -> bool:
+        """Mark a task as begun by this worker; return False when it is not to be run.
+
+        A task that another worker began, of a kind that must not run twice, ends here as interrupted.
+        """
+        task, key = taken.task, self._mark_key(taken.task)
+        while True:
+            found = await self._store.execute("GET", key)
+            earlier = msgspec.json.decode(found, type=_Mark) if found else None
+            if not await self.is_wanted(task):
+                await self._store.commit(self._acknowledge(taken))
+                return False
+            guard = Commit(guards=(Holds(key, found) if found else Absent(key),))
+            taken.mark = self._mark(task)
+            save = operation("SET", key, taken.mark, "PX", _MARK_LIFETIME_MS)
+            was_begun = earlier is not None and earlier.attempt == task.attempt
+            if was_begun and not self._kinds[task.kind]:
+                result = result_of(task, ResultKind.INTERRUPTED)
+                parts = (guard, save, self._add(result), self._acknowledge(taken))
+                if isinstance(await self._store.commit(join(parts)), Committed):
+                    return False
+            elif isinstance(await self._store.commit(join((guard, save))), Committed):
+                return True
+
+    async def is_wanted(self, task: QueuedTask) -> bool:
+        """Return whether the cycle still waits for this attempt: it was not terminated, and its flow not deleted."""
+        text = await self._store.execute("GET", self._store.keys.node_task(task.flow_id, task.cycle, task.node_id))
+        return text is not None and status_of(text) == (NodeStatus.RUNNING, task.attempt)
+
+    async def renew(self, taken: TakenTask) -> None:
+        """Renew the hold on a task."""
+        key = self._store.keys.node_work(taken.task.kind)
+        await self._store.execute("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "JUSTID")
+
+    async def save_progress(self, taken: TakenTask, progress: int, message: str) -> None:
+        """Write how far a task is, unless another worker has it."""
+        key, text = self._mark_key(taken.task), self._mark(taken.task, progress, message)
+        parts = (Commit(guards=(Holds(key, taken.mark),)), operation("SET", key, text, "PX", _MARK_LIFETIME_MS))
+        if isinstance(await self._store.commit(join(parts)), Committed):
+            taken.mark = text
+
+    async def report(self, taken: TakenTask, result: TaskResult) -> bool:
+        """Report the result of a task; return False when another worker has taken it over."""
+        guard = Commit(guards=(Holds(self._mark_key(taken.task), taken.mark),))
+        parts = (guard, self._add(result), self._acknowledge(taken))
+        return isinstance(await self._store.commit(join(parts)), Committed)
+
+    def _add(self, result: TaskResult) -> Commit:
+        return operation("XADD", self._store.keys.node_results(), "*", "result", encode_result(result))
+
+    def _acknowledge(self, taken: TakenTask) -> Commit:
+        key = self._store.keys.node_work(taken.task.kind)
+        return join((operation("XACK", key, GROUP, taken.entry_id), operation("XDEL", key, taken.entry_id)))
+
+    def _mark_key(self, task: QueuedTask) -> str:
+        return self._store.keys.node_worker(task.flow_id, task.cycle, task.node_id)
+
+    def _mark(self, task: QueuedTask, progress: int = 0, message: str = "") -> str:
+        mark = _Mark(
+            worker_id=self._worker_id, attempt=task.attempt, begun_at=now_ms(), progress=progress, message=message
+        )
+        return msgspec.json.encode(mark).decode()
+
+
+def _taken(entry: Entry) -> TakenTask:
+    return TakenTask(decode_task(entry.fields["task"]), entry.entry_id)

@@ -1,0 +1,111 @@
+"""A worker: takes the tasks of the node kinds of a site, runs each in a child process, reports its result."""
+
+import asyncio
+import contextlib
+import functools
+
+import structlog
+
+from edge.errors import Unavailable
+from edge.flows.nodes.registry import NodeKinds
+from edge.flows.work_queue import TakenTask, WorkQueue
+from edge.flows.worker_process import WorkerProcess
+from edge.store.client import Store
+from edge.store.retry import retry_while_unavailable
+
+logger = structlog.get_logger(__name__)
+
+HEARTBEAT_S = 30.0
+TERMINATION_S = 5.0
+"""How long a terminated attempt may go on until its next progress report."""
+_BLOCK_MS = 1000
+
+
+class FlowWorker:
+    """Runs tasks, so many at a time as it has processes, until it is stopped."""
+
+    def __init__(
+        self, store: Store, worker_id: str, kinds: NodeKinds, processes: list[WorkerProcess], lease_s: float = 15.0
+    ) -> None:
+        """Take tasks of `kinds`; another worker takes a task over that was not renewed for `lease_s`."""
+        self._repeatable = {name: kind.repeatable for name, kind in kinds.items() if kind.in_worker}
+        self._queue = WorkQueue(store, worker_id, self._repeatable, round(lease_s * 1000))
+        self._processes = processes
+        self._lease_s = lease_s
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run tasks until `stop`; those in progress may end while their hold lasts."""
+        await retry_while_unavailable("worker", self._queue.register)
+        async with asyncio.TaskGroup() as tasks:
+            heartbeat = tasks.create_task(self._heartbeat(), name="heartbeat")
+            slots = [tasks.create_task(self._serve(each), name="worker slot") for each in self._processes]
+            await self._stopping.wait()
+            await asyncio.wait(slots, timeout=self._lease_s)
+            for each in (heartbeat, *slots):
+                each.cancel()
+        with contextlib.suppress(Unavailable):
+            await self._queue.unregister()
+
+    def stop(self) -> None:
+        """Take no further task."""
+        self._stopping.set()
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            await retry_while_unavailable("heartbeat", self._queue.register)
+
+    async def _serve(self, process: WorkerProcess) -> None:
+        try:
+            while not self._stopping.is_set():
+                await retry_while_unavailable("node tasks", functools.partial(self._take, process))
+        finally:
+            await process.kill()
+
+    async def _take(self, process: WorkerProcess) -> None:
+        taken = await self._queue.take(_BLOCK_MS)
+        if taken is not None and await self._queue.begin(taken):
+            await self._perform(taken, process)
+
+    async def _perform(self, taken: TakenTask, process: WorkerProcess) -> None:
+        task = taken.task
+
+        async def on_progress(percent: int, message: str) -> bool:
+            try:
+                await self._queue.save_progress(taken, percent, message)
+                return await self._queue.is_wanted(task)
+            except Unavailable:
+                return True
+
+        attempt = process.run(task, repeatable=self._repeatable[task.kind], on_progress=on_progress)
+        running = asyncio.create_task(attempt, name="attempt")
+        try:
+            if not await self._watch(taken, running):
+                return
+            result = running.result()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        if not await retry_while_unavailable("node result", lambda: self._queue.report(taken, result)):
+            logger.warning("node task was taken over", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
+
+    async def _watch(self, taken: TakenTask, running: asyncio.Task[object]) -> bool:
+        """Renew the hold on a task while it runs; return False when it was terminated."""
+        unwanted_since: float | None = None
+        every_s = min(self._lease_s / 3, 1.0)
+        while True:
+            await asyncio.wait((running,), timeout=every_s)
+            if running.done():
+                return True
+            with contextlib.suppress(Unavailable):
+                await self._queue.renew(taken)
+                now = asyncio.get_running_loop().time()
+                if await self._queue.is_wanted(taken.task):
+                    unwanted_since = None
+                elif unwanted_since is None:
+                    unwanted_since = now
+                elif now - unwanted_since >= TERMINATION_S:
+                    logger.warning("node terminated", flow=taken.task.flow_id, node=taken.task.node_id)
+                    await self._queue.begin(taken)
+                    return False

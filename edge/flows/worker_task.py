@@ -1,0 +1,101 @@
+"""What travels between gateways and workers: a task, and its result."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from edge.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, Outcome
+from edge.flows.nodes.kind import Output
+
+
+class ResultKind(StrEnum):
+    """How an attempt in a worker ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class QueuedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt at a node, for a worker."""
+
+    flow_id: str
+    cycle: int
+    node_id: str
+    kind: str
+    attempt: int
+    now: int
+    config: Any
+    inputs: dict[str, Any]
+    memory: Any = None
+    timeout_ms: int | None = None
+
+
+class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an attempt: its value and memory, or the reason of its failure."""
+
+    flow_id: str
+    cycle: int
+    node_id: str
+    attempt: int
+    kind: ResultKind
+    value: Any = None
+    memory: Any = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedResult:
+    """A result with the id of its entry."""
+
+    entry_id: str
+    result: TaskResult
+
+
+def result_of(
+    task: QueuedTask, kind: ResultKind, *, value: Any = None, memory: Any = None, reason: str = ""
+) -> TaskResult:
+    """Return the result of a task."""
+    return TaskResult(
+        flow_id=task.flow_id,
+        cycle=task.cycle,
+        node_id=task.node_id,
+        attempt=task.attempt,
+        kind=kind,
+        value=value,
+        memory=memory,
+        reason=reason,
+    )
+
+
+def outcome_of(result: TaskResult) -> Outcome:
+    """Return what a result means for the cycle."""
+    match result.kind:
+        case ResultKind.COMPLETED:
+            return AttemptCompleted(result.node_id, Output(result.value, memory=result.memory))
+        case ResultKind.FAILED:
+            return AttemptFailed(result.node_id, result.reason)
+        case ResultKind.INTERRUPTED:
+            return AttemptInterrupted(result.node_id)
+
+
+def encode_task(task: QueuedTask) -> str:
+    """Encode a task."""
+    return msgspec.json.encode(task).decode()
+
+
+def decode_task(text: str) -> QueuedTask:
+    """Decode a task."""
+    return msgspec.json.decode(text, type=QueuedTask)
+
+
+def encode_result(result: TaskResult) -> str:
+    """Encode a result."""
+    return msgspec.json.encode(result).decode()
+
+
+def decode_result(text: str) -> TaskResult:
+    """Decode a result."""
+    return msgspec.json.decode(text, type=TaskResult)

@@ -1,0 +1,72 @@
+"""A worker runs the tasks of its kinds and ends in order."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge.flows.plans import Plans
+from edge.flows.plugins import load_kinds
+from edge.flows.redis_state import RedisFlowState
+from edge.flows.worker import FlowWorker
+from edge.flows.worker_process import WorkerProcess
+from edge.store.client import Store
+from tests.flows.documents import flow, node
+from tests.flows.gateways import Plant, reasons
+from tests.flows.site_kinds import write_check
+
+CHECK = flow(
+    [node("a", "constant", value=[1, 2]), node("b", "site.check"), node("c", "expression", expr="input + 1")],
+    "a>b b>c",
+    interval_seconds=0,
+)
+
+
+async def test_task_of_a_flow_runs_in_a_worker(store: Store, tmp_path: Path) -> None:
+    folder = write_check(tmp_path)
+    kinds = load_kinds(folder)
+    plant = Plant(RedisFlowState(store), Plans(kinds))
+    worker = FlowWorker(store, "w", kinds, [WorkerProcess(folder, 0)])
+    running = asyncio.create_task(worker.run())
+    async with plant.gateway():
+        await plant.run(CHECK)
+        record = await plant.ended()
+    assert record.cycle.tasks["c"].output == 4
+    assert (await plant.service.load("flow")).memory == {"b": 1}
+    worker.stop()
+    async with asyncio.timeout(60):
+        await running
+    assert await store.execute("EXISTS", store.keys.worker("w")) == 0
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+async def test_result_of_a_worker_reaches_the_gateway_after_a_restart(
+    store: Store, tmp_path: Path, *, restarted: bool
+) -> None:
+    """The cycle goes on, although no gateway was there when the worker reported."""
+    folder = write_check(tmp_path)
+    kinds = load_kinds(folder)
+    plant = Plant(RedisFlowState(store), Plans(kinds))
+    async with plant.gateway("a"):
+        await plant.run(CHECK)
+        await plant.at("b")
+    worker = FlowWorker(store, "w", kinds, [WorkerProcess(folder, 0)])
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(60):
+        while not await store.execute("XLEN", store.keys.node_results()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    worker.stop()
+    await running
+    async with plant.gateway("a" if restarted else "b"):
+        record = await plant.ended()
+    assert record.cycle.tasks["c"].output == 4
+    assert await store.execute("XLEN", store.keys.node_results()) == 0
+
+
+async def test_task_without_a_worker_fails_in_the_end(plant: Plant, tmp_path: Path) -> None:
+    plant.use(Plans(load_kinds(write_check(tmp_path))), worker_wait_s=0.0)
+    nodes = [node("a", "constant", value=1), {**node("b", "site.check"), "timeout_seconds": 0.05}]
+    async with plant.gateway():
+        await plant.run(flow(nodes, "a>b", interval_seconds=0))
+        record = await plant.ended()
+    assert reasons(record) == {"b": "no worker of kind site.check has run it in time"}

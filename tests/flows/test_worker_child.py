@@ -1,0 +1,64 @@
+"""The child of a worker answers with JSON, whatever a node returns."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+from edge.flows.plugins import load_kinds
+from edge.flows.worker_child import answer
+from tests.flows.site_kinds import write_check
+
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+DEEP: list[Any] = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+def returning(value: Any) -> dict[str, Any]:
+    """Return the answer to an attempt at a node that returns a value, or raises it."""
+
+    def run(_config: NodeConfig, _attempt: Attempt) -> Output:
+        if isinstance(value, BaseException):
+            raise value
+        return Output(value)
+
+    kinds = {"k": NodeKind("k", "Tests.", NodeConfig, Inputs.NONE, Compute(run), in_worker=True)}
+    attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
+    return answer(kinds, {"kind": "k", "config": {}, "attempt": attempt}, io.StringIO())
+
+
+@pytest.mark.parametrize("value", [None, 1, -2.5, "ü\u0000", [True, {"a": []}], {"k": "v" * 1_000_000}])
+def test_json_is_answered_as_it_is(value: Any) -> None:
+    assert returning(value) == {"output": value, "memory": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (LOOP, "the output is no JSON"),
+        (DEEP, "the output is no JSON"),
+        (float("inf"), "the output is no JSON"),
+        ({(1, 2): 3}, "the output is no JSON"),
+        ("\ud800", "the output is no JSON"),
+        ([10**5000], "the output is no JSON"),
+        (["v" * 100] * 20_000, "the output has more than 1048576 bytes of JSON"),
+        (MemoryError(), "the node needs more memory than it may have"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (RecursionError("deep"), "RecursionError: deep"),
+    ],
+)
+def test_rubbish_is_a_failure_with_a_reason(value: Any, reason: str) -> None:
+    assert returning(value)["failed"].startswith(reason)
+
+
+def test_config_that_does_not_fit_is_a_failure(tmp_path: Path) -> None:
+    kinds = load_kinds(write_check(tmp_path))
+    attempt = {"flow_id": "f", "node_id": "n", "number": 1, "now": 0, "inputs": {}, "memory": None}
+    found = answer(kinds, {"kind": "site.check", "config": {"how": 5}, "attempt": attempt}, io.StringIO())
+    assert found["failed"].startswith("ValidationError")
+    built_in = answer(kinds, {"kind": "tag.latest", "config": {"tag": "t"}, "attempt": attempt}, io.StringIO())
+    assert built_in["failed"] == "tag.latest does not run in a worker"

@@ -1,0 +1,92 @@
+"""The child of a worker runs one attempt after the other; it is killed when an attempt takes too long."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from edge.flows.worker_process import WorkerProcess
+from edge.flows.worker_task import ResultKind, TaskResult
+from tests.flows.site_kinds import write_check
+from tests.flows.test_worker_task import TASK
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WorkerProcess]:
+    """A process that knows the kind `site.check`."""
+    found = WorkerProcess(write_check(tmp_path_factory.mktemp("nodes")), 0)
+    yield found
+    await found.kill()
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def run(process: WorkerProcess, how: str, *, repeatable: bool = True, **members: Any) -> TaskResult:
+    reports: list[int] = []
+
+    async def on_progress(percent: int, _message: str) -> bool:
+        reports.append(percent)
+        return len(reports) < 3
+
+    task = msgspec.structs.replace(TASK, config={"how": how}, inputs={"x": [1, 2]}, **members)
+    return await process.run(task, repeatable=repeatable, on_progress=on_progress)
+
+
+async def test_attempts_follow_each_other(process: WorkerProcess) -> None:
+    for attempt in (1, 2):
+        result = await run(process, "adds", attempt=attempt)
+        assert (result.kind, result.value, result.memory) == (ResultKind.COMPLETED, 3, attempt)
+
+
+async def test_failure_has_its_reason(process: WorkerProcess) -> None:
+    assert (await run(process, "fails")).reason == "not good"
+
+
+async def test_attempt_that_is_not_wanted_ends_at_its_progress(process: WorkerProcess) -> None:
+    assert (await run(process, "waits")).reason == "terminated"
+
+
+@pytest.mark.parametrize(("repeatable", "kind"), [(True, ResultKind.FAILED), (False, ResultKind.INTERRUPTED)])
+async def test_process_that_dies_fails_its_attempt(
+    process: WorkerProcess, kind: ResultKind, *, repeatable: bool
+) -> None:
+    result = await run(process, "dies", repeatable=repeatable)
+    assert (result.kind, result.reason) == (kind, "the process of the node ended (status 3)")
+    assert (await run(process, "adds")).value == 3
+
+
+async def test_attempt_that_takes_too_long_is_killed(process: WorkerProcess) -> None:
+    async def on_progress(_percent: int, _message: str) -> bool:
+        return True
+
+    task = msgspec.structs.replace(TASK, config={"how": "waits"}, inputs={"x": []}, timeout_ms=300)
+    result = await process.run(task, repeatable=True, on_progress=on_progress)
+    assert (result.kind, result.reason) == (ResultKind.FAILED, "timeout")
+    assert (await run(process, "adds")).value == 3
+
+
+async def test_cancelled_attempt_leaves_no_process(tmp_path: Path) -> None:
+    process = WorkerProcess(write_check(tmp_path), 512)
+    begun = asyncio.Event()
+
+    async def on_progress(_percent: int, _message: str) -> bool:
+        begun.set()
+        return True
+
+    task = msgspec.structs.replace(TASK, config={"how": "waits"}, inputs={"x": []})
+    running = asyncio.create_task(process.run(task, repeatable=True, on_progress=on_progress))
+    async with asyncio.timeout(60):
+        await begun.wait()
+    child = process.pid
+    assert child is not None
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)

@@ -1,0 +1,132 @@
+"""Node kinds of a site run in worker processes: one that is killed, hangs or returns rubbish harms no flow."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
+from tests.outside.servers import wait_for
+
+CHECK = """
+import time
+from pathlib import Path
+from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+from edge.flows.nodes.progress import report_progress
+
+class CheckConfig(NodeConfig, frozen=True):
+    file: str
+    seconds: float = 0.0
+
+def run(config: CheckConfig, attempt: Attempt) -> Output:
+    with Path(config.file).open("a") as file:
+        file.write("begun\\n")
+    for step in range(round(config.seconds * 20)):
+        time.sleep(0.05)
+        report_progress(step)
+    return Output(sum(attempt.input))
+
+KIND = NodeKind("site.NAME", "Checks.", CheckConfig, Inputs.ONE, Compute(run), repeatable=REPEATABLE)
+"""
+HOSTILE = """
+import os, time
+from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+
+class HostileConfig(NodeConfig, frozen=True):
+    how: str
+
+def run(config: HostileConfig, attempt: Attempt) -> Output:
+    loop = []
+    loop.append(loop)
+    print("this is no answer")
+    match config.how:
+        case "hangs":
+            while True:
+                pass
+        case "dies":
+            os._exit(3)
+        case "huge":
+            return Output("v" * 100_000_000)
+        case "cyclic":
+            return Output(loop)
+        case "nan":
+            return Output([float("nan")])
+        case "object":
+            return Output(object())
+        case "raises":
+            raise ZeroDivisionError("by zero")
+
+KIND = NodeKind("site.hostile", "Returns rubbish.", HostileConfig, Inputs.NONE, Compute(run))
+"""
+VALUES = node("values", "constant", value=[2, 4, 6])
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlowPlant]:
+    """A gateway with node kinds of its site."""
+    with open_flow_plant(tmp_path_factory.mktemp("workers")) as found:
+        for name, repeatable in (("check", "True"), ("press", "False")):
+            text = CHECK.replace("NAME", name).replace("REPEATABLE", repeatable)
+            (found.nodes / f"{name}.py").write_text(text)
+        (found.nodes / "hostile.py").write_text(HOSTILE)
+        found.start("edge")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def worker(plant: FlowPlant) -> None:
+    """A worker for all tests that kill none."""
+    plant.start_worker("shared")
+
+
+def begun(file: Path) -> int:
+    """Return how often a node has begun."""
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+@pytest.mark.parametrize(("kind", "status", "attempts"), [("check", "completed", 2), ("press", "failed", 1)])
+def test_second_worker_takes_over_the_task_of_a_killed_one(
+    plant: FlowPlant, tmp_path: Path, kind: str, status: str, attempts: int
+) -> None:
+    """A node that must not run twice is not: its outcome is unknown."""
+    first, file, flow = plant.start_worker(f"first-{kind}"), tmp_path / "begun", f"over-{kind}"
+    plant.put(chain(flow, VALUES, node("run", f"site.{kind}", file=str(file), seconds=1.5), interval_seconds=0))
+    wait_for(lambda: begun(file), "the first worker has begun")
+    second = plant.start_worker(f"second-{kind}")
+    first.kill()
+    task = plant.wait_for(flow, 0, "run", status)
+    second.stop()
+    assert begun(file) == attempts
+    assert (task.get("output"), task.get("reason")) == ((12, None) if kind == "check" else (None, "interrupted"))
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("hangs", "timeout"),
+        ("dies", "the process of the node ended (status 3)"),
+        ("huge", "the output has more than 1048576 bytes of JSON"),
+        ("cyclic", "the output is no JSON: Circular reference detected"),
+        ("nan", "the output is no JSON: Out of range float values are not JSON compliant"),
+        ("object", "the output is no JSON: Object of type object is not JSON serializable"),
+        ("raises", "ZeroDivisionError: by zero"),
+    ],
+)
+def test_hostile_node_fails_alone(plant: FlowPlant, how: str, reason: str) -> None:
+    hostile: dict[str, Any] = {**node("run", "site.hostile", how=how), "timeout_seconds": 1.0 if how == "hangs" else 50}
+    plant.put(chain(f"hostile-{how}", hostile, interval_seconds=0))
+    assert plant.wait_for(f"hostile-{how}", 0, "run", "failed")["reason"].startswith(reason)
+
+
+@pytest.mark.usefixtures("worker")
+def test_terminated_node_ends_at_its_next_progress(plant: FlowPlant, tmp_path: Path) -> None:
+    file = tmp_path / "begun"
+    plant.put(chain("ended", VALUES, node("run", "site.check", file=str(file), seconds=60), interval_seconds=0))
+    wait_for(lambda: begun(file), "the worker has begun")
+    plant.edge("terminate", "ended", "--node", "run", "--reason", "too long")
+    assert plant.wait_for("ended", 0, "run", "terminated")["reason"] == "too long"
+    # The worker is free for the next task.
+    plant.put(chain("next", VALUES, node("run", "site.check", file=str(file)), interval_seconds=0))
+    assert plant.wait_for("next", 0, "run", "completed")["output"] == 12
