@@ -105,7 +105,7 @@ class FlowEngine:
                 position = ""
 
     async def _hand_over(self, received: ReceivedResult) -> bool:
-        """Dispatch a result to the runner of its cycle, or drop it when that is over; return False when neither is so."""
+        """Dispatch a result to its runner, or drop it when its cycle is over; return False when neither is so."""
         result = received.result
         runner = self._runners.get(result.flow_id)
         if runner and runner.record.cycle.number == result.cycle:
