@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from edge.cli.terminal.stop_signal import wait_for_stop
+from edge.cli.terminal.store_access import json_option, log_to_stderr
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
@@ -18,6 +19,7 @@ def sim() -> None:
     """Run simulated equipment.
 
     It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers.
+    `device` is the other side: it tests a real device over MQTT.
     """
 
 
@@ -27,11 +29,12 @@ def sim() -> None:
 @_prefix
 @click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a command in seconds.")
 @click.option("--fail", "failing", multiple=True, metavar="TYPE_ID", help="Answer this type with an error.")
-def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...]) -> None:
+@click.option("--forgetful", is_flag=True, help="Answer a start that is offered again by `unknown`.")
+def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...], *, forgetful: bool) -> None:
     """Run a tightening controller.
 
     It receives commands on PREFIX/NAME/commands and answers each after a delay with torque and angle. It publishes
-    its presence on PREFIX/NAME/presence.
+    its presence on PREFIX/NAME/presence. With --forgetful it behaves as a controller that has lost its memory.
     """
     from edge.config import MqttSettings
     from edge.links.mqtt import open_session
@@ -42,7 +45,9 @@ def controller(url: str, name: str, prefix: str, delay: float, failing: tuple[st
     async def run() -> None:
         async with (
             open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
-            open_controller(session, name, topic_prefix=prefix, delay=delay, failing=failing) as device,
+            open_controller(
+                session, name, topic_prefix=prefix, delay=delay, failing=failing, forgetful=forgetful
+            ) as device,
         ):
             await wait_for_stop(f"{READY}controller {name} receives commands on {device.topic}/commands")
 
@@ -81,6 +86,52 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
             await wait_for_stop(f"{READY}camera {name} publishes results on {device.topic}/events")
 
     asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim device --name wrench --type com.example.station.tighten.v1 --strict")
+@_url
+@_name
+@_prefix
+@click.option("--type", "type_id", required=True, metavar="TYPE_ID", help="A type of command that it takes.")
+@click.option("--scope", default="station-1", show_default=True, help="The scope of its station.")
+@click.option("--parameters", default="{}", show_default=True, help="Parameters of the commands, a JSON object.")
+@click.option("--answer-within", type=_seconds, default=10.0, show_default=True, help="Seconds it may take to answer.")
+@click.option("--strict", is_flag=True, help="Fail also on what the gateway tolerates.")
+@json_option
+def device(
+    url: str,
+    name: str,
+    prefix: str,
+    type_id: str,
+    scope: str,
+    parameters: str,
+    answer_within: float,
+    *,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Test a device over MQTT against what the gateway expects, and print a report.
+
+    The device starts work: stop the gateway first, and make sure that nobody is in danger. The test sends a start, the
+    same start again, a start with its stop, a reset, and a start that is marked as offered again. The exit status is 1
+    when the gateway could not work with the device.
+    """
+    from edge.cli.terminal.device_report import parse_parameters, print_report
+    from edge.config import MqttSettings
+    from edge.links.mqtt import open_session
+    from edge.maintenance.device_check import CheckFinding, DeviceCheck, has_passed
+
+    given = parse_parameters(parameters)
+    log_to_stderr("critical")
+
+    async def run() -> list[CheckFinding]:
+        async with open_session(MqttSettings(url=url), f"edge-check-{name}", session_expiry=0) as session:
+            return await DeviceCheck(session, f"{prefix}/{name}", type_id, scope, answer_within, given).run()
+
+    findings = asyncio.run(run())
+    passed = has_passed(findings, strict=strict)
+    print_report(name, findings, passed=passed, as_json=as_json)
+    raise SystemExit(0 if passed else 1)
 
 
 @sim.command(epilog="Example: edge sim vision --port 4850 --fault error-state")

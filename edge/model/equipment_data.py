@@ -1,8 +1,9 @@
-"""Data sent to equipment: of commands, and of answers to a device that requests work."""
+"""Messages between gateway and equipment over MQTT: data, and attributes, which are MQTT user properties."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 
 class CommandData(msgspec.Struct, frozen=True):
@@ -20,3 +21,54 @@ class TaskData(msgspec.Struct, frozen=True):
     job_id: str
     action: str
     parameters: dict[str, Any]
+
+
+class CommandAttributes(msgspec.Struct, frozen=True, kw_only=True):
+    """The attributes of a command, each an MQTT user property."""
+
+    specversion: Literal["1.0"]
+    id: Annotated[str, Meta(description="The id of the command, the same each time it is sent.")]
+    source: str
+    type: Annotated[str, Meta(description="The type_id of the action.")]
+    subject: Annotated[str, Meta(description="The scope of the station.")]
+    correlationid: Annotated[str, Meta(description="The id of the run, also in Correlation Data as 16 bytes.")]
+    phase: Annotated[
+        Literal["start", "stop", "reset"], Meta(description="A stop has the id of the command that it stops.")
+    ]
+    offeredagain: Annotated[
+        Literal["true"] | None, Meta(description="Set when the command was, or may have been, sent before.")
+    ] = None
+    causationid: Annotated[str | None, Meta(description="The id of the event that stored the job order.")] = None
+    traceparent: str | None = None
+    tracestate: str | None = None
+
+
+class AnswerAttributes(msgspec.Struct, frozen=True, kw_only=True):
+    """The attributes of an answer, each an MQTT user property; `causationid` is the one that is needed."""
+
+    causationid: Annotated[str, Meta(description="The id of the command.")]
+    mdcserrorkind: Annotated[
+        str | None, Meta(description="Set when the command failed; `unknown` when its outcome is unknown.")
+    ] = None
+    mdcserrormessage: Annotated[str | None, Meta(description="Why.")] = None
+    specversion: Literal["1.0"] | None = None
+    id: str | None = None
+    source: str | None = None
+    type: str | None = None
+    subject: str | None = None
+
+
+class EventAttributes(msgspec.Struct, frozen=True, kw_only=True):
+    """The attributes of an event, each an MQTT user property; `source` and `id` together name it for ever."""
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: Annotated[str, Meta(description="The type_id of a pull_event action.")]
+    subject: Annotated[str, Meta(description="The scope of the station.")]
+    joborderid: Annotated[str | None, Meta(description="The job that it belongs to, where it is known.")] = None
+    correlationid: Annotated[str | None, Meta(description="The job that it belongs to, by its correlationid.")] = None
+
+
+Presence = Literal["online", "offline"]
+"""The payload of the retained topic `presence`, plain text."""

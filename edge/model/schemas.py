@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from edge.model.acceptance import JobAcceptance
-from edge.model.equipment_data import CommandData, TaskData
+from edge.model.equipment_data import AnswerAttributes, CommandAttributes, CommandData, EventAttributes, Presence, TaskData
 from edge.model.event_types import (
     CONFIG_TYPE,
     JOB_ORDER_TYPE,
@@ -73,6 +73,11 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     "result_late": (LateResultEvent, LATE_RESULT_TYPE),
     "sfc_progress": (JobProgress, PROGRESS_TYPE),
     "equipment.command": (CommandData, "the type_id of the action"),
+    "equipment.command.attributes": (CommandAttributes, "the MQTT user properties of a command"),
+    "equipment.answer": (dict[str, Any], "the data of an answer or an event, at most 256 KiB"),
+    "equipment.answer.attributes": (AnswerAttributes, "the MQTT user properties of an answer"),
+    "equipment.event.attributes": (EventAttributes, "the MQTT user properties of an event"),
+    "equipment.presence": (Presence, "the payload of the retained topic presence, plain text"),
     "equipment.task": (TaskData, "the type of the event that asked for work"),
 }
 """By file name: the model of a payload, and its CloudEvents type."""

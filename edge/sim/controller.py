@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 import structlog
 
 from edge.errors import Refused, Unavailable
@@ -33,12 +32,14 @@ async def open_controller(
     topic_prefix: str = TOPIC_PREFIX,
     delay: float = WORK_SECONDS,
     failing: Collection[str] = (),
+    forgetful: bool = False,
 ) -> AsyncIterator["SimulatedController"]:
     """Have a controller take commands on `{topic_prefix}/{name}/commands`, each answered after `delay` seconds.
 
-    Commands whose type is in `failing` are answered with an error.
+    Commands whose type is in `failing` are answered with an error. A `forgetful` controller has lost its memory: it
+    answers a start that is offered again by `unknown`.
     """
-    controller = SimulatedController(session, f"{topic_prefix}/{name}", delay, failing)
+    controller = SimulatedController(session, f"{topic_prefix}/{name}", delay, failing, forgetful=forgetful)
     async with background_task(controller.run(), f"controller {name}"):
         await session.subscribe(f"{controller.topic}/commands", controller.take)
         async with announce_presence(session, controller.topic):
@@ -48,7 +49,9 @@ async def open_controller(
 class SimulatedController:
     """What the controller has seen: `commands` it took, `duplicates` it dropped, `stopped` ones, each in order."""
 
-    def __init__(self, session: MqttSession, topic: str, delay: float, failing: Collection[str]) -> None:
+    def __init__(
+        self, session: MqttSession, topic: str, delay: float, failing: Collection[str], *, forgetful: bool = False
+    ) -> None:
         self.topic = topic
         self.commands: deque[CloudEvent] = deque(maxlen=MEMORY)
         self.duplicates: deque[CloudEvent] = deque(maxlen=MEMORY)
@@ -56,6 +59,7 @@ class SimulatedController:
         self._session = session
         self._delay = delay
         self._failing = failing
+        self._forgetful = forgetful
         self._known: dict[tuple[str, str], Message | None] = {}
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._accepted: asyncio.Queue[tuple[CloudEvent, str]] = asyncio.Queue()
@@ -87,10 +91,14 @@ class SimulatedController:
         self.commands.append(command)
         _log.info("command", action=_member(command.data, "action"), phase=phase, type=command.type, id=command.id)
         match phase:
+            case "start" if self._forgetful and "offeredagain" in command.extensions:
+                reason = "the controller has lost its memory"
+                await self._answer(command, answers_topic, None, kind="unknown", reason=reason)
             case "start" | "reset":
                 self._accepted.put_nowait((command, answers_topic))
             case "stop":
                 self._stop(command.id)
+                await self._answer(command, answers_topic, None, kind="stopped", reason="the command was stopped")
             case _:
                 _log.warning("command of an unknown phase", phase=phase, id=command.id)
 
@@ -109,6 +117,16 @@ class SimulatedController:
         await asyncio.sleep(self._delay)
         # From here on it is too late to stop.
         self._at_work.pop(command.id, None)
+        if command.type in self._failing:
+            reason = "the controller was told to fail"
+            await self._answer(command, answers_topic, None, kind="simulated", reason=reason)
+        else:
+            await self._answer(command, answers_topic, result_of(command))
+
+    async def _answer(
+        self, command: CloudEvent, answers_topic: str, data: object, *, kind: str | None = None, reason: str = ""
+    ) -> None:
+        """Send the answer to a command until the broker has it, and remember it."""
         answer = CloudEvent(
             id=f"{command.id}/answer",
             source=f"/{self.topic}",
@@ -116,12 +134,10 @@ class SimulatedController:
             subject=command.subject,
             correlationid=command.correlationid,
             causationid=command.id,
-            data=None if command.type in self._failing else result_of(command),
+            data=data,
+            mdcserrorkind=kind,
+            mdcserrormessage=reason or None,
         )
-        if command.type in self._failing:
-            answer = msgspec.structs.replace(
-                answer, mdcserrorkind="simulated", mdcserrormessage="the controller was told to fail"
-            )
         message = to_message(answer, answers_topic)
         phase = command.extensions.get("phase", "start")
         if (command.id, phase) in self._known:

@@ -1,0 +1,79 @@
+"""A device over MQTT is tested from the gateway's side, and what it does wrong is named."""
+
+import pytest
+
+from edge.config import MqttSettings
+from edge.links.mqtt import Message, MqttSession, open_session
+from edge.maintenance.device_check import CheckFinding, DeviceCheck, Grade, has_passed
+from edge.sim.controller import open_controller
+
+TYPE_ID = "com.example.station.tighten.v1"
+OK, NOTE, FAILED = Grade.OK, Grade.NOTE, Grade.FAILED
+
+
+async def check(mqtt: MqttSettings, prefix: str, answer_s: float) -> dict[str, CheckFinding]:
+    """Return what the test of the wrench finds."""
+    async with open_session(mqtt, f"{prefix}-check", session_expiry=0) as session:
+        found = await DeviceCheck(session, f"{prefix}/wrench", TYPE_ID, "station-1", answer_s).run()
+    return {each.check: each for each in found}
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+async def test_simulated_controller_passes_also_without_its_memory(
+    mqtt: MqttSettings, unique: str, *, forgetful: bool
+) -> None:
+    async with (
+        open_session(mqtt, f"{unique}-device") as session,
+        open_controller(session, "wrench", topic_prefix=unique, delay=0.0, forgetful=forgetful),
+    ):
+        found = await check(mqtt, unique, 30.0)
+    assert [each for each in found.values() if each.grade is not OK] == []
+    assert len(found) == 7
+    assert ("unknown" in found["start that was offered before"].detail) is forgetful
+
+
+async def test_device_that_never_answers_fails_with_reasons(mqtt: MqttSettings, unique: str) -> None:
+    async def swallow(_: Message) -> None:
+        """Take a command and say nothing."""
+
+    async with open_session(mqtt, f"{unique}-device") as session:
+        await session.subscribe(f"{unique}/wrench/commands", swallow)
+        found = await check(mqtt, unique, 0.1)
+    grades = {name: each.grade for name, each in found.items()}
+    assert grades == {
+        "presence": NOTE,
+        "subscription": OK,
+        "start": FAILED,
+        "repeated start": FAILED,
+        "stop": FAILED,
+        "reset": FAILED,
+        "start that was offered before": FAILED,
+    }
+
+
+async def test_device_that_works_again_and_leaves_attributes_out_is_found(mqtt: MqttSettings, unique: str) -> None:
+    works = iter(range(100))
+
+    async def answer(message: Message) -> None:
+        assert message.response_topic
+        properties = {"causationid": message.user_properties["id"]}
+        await session.publish(message.response_topic, str(next(works)).encode(), user_properties=properties)
+
+    session: MqttSession
+    async with open_session(mqtt, f"{unique}-device") as session:
+        await session.subscribe(f"{unique}/wrench/commands", answer)
+        found = await check(mqtt, unique, 30.0)
+    assert found["repeated start"].grade is FAILED
+    assert (found["attributes"].grade, found["content type"].grade) == (NOTE, NOTE)
+
+
+async def test_nobody_at_the_topic_ends_the_test(mqtt: MqttSettings, unique: str) -> None:
+    found = await check(mqtt, unique, 30.0)
+    assert found["subscription"].grade is FAILED
+    assert list(found) == ["presence", "subscription"]
+
+
+def test_strict_tolerates_no_note() -> None:
+    findings = [CheckFinding("start", OK, ""), CheckFinding("presence", NOTE, "")]
+    assert has_passed(findings, strict=False)
+    assert not has_passed(findings, strict=True)

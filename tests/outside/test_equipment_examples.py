@@ -1,0 +1,127 @@
+"""What docs/reference/equipment.md shows integrators works as it stands there."""
+
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.outside.conftest import Plant
+from tests.outside.servers import EDGE, PREFIX, ROOT, SCOPE
+
+PAGE = ROOT / "docs" / "reference" / "equipment.md"
+
+
+@dataclass
+class Example:
+    """One line of mosquitto_pub: what it publishes."""
+
+    topic: str = ""
+    payload: str = ""
+    retain: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+def examples() -> list[Example]:
+    """Return the examples of the page; an option that is unknown here fails."""
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+    return [parse(line) for line in re.findall(r"^    mosquitto_pub (.*)$", text, re.MULTILINE)]
+
+
+def parse(line: str) -> Example:
+    """Read the options of mosquitto_pub."""
+    words, example = iter(shlex.split(line)), Example()
+    for option in words:
+        match option:
+            case "-V" | "-q":
+                next(words)
+            case "-r":
+                example.retain = True
+            case "-t":
+                example.topic = next(words).replace("app/equipment", f"{PREFIX}/equipment")
+            case "-m":
+                example.payload = next(words)
+            case "-D":
+                assert next(words) == "PUBLISH"
+                name = next(words)
+                if name == "user-property":
+                    name = next(words)
+                    example.attributes[name] = next(words)
+                else:
+                    example.properties[name] = next(words)
+            case _:
+                pytest.fail(f"unknown option {option}")
+    return example
+
+
+def schema(name: str) -> Any:
+    """Return a schema of messages between gateway and equipment."""
+    return json.loads((ROOT / "schemas" / f"equipment.{name}.schema.json").read_text(encoding="utf-8"))
+
+
+def example_on(topic: str) -> Example:
+    """Return the one example that publishes to a topic of the wrench."""
+    (found,) = [each for each in examples() if each.topic == f"{PREFIX}/equipment/wrench/{topic}"]
+    return found
+
+
+def test_a_command_has_the_attributes_of_the_example(plant: Plant) -> None:
+    assert plant.mes.start_job("J1").status == 1
+    plant.mes.wait_for_state("J1", "Ended")
+    (command,) = plant.wrench.commands
+    shown = example_on("commands")
+    assert set(shown.attributes) <= set(command.attributes)
+    assert set(json.loads(shown.payload)) == set(command.data)
+    assert shown.properties["response-topic"].rpartition("/")[2] == (command.response_topic or "").rpartition("/")[2]
+    assert command.correlation_data
+    for name, found in (("command", command.data), ("command.attributes", command.attributes)):
+        jsonschema.validate(found, schema(name))
+
+
+def test_an_answer_with_causationid_alone_ends_the_bolt_well(plant: Plant) -> None:
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the command")
+    (command_id,) = plant.wrench.starts()
+    answer = example_on("answers")
+    jsonschema.validate(answer.attributes, schema("answer.attributes"))
+    jsonschema.validate(json.loads(answer.payload), schema("answer"))
+    assert set(answer.attributes) == {"causationid"}
+    plant.wrench.client.publish(answer.topic, answer.payload, {"causationid": command_id})
+    plant.mes.wait_for_state("J1", "Ended")
+    plant.mes.client.wait(lambda: plant.mes.result("J1"), "the result")
+    assert "85.2" in json.dumps(plant.mes.result("J1"))
+
+
+def test_presence_and_events_of_the_examples_are_accepted(plant: Plant) -> None:
+    for topic in ("presence", "events"):
+        example = example_on(topic)
+        is_event = topic == "events"
+        shown = example.attributes if is_event else example.payload
+        jsonschema.validate(shown, schema("event.attributes" if is_event else "presence"))
+        attributes = example.attributes | ({"subject": SCOPE} if example.attributes else {})
+        plant.wrench.client.publish(example.topic, example.payload, attributes, retain=example.retain)
+    assert plant.mes.start_job("J1").status == 1
+    plant.mes.wait_for_state("J1", "Ended")
+    assert json.loads(plant.gateway.cli("refused", "--json")) == []
+
+
+def test_a_device_of_another_vendor_passes_the_test_of_devices(plant: Plant) -> None:
+    plant.gateway.stop()
+    arguments = ("sim", "device", "--name", "wrench", "--type", "com.example.station.tighten.v1", "--json")
+    broker = ("--url", f"mqtt://127.0.0.1:{plant.broker.port}", "--prefix", f"{PREFIX}/equipment")
+    report = json.loads(run_edge(*arguments, *broker))
+    assert report["passed"], report
+    strict = json.loads(run_edge(*arguments, *broker, "--strict"))
+    assert [each["check"] for each in strict["findings"] if each["grade"] != "ok"] == ["presence"]
+    assert not strict["passed"]
+
+
+def run_edge(*arguments: str) -> str:
+    """Run a command that needs no settings; return its output."""
+    return subprocess.run([EDGE, *arguments], capture_output=True, text=True, check=False, timeout=120).stdout
