@@ -112,9 +112,9 @@ def device(
 ) -> None:
     """Test a device over MQTT against what the gateway expects, and print a report.
 
-    The device starts work: stop the gateway first, and make sure that nobody is in danger. The test sends a start, the
-    same start again, a start with its stop, a reset, and a start that is marked as offered again. The exit status is 1
-    when the gateway could not work with the device.
+    The device starts work: stop the gateway first, and clear the working area. The test sends a start, the same start
+    again, a start with its stop, a reset, and a start that is marked as offered again. The exit status is 1 when the
+    gateway could not work with the device.
     """
     from edge.cli.terminal.device_report import parse_parameters, print_report
     from edge.config import MqttSettings

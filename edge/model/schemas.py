@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 
 from edge.model.acceptance import JobAcceptance
-from edge.model.equipment_data import AnswerAttributes, CommandAttributes, CommandData, EventAttributes, Presence, TaskData
+from edge.model.equipment_data import (
+    AnswerAttributes,
+    CommandAttributes,
+    CommandData,
+    EventAttributes,
+    Presence,
+    TaskData,
+)
 from edge.model.event_types import (
     CONFIG_TYPE,
     JOB_ORDER_TYPE,
