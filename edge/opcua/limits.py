@@ -79,16 +79,11 @@ UNACKNOWLEDGED = 100
 OPERATIONS: Mapping[str, int] = MappingProxyType(
     {
         "MaxNodesPerRead": 1000,
-        "MaxNodesPerHistoryReadData": 100,
-        "MaxNodesPerHistoryReadEvents": 100,
         "MaxNodesPerWrite": 1000,
-        "MaxNodesPerHistoryUpdateData": 100,
-        "MaxNodesPerHistoryUpdateEvents": 100,
         "MaxNodesPerMethodCall": 100,
         "MaxNodesPerBrowse": 500,
         "MaxNodesPerRegisterNodes": 1000,
         "MaxNodesPerTranslateBrowsePathsToNodeIds": 500,
-        "MaxNodesPerNodeManagement": 100,
         "MaxMonitoredItemsPerCall": 1000,
     }
 )

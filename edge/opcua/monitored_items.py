@@ -74,6 +74,11 @@ class MonitoredItems(MonitoredItemService):
         """Return the ids and the client handles of all items."""
         return list(self._monitored_items), [item.client_handle for item in self._monitored_items.values()]
 
+    @property
+    def disabled(self) -> int:
+        """How many items are disabled."""
+        return sum(item.mode is ua.MonitoringMode.Disabled for item in self._monitored_items.values())
+
     async def create_monitored_items(
         self, params: ua.CreateMonitoredItemsParameters
     ) -> list[ua.MonitoredItemCreateResult]:

@@ -3,24 +3,22 @@
 import asyncio
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from asyncua import ua
 from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.opcua import limits
 from edge.opcua.request_checks import clamp
+from edge.opcua.session_connection import SessionConnection
 from edge.opcua.turns import Turns, WorkBudget
-
-if TYPE_CHECKING:
-    from edge.opcua.server_session import SessionConnection
 
 
 class SubscriptionOwner(Protocol):
     """The session for which a subscription publishes."""
 
     budget: WorkBudget
-    connection: "SessionConnection | None"
+    connection: SessionConnection | None
 
 
 def revise(asked: ua.CreateSubscriptionParameters | ua.ModifySubscriptionParameters) -> None:

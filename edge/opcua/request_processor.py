@@ -113,12 +113,18 @@ class RequestProcessor(UaProcessor):
         typeid = nodeid_from_binary(body)
         header = struct_from_binary(ua.RequestHeader, body)
         try:
-            return await self._answer(typeid, header, seqhdr, body)
+            goes_on = await self._answer(typeid, header, seqhdr, body)
+            if self._session is not None:
+                self._session.record.count(typeid)
+            return goes_on
         except (ServiceError, ua.UaStatusCodeError) as error:
             code = error.code
         except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
             code = ua.StatusCodes.BadDecodingError
             self._log_fault(typeid, error)
+        self.iserver.counts.count_fault(code, is_session=typeid in {_CREATE, _ACTIVATE})
+        if self._session is not None:
+            self._session.record.count(typeid, code)
         self._send_fault(header, seqhdr, code)
         return True
 
@@ -223,6 +229,11 @@ class RequestProcessor(UaProcessor):
             self._send_fault(requestdata.requesthdr, requestdata.seqhdr, error.code)
         subscription.monitored_item_srv.has_more = bool(result.MoreNotifications)
 
+    @property
+    def waiting_publish_requests(self) -> int:
+        """How many publish requests wait for notifications."""
+        return len(self._publish_requests)
+
     async def flush(self) -> None:
         """Send the answers that wait."""
         await self._sender.flush()
@@ -231,6 +242,8 @@ class RequestProcessor(UaProcessor):
         """Close the connection; a session that has moved to another one stays open."""
         if self._session is not None and self._session.connection is not self:
             self._session = None
+        elif self._session is not None and not self._session.is_closed() and not self._session.owned_subscriptions():
+            self.iserver.counts.aborts += 1
         await super().close()
 
     def _largest_answer(self) -> int:

@@ -4,7 +4,7 @@ What has to be different about one connection stands in `framing`, `channel`, `p
 subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyncua fixes one of them itself.
 """
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Never
 
@@ -15,7 +15,8 @@ from asyncua.server.address_space import AttributeService, NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.opcua import limits
-from edge.opcua.access import AccessPolicy
+from edge.opcua.access import AccessPolicy, Caller, Peer
+from edge.opcua.diagnostics import ServerCounts
 from edge.opcua.server_session import ServerSession
 from edge.opcua.turns import Turns
 from edge.opcua.view_service import ReferenceTypes
@@ -66,6 +67,9 @@ class ServerCore(InternalServer):
         self.access = access
         self.activation_s = activation_s
         self.turns = Turns()
+        self.counts = ServerCounts()
+        self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
+        """Variables that not every caller may read, each with the check."""
         self.reference_types = ReferenceTypes(self.aspace)
         # One thread: it never takes more than its share of the interpreter from the event loop.
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="opcua-decoder")
@@ -82,19 +86,24 @@ class ServerCore(InternalServer):
         self.disabled_clock = True
 
     async def setup_nodes(self) -> None:
-        """Write the real operation limits."""
+        """Write the operation limits of the services that there are."""
         await super().setup_nodes()
         for name, most in limits.OPERATIONS.items():
-            node = getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}")
-            value = ua.DataValue(ua.Variant(most, ua.VariantType.UInt32))
-            await self.write_attribute_value(ua.NodeId(node), value)
+            node = ua.NodeId(getattr(ua.ObjectIds, f"Server_ServerCapabilities_OperationLimits_{name}"))
+            await self.write_attribute_value(node, ua.DataValue(ua.Variant(most, ua.VariantType.UInt32)))
 
     def create_session(self, name: Any, user: User | None = None, external: bool = False) -> ServerSession:  # noqa: FBT001, FBT002 - asyncua's signature
         """Create a session of a client. Raises BadTooManySessions."""
         del user, external
         if self.sessions >= limits.SESSIONS:
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
+        self.counts.sessions += 1
         return ServerSession(self, name)
+
+    @property
+    def client_sessions(self) -> tuple[ServerSession, ...]:
+        """Return the sessions of clients."""
+        return tuple(self._external_sessions.values())
 
     @property
     def sessions(self) -> int:

@@ -5,9 +5,10 @@ asyncua counts tokens and subscriptions up from a small number, and does not che
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, TypeVar
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
@@ -17,6 +18,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.opcua import limits
 from edge.opcua.access import CALLER, Caller
+from edge.opcua.diagnostics import SessionRecord
 from edge.opcua.index_range import part
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.publishing import modify, publish_for, revise, start_publishing
@@ -30,24 +32,13 @@ from edge.opcua.request_checks import (
 )
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_methods import method_of, perform
+from edge.opcua.session_connection import SessionConnection
 from edge.opcua.turns import Pacer, Turn, WorkBudget
-from edge.opcua.value_reads import Stamps, check_encoding, check_timestamps
+from edge.opcua.value_reads import Stamps, check_encoding, check_timestamps, refused_value
 from edge.opcua.view_service import View
 
-
-class SessionConnection(Protocol):
-    """What a session needs of the connection over which it is used."""
-
-    @property
-    def channel(self) -> ServerChannel:
-        """The channel that is open there."""
-
-    async def flush(self) -> None:
-        """Send the answers that wait."""
-
-    @property
-    def get_publish_request(self) -> Callable[..., Any]:
-        """Where its subscriptions find the client's publish requests."""
+_O = TypeVar("_O")
+_R = TypeVar("_R")
 
 
 class ServerSession(InternalSession):
@@ -66,6 +57,7 @@ class ServerSession(InternalSession):
         self.caller: Caller | None = None
         self.certificate = b""
         self.budget = WorkBudget()
+        self.record = SessionRecord()
         self.turn: Turn | None = None
         """The turn of the request that is being served."""
         self._view = View(self.aspace, self.iserver.reference_types)
@@ -89,6 +81,7 @@ class ServerSession(InternalSession):
     ) -> ua.CreateSessionResult:
         """Answer CreateSession, if the client is the one whose channel it is."""
         channel = self._channel()
+        self.record.asked = params
         if channel.is_encrypted:
             self.certificate = channel.certificate
             check_application(channel.certificate, params)
@@ -118,13 +111,13 @@ class ServerSession(InternalSession):
 
     async def close_session(self, delete_subs: bool = True) -> None:  # noqa: FBT001, FBT002 - asyncua's signature
         """Close the session with its subscriptions: no other session could take them over."""
+        if not self.is_closed() and asyncio.current_task() is self._timeout_task:
+            self.iserver.counts.timeouts += 1
         await super().close_session(delete_subs=True)
 
     async def _end_unless_activated(self) -> None:
         await asyncio.sleep(self.iserver.activation_s)
         await self.close_session()
-
-    # ------------------------------------------------------------------------------------------------- attributes
 
     async def read(self, params: ua.ReadParameters) -> list[ua.DataValue]:
         """Read attributes; whether a method may be called depends on who asks."""
@@ -140,6 +133,8 @@ class ServerSession(InternalSession):
         return results
 
     def _read(self, item: ua.ReadValueId) -> ua.DataValue:
+        if (refused := self._refusal(item)) is not None:
+            return refused
         value: ua.DataValue = self.aspace.read_attribute_value(item.NodeId, item.AttributeId)
         encoding = check_encoding(item, value)
         if encoding.is_bad() and not value.StatusCode.is_bad():
@@ -149,6 +144,13 @@ class ServerSession(InternalSession):
         if item.AttributeId == ua.AttributeIds.UserExecutable and value.StatusCode.is_good():
             return ua.DataValue(ua.Variant(self._may_call(item.NodeId), ua.VariantType.Boolean))
         return value
+
+    def _refusal(self, item: ua.ReadValueId) -> ua.DataValue | None:
+        """Return the answer about a value that the caller may not read; None for all others."""
+        may_read = self.iserver.restricted.get(item.NodeId)
+        if may_read is None or (self.caller is not None and may_read(self.caller, self._channel().peer)):
+            return None
+        return refused_value(item.AttributeId)
 
     async def _step(self) -> None:
         if self.turn is not None:
@@ -161,7 +163,7 @@ class ServerSession(InternalSession):
 
     async def history_read(self, params: ua.HistoryReadParameters) -> list[ua.HistoryReadResult]:
         """Refuse, as there is no history: asyncua would answer that it is empty."""
-        check_count("MaxNodesPerHistoryReadData", params.NodesToRead)
+        check_count("MaxNodesPerRead", params.NodesToRead)
         unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
         return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
@@ -193,8 +195,6 @@ class ServerSession(InternalSession):
         """Follow browse paths; one that leads nowhere breaks none of the others."""
         check_count("MaxNodesPerTranslateBrowsePathsToNodeIds", params)
         return [await self._view.translate(path, self._current_turn()) for path in params]
-
-    # ---------------------------------------------------------------------------------------------------- methods
 
     async def call(self, params: list[ua.CallMethodRequest]) -> list[ua.CallMethodResult]:
         """Call methods as the user of the session, and record each call."""
@@ -234,8 +234,6 @@ class ServerSession(InternalSession):
         name: str = self.aspace[method].attributes[ua.AttributeIds.BrowseName].value.Value.Value.Name
         return name
 
-    # ---------------------------------------------------------------------------------------------- subscriptions
-
     def owned_subscriptions(self) -> list[InternalSubscription]:
         """Return the subscriptions of this session."""
         every = self.subscription_service.subscriptions.values()
@@ -255,6 +253,7 @@ class ServerSession(InternalSession):
         subscription = self.subscription_service.subscriptions[result.SubscriptionId]
         subscription.monitored_item_srv = MonitoredItems(subscription, self.aspace, params.MaxNotificationsPerPublish)
         start_publishing(subscription, self, self.iserver.turns)
+        self.iserver.counts.subscriptions += 1
         return result
 
     def modify_subscription(self, params: ua.ModifySubscriptionParameters) -> ua.ModifySubscriptionResult:
@@ -322,13 +321,16 @@ class ServerSession(InternalSession):
         there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
         if there + len(params.ItemsToCreate) > limits.MONITORED_ITEMS_OF_SESSION:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
-        results = []
-        for item in params.ItemsToCreate:
+
+        async def one(item: ua.MonitoredItemCreateRequest) -> list[ua.MonitoredItemCreateResult]:
             clamp_monitoring(item.RequestedParameters)
-            one = ua.CreateMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
-            results += await super().create_monitored_items(one)
-            await self._step()
-        return results
+            if (refused := self._refusal(item.ItemToMonitor)) is not None:
+                return [ua.MonitoredItemCreateResult(StatusCode=refused.StatusCode)]
+            asked = ua.CreateMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
+            results: list[ua.MonitoredItemCreateResult] = await InternalSession.create_monitored_items(self, asked)
+            return results
+
+        return await self._one_by_one(params.ItemsToCreate, one)
 
     async def modify_monitored_items(
         self, params: ua.ModifyMonitoredItemsParameters
@@ -337,33 +339,39 @@ class ServerSession(InternalSession):
         self._check_own(params.SubscriptionId)
         check_timestamps(params.TimestampsToReturn)
         check_count("MaxMonitoredItemsPerCall", params.ItemsToModify)
-        results = []
-        for item in params.ItemsToModify:
+
+        async def one(item: ua.MonitoredItemModifyRequest) -> list[ua.MonitoredItemModifyResult]:
             clamp_monitoring(item.RequestedParameters)
-            one = ua.ModifyMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
-            results += await super().modify_monitored_items(one)
-            await self._step()
-        return results
+            asked = ua.ModifyMonitoredItemsParameters(params.SubscriptionId, params.TimestampsToReturn, [item])
+            results: list[ua.MonitoredItemModifyResult] = await InternalSession.modify_monitored_items(self, asked)
+            return results
+
+        return await self._one_by_one(params.ItemsToModify, one)
 
     async def delete_monitored_items(self, params: ua.DeleteMonitoredItemsParameters) -> list[ua.StatusCode]:
         """Monitor values and events no longer."""
         self._check_own(params.SubscriptionId)
         check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
-        results = []
-        for item_id in params.MonitoredItemIds:
-            one = ua.DeleteMonitoredItemsParameters(params.SubscriptionId, [item_id])
-            results += await super().delete_monitored_items(one)
-            await self._step()
-        return results
+        items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv
+
+        async def one(item: int) -> list[ua.StatusCode]:
+            results: list[ua.StatusCode] = items.delete_monitored_items([item])
+            return results
+
+        return await self._one_by_one(params.MonitoredItemIds, one)
 
     async def set_monitoring_mode(self, params: ua.SetMonitoringModeParameters) -> list[ua.StatusCode]:
         """Set the monitoring mode of items."""
         self._check_own(params.SubscriptionId)
         check_count("MaxMonitoredItemsPerCall", params.MonitoredItemIds)
-        results = []
-        for item_id in params.MonitoredItemIds:
-            one = ua.SetMonitoringModeParameters(params.SubscriptionId, params.MonitoringMode, [item_id])
-            results += await super().set_monitoring_mode(one)
+        items = self.subscription_service.subscriptions[params.SubscriptionId].monitored_item_srv
+        set_mode = partial(items.set_monitoring_mode, params.MonitoringMode)
+        return await self._one_by_one(params.MonitoredItemIds, lambda item: set_mode([item]))
+
+    async def _one_by_one(self, operations: Iterable[_O], perform: Callable[[_O], Awaitable[list[_R]]]) -> list[_R]:
+        results: list[_R] = []
+        for operation in operations:
+            results += await perform(operation)
             await self._step()
         return results
 

@@ -31,6 +31,17 @@ def check_encoding(item: ua.ReadValueId, value: ua.DataValue) -> ua.StatusCode:
     return ua.StatusCode() if asked == _BINARY else ua.StatusCode(ua.StatusCodes.BadDataEncodingUnsupported)
 
 
+def refused_value(attribute: ua.AttributeIds) -> ua.DataValue | None:
+    """Return the answer for a variable that the caller may not read; None for attributes that all may read."""
+    match attribute:
+        case ua.AttributeIds.Value:
+            return ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadUserAccessDenied))
+        case ua.AttributeIds.UserAccessLevel:
+            return ua.DataValue(ua.Variant(0, ua.VariantType.Byte))
+        case _:
+            return None
+
+
 class Stamps:
     """The timestamps of one answer; equal attributes stay one object, which is encoded once."""
 

@@ -21,6 +21,7 @@ from edge.uaserver.chart_types import (
     STEP,
     STEP_TYPE,
 )
+from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import HAS_COMPONENT, VariableSpec, type_name, type_node, variable_attributes
 from edge.uaserver.view import ChartView
@@ -32,6 +33,9 @@ FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 METHODS = MappingProxyType({type_node("RunningChartType", name): name for name in CHART_METHODS})
 """The methods of every chart: they are those of the type, which the charts share."""
 
+_DESCRIPTIONS = MappingProxyType(
+    {CHART_TYPE: "A running job.", STEP_TYPE: "A step of the chart.", ACTION_TYPE: "An action of a step."}
+)
 _HAS_TYPE_DEFINITION = ua.NodeId(ua.ObjectIds.HasTypeDefinition)
 _VARIABLE_TYPE = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
 
@@ -52,6 +56,7 @@ def object_node(node_id: ua.NodeId, name: ua.QualifiedName, type_id: ua.NodeId, 
         A.BrowseName: _held(name, T.QualifiedName),
         A.DisplayName: _held(ua.LocalizedText(name.Name), T.LocalizedText),
         **_OF_OBJECTS,
+        A.Description: _held(describe(name.Name, _DESCRIPTIONS.get(type_id, "")), T.LocalizedText),
     }
     node.references = [_is_a(type_id), _from(parent)]
     return node
@@ -165,7 +170,6 @@ _OF_VARIABLES = MappingProxyType({shown: _shared(shown) for shown in (*CHART, *S
 _OF_OBJECTS = MappingProxyType(
     {
         A.NodeClass: _held(ua.NodeClass.Object, T.Int32),
-        A.Description: _held(ua.LocalizedText(), T.LocalizedText),
         A.EventNotifier: _held(0, T.Byte),
         A.WriteMask: _held(0, T.UInt32),
         A.UserWriteMask: _held(0, T.UInt32),

@@ -1,7 +1,9 @@
 """Keeps the arrays of structures that follow the jobs: encoded once a change, told to subscribers bundled."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
 from asyncua import ua
@@ -50,16 +52,7 @@ class LiveList:
         if not self._has_pending_change:
             return
         self._has_pending_change = False
-        value = self._current()
-        pacer = Pacer()
-        for handle in tuple(self._subscribers):
-            if handle not in self._subscribers:  # gone while another was told
-                continue
-            try:
-                await self._subscribers[handle](handle, value)
-            except Exception as error:  # noqa: BLE001 - a fault of asyncua for one client must not affect the others
-                logger.error("OPC UA notification failed", monitored_item=handle, reason=repr(error))  # noqa: TRY400 - a traceback is slow
-            await pacer.step()
+        await notify_all(self._subscribers, self._current())
 
     def _has_changed(self) -> None:
         self._value = None
@@ -81,6 +74,19 @@ class LiveList:
 def _encoded(entry: Payload) -> tuple[ua.ExtensionObject, bytes]:
     element = extension_object(entry)
     return element, extensionobject_to_binary(element)
+
+
+async def notify_all(subscribers: Mapping[int, Any], value: ua.DataValue) -> None:
+    """Pass a value to every subscriber, in short slices."""
+    pacer = Pacer()
+    for handle in tuple(subscribers):
+        if handle not in subscribers:  # it has left while another was notified
+            continue
+        try:
+            await subscribers[handle](handle, value)
+        except Exception as error:  # noqa: BLE001 - a fault of asyncua for one client must not affect the others
+            logger.error("OPC UA notification failed", monitored_item=handle, reason=repr(error))  # noqa: TRY400 - a traceback is slow
+        await pacer.step()
 
 
 async def notify_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event) -> None:

@@ -6,8 +6,8 @@ from enum import IntEnum
 
 UA_URI = "http://opcfoundation.org/UA/"
 TYPES_URI = "urn:microdcs-edge:types"
-TYPES_VERSION = "1.1.0"
-TYPES_PUBLISHED = datetime(2026, 11, 20, tzinfo=UTC)
+TYPES_VERSION = "1.2.0"
+TYPES_PUBLISHED = datetime(2026, 11, 22, tzinfo=UTC)
 """Both change when a type does."""
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import asyncua
 import click
 from asyncua import ua
+from asyncua.server.address_space import AddressSpace
 
 from edge.errors import Defect, EdgeError, SettingsError
 from edge.uaserver import type_cache
@@ -33,7 +34,7 @@ from edge.uaserver.type_cache import UnusableCache
 PACKAGE = "node-opcua-nodesets@2.182.0"
 
 _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
-_FORMAT = b"1"  # to be raised whenever `import_types` leaves other nodes than before
+_FORMAT = b"2"  # to be raised whenever `import_types` leaves other nodes than before
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,44 @@ _OPTION_SETS = MappingProxyType(
         ua.NodeId(3009, Namespace.JOBS): ("OrderNumber", "LotNumber", "SerialNumber"),
     }
 )
+
+_I = ua.ObjectIds
+_UNSERVED = (
+    *(
+        ua.NodeId(node)
+        for node in (
+            _I.ServerConfiguration,
+            _I.PublishSubscribe,
+            _I.Server_ServerCapabilities_RoleSet,
+            _I.HistoryServerCapabilities,
+            _I.Server_UrisVersion,
+            _I.Server_EstimatedReturnTime,
+            _I.Server_LocalTime,
+            _I.Server_SetSubscriptionDurable,
+            _I.Server_RequestServerStateChange,
+            _I.Server_ServerRedundancy_RedundantServerArray,
+            _I.Server_ServerCapabilities_ConformanceUnits,
+            _I.Server_ServerDiagnostics_SamplingIntervalDiagnosticsArray,
+            _I.Server_ServerCapabilities_OperationLimits_MaxNodesPerHistoryReadData,
+            _I.Server_ServerCapabilities_OperationLimits_MaxNodesPerHistoryReadEvents,
+            _I.Server_ServerCapabilities_OperationLimits_MaxNodesPerHistoryUpdateData,
+            _I.Server_ServerCapabilities_OperationLimits_MaxNodesPerHistoryUpdateEvents,
+            _I.Server_ServerCapabilities_OperationLimits_MaxNodesPerNodeManagement,
+            17594,  # Dictionaries
+            19372,  # ServerLog
+            23470,  # Aliases
+            24226,  # Resources
+            31915,  # Locations
+            32530,  # Quantities
+            32637,  # DefaultHAConfiguration
+            32754,  # DefaultHEConfiguration
+        )
+    ),
+    ua.NodeId(6387, Namespace.DI),  # MaxInactiveLockTime
+)
+"""Optional nodes of the official node sets that would be empty here, with the nodes below them."""
+
+_OWNED = frozenset({ua.NodeId(_I.HasComponent), ua.NodeId(_I.HasProperty)})
 
 Content = Mapping[Nodeset, bytes]
 
@@ -231,6 +270,24 @@ async def import_types(server: asyncua.Server, content: Content) -> None:
             ua.EnumField(Value=bit, DisplayName=ua.LocalizedText(name), Name=name) for bit, name in enumerate(names)
         ]
         await server.get_node(data_type).write_data_type_definition(ua.EnumDefinition(Fields=fields))
+    _remove_unserved(server.iserver.aspace)
+
+
+def _remove_unserved(aspace: AddressSpace) -> None:
+    gone: dict[ua.NodeId, None] = {}
+    pending = [node for node in _UNSERVED if node in aspace]
+    while pending:
+        node = pending.pop()
+        gone[node] = None
+        below = (each for each in aspace[node].references if each.IsForward and each.ReferenceTypeId in _OWNED)
+        pending += [each.NodeId for each in below if each.NodeId in aspace and each.NodeId not in gone]
+    for node in gone:
+        del aspace[node]
+    for node in aspace.keys():  # noqa: SIM118 - not a dict
+        references = aspace[node].references
+        kept = [each for each in references if each.NodeId not in gone]
+        if len(kept) < len(references):
+            aspace[node].references = kept
 
 
 def _read(path: Path) -> bytes:

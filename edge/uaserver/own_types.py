@@ -8,6 +8,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 
+from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 
 T = ua.VariantType
@@ -87,6 +88,8 @@ def item(
     """Ask for a node whose name is the last part of its NodeId."""
     name = node_id.Identifier.rpartition("/")[2]
     attributes.DisplayName = ua.LocalizedText(name)
+    if not attributes.Description or not attributes.Description.Text:
+        attributes.Description = describe(name, "A piece of equipment.")
     return ua.AddNodesItem(
         RequestedNewNodeId=node_id,
         BrowseName=type_name(name),
@@ -137,7 +140,6 @@ def method_items(
 
 def _arguments_item(node_id: ua.NodeId, method: ua.NodeId, arguments: Sequence[ua.Argument]) -> ua.AddNodesItem:
     attributes = ua.VariableAttributes()
-    attributes.Description = ua.LocalizedText("The arguments of the method.", "en")
     attributes.DataType = ua.NodeId(ua.ObjectIds.Argument)
     attributes.ValueRank = ua.ValueRank.OneDimension
     attributes.ArrayDimensions = [len(arguments)]

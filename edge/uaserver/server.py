@@ -23,7 +23,7 @@ from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, Work
 from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
-from edge.uaserver import certificates, nodesets, security, type_cache
+from edge.uaserver import certificates, nodesets, security, server_object, type_cache
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
@@ -186,6 +186,7 @@ async def open_server(
             tasks.create_task(security.watch_certificate(own.certificate, uri), name="opcua certificate"),
             tasks.create_task(notify_subscribers(everything, changed), name="opcua notifications"),
             tasks.create_task(charts.notify_subscribers(), name="opcua chart notifications"),
+            tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
             yield UaServer(endpoint, iserver, shown, charts, gateway_object)
@@ -229,8 +230,9 @@ async def _introduce(server: ProtocolServer, settings: OpcuaSettings, gateway: s
     for uri in (machines_uri(gateway), charts_uri(gateway)):
         add_namespace_metadata(server.iserver, uri)
     version = edge.__version__
-    started = datetime.now(UTC)
-    await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, started)
+    built = server_object.build_date()
+    await server.set_build_info(_PRODUCT_URI, settings.manufacturer, "microdcs-edge", version, version, built)
+    await server_object.show_server(server.iserver)
 
 
 async def _add_machines(

@@ -23,6 +23,7 @@ from edge.errors import Defect
 from edge.model.acceptance import ResourceKind
 from edge.model.job_state import METHODS, RESPONSE_METHODS, SUBSTATE_MACHINE
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY, NO_INSTANT, add_nodes, argument, base, method_items
 from edge.uaserver.roles import RESOLVE_METHOD
@@ -146,6 +147,7 @@ def add_event_type(iserver: InternalServer) -> None:
     """Add the event type that our events have: the official one is abstract."""
     attributes = ua.ObjectTypeAttributes()
     attributes.DisplayName = ua.LocalizedText("JobOrderStatusEventType")
+    attributes.Description = describe("JobOrderStatusEventType")
     attributes.IsAbstract = False
     item = ua.AddNodesItem(
         RequestedNewNodeId=JOB_ORDER_STATUS_EVENT,
@@ -307,10 +309,15 @@ def _value(node: NodeData, attribute: ua.AttributeIds) -> Any:
     return held.value.Value.Value if held and held.value and held.value.Value else None
 
 
+def _description(source: NodeData, name: str) -> ua.LocalizedText:
+    official = _value(source, ua.AttributeIds.Description)
+    return official if official and official.Text else describe(name, "Metadata of a namespace.")
+
+
 def _object_attributes(source: NodeData, browse_name: ua.QualifiedName) -> ua.ObjectAttributes:
     attributes = ua.ObjectAttributes()
     attributes.DisplayName = ua.LocalizedText(browse_name.Name)
-    attributes.Description = _value(source, ua.AttributeIds.Description) or ua.LocalizedText()
+    attributes.Description = _description(source, browse_name.Name)
     attributes.EventNotifier = _value(source, ua.AttributeIds.EventNotifier) or 0
     return attributes
 
@@ -318,7 +325,7 @@ def _object_attributes(source: NodeData, browse_name: ua.QualifiedName) -> ua.Ob
 def _variable_attributes(source: NodeData, given: ua.Variant | None) -> ua.VariableAttributes:
     attributes = ua.VariableAttributes()
     attributes.DisplayName = _value(source, ua.AttributeIds.DisplayName)
-    attributes.Description = _value(source, ua.AttributeIds.Description) or ua.LocalizedText()
+    attributes.Description = _description(source, attributes.DisplayName.Text)
     attributes.DataType = _value(source, ua.AttributeIds.DataType)
     attributes.ValueRank = _value(source, ua.AttributeIds.ValueRank)
     attributes.ArrayDimensions = _value(source, ua.AttributeIds.ArrayDimensions)
@@ -335,7 +342,7 @@ def _variable_attributes(source: NodeData, given: ua.Variant | None) -> ua.Varia
 def _method_attributes(source: NodeData) -> ua.MethodAttributes:
     attributes = ua.MethodAttributes()
     attributes.DisplayName = _value(source, ua.AttributeIds.DisplayName)
-    attributes.Description = _value(source, ua.AttributeIds.Description) or ua.LocalizedText()
+    attributes.Description = _description(source, attributes.DisplayName.Text)
     attributes.Executable = True
     attributes.UserExecutable = False
     return attributes
@@ -344,6 +351,7 @@ def _method_attributes(source: NodeData) -> ua.MethodAttributes:
 def _add_object(iserver: InternalServer, place: _Placement, type_definition: ua.NodeId) -> ua.NodeId:
     attributes = ua.ObjectAttributes()
     attributes.DisplayName = ua.LocalizedText(place.browse_name.Name)
+    attributes.Description = describe(place.browse_name.Name, "A machine whose jobs this gateway runs.")
     item = place.item(ua.NodeClass.Object, attributes)
     item.TypeDefinition = type_definition
     return _add_node(iserver, item)

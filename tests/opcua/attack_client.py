@@ -19,6 +19,7 @@ LIST = ua.NodeId(f"{PATH}/JobOrderControl/JobOrderList", Namespace.MACHINES)
 RESULTS = ua.NodeId(f"{PATH}/JobOrderResults", Namespace.MACHINES)
 CHARTS = ua.NodeId("station-1", Namespace.CHARTS)
 BASE_OBJECT = ua.NodeId(ua.ObjectIds.BaseObjectType)
+DIAGNOSTICS = [2275, 2290, 3707, 3708]
 HIERARCHY = ua.NodeId(ua.ObjectIds.HierarchicalReferences)
 
 
@@ -27,6 +28,14 @@ def read(count: int, ranges: Callable[[int], str | None] = lambda _: None) -> An
     request.Parameters.NodesToRead = [
         ua.ReadValueId(LIST, ua.AttributeIds.Value, IndexRange=ranges(number)) for number in range(count)
     ]
+    return request
+
+
+def read_of(nodes: list[int]) -> Any:
+    """Read these values as often as one request may."""
+    request = ua.ReadRequest()
+    asked = [ua.ReadValueId(ua.NodeId(node), ua.AttributeIds.Value) for node in nodes]
+    request.Parameters.NodesToRead = (asked * 1000)[:1000]
     return request
 
 
@@ -85,11 +94,11 @@ def call(method: str, argument: ua.Variant, count: int, comments: int = 0) -> An
 
 
 def server_call(method: int, subscription: int) -> Any:
-    """Call a method of the Server object as often as one request may."""
+    """Call a method of the Server object many times."""
     argument = ua.Variant(subscription, ua.VariantType.UInt32)
     call = ua.CallMethodRequest(ua.NodeId(ua.ObjectIds.Server), ua.NodeId(method), [argument])
     request = ua.CallRequest()
-    request.Parameters.MethodsToCall = [call] * 100
+    request.Parameters.MethodsToCall = [call] * 4
     return request
 
 
@@ -106,6 +115,7 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
     yield "read", read(1000)
     yield "read as much as fits", read(60)
     yield "read index ranges", read(1000, lambda number: f"{number % 900}:{number % 900 + 20}")
+    yield "read diagnostics", read_of(DIAGNOSTICS)
     yield "browse charts", browse(CHARTS, 500)
     yield "browse types", browse(BASE_OBJECT, 500)
     yield "translate", translate(200, 60)

@@ -1,0 +1,157 @@
+"""Fills the Server object: its capabilities, and diagnostics of sessions and subscriptions (OPC 10000-5, 6.3).
+
+The diagnostics are computed when a client reads them, at most once each second.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from asyncua import ua
+from asyncua.ua.ua_binary import extensionobject_to_binary
+
+import edge
+from edge.opcua import diagnostics, limits
+from edge.opcua.access import Caller, Peer, Role
+from edge.opcua.server_core import ServerCore
+from edge.opcua.shared_array import shared_array
+from edge.opcua.view_service import CONTINUATION_POINTS
+from edge.uaserver.live_list import notify_all
+
+_INTERVAL_S = 1.0
+"""How long diagnostics stay as they were computed, and how often subscribers are notified."""
+
+_I, T = ua.ObjectIds, ua.VariantType
+
+PROFILES = (
+    "http://opcfoundation.org/UA-Profile/Server/EmbeddedUA2017",
+    "http://opcfoundation.org/UA-Profile/Server/Methods",
+    "http://opcfoundation.org/UA-Profile/Machinery/Jobs/Server/Base",
+)
+"""The profiles whose services and nodes this server has; none is certified."""
+
+_SUMMARY = _I.Server_ServerDiagnostics_ServerDiagnosticsSummary
+_SESSIONS = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionDiagnosticsArray)
+_SECURITY = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionSecurityDiagnosticsArray)
+_SUBSCRIPTIONS = ua.NodeId(_I.Server_ServerDiagnostics_SubscriptionDiagnosticsArray)
+
+
+def build_date() -> datetime:
+    """Return when the program was built: the date of the file that holds its version."""
+    return datetime.fromtimestamp(int(Path(edge.__file__).stat().st_mtime), UTC)
+
+
+async def show_server(core: ServerCore) -> None:
+    """Write what does not change, and let clients read the diagnostics."""
+    for node, value in _fixed_values().items():
+        await core.write_attribute_value(ua.NodeId(node), ua.DataValue(value))
+    enabled = core.aspace[ua.NodeId(_I.Server_ServerDiagnostics_EnabledFlag)].attributes
+    for attribute in (ua.AttributeIds.AccessLevel, ua.AttributeIds.UserAccessLevel):
+        enabled[attribute].value = ua.DataValue(ua.Variant(1 << ua.AccessLevel.CurrentRead, T.Byte))
+    for node, read in _diagnostics(core).items():
+        core.aspace.set_attribute_value_callback(node, ua.AttributeIds.Value, _Cached(read).read)
+    core.restricted |= {_SESSIONS: _is_engineer, _SUBSCRIPTIONS: _is_engineer, _SECURITY: _may_see_security}
+
+
+async def notify_subscribers(core: ServerCore) -> None:
+    """Publish the diagnostics that clients have subscribed to, each second, for ever."""
+    watched = [(node, core.aspace[node].attributes[ua.AttributeIds.Value]) for node in _diagnostics(core)]
+    while True:
+        await asyncio.sleep(_INTERVAL_S)
+        for node, held in watched:
+            if held.datachange_callbacks:
+                await notify_all(held.datachange_callbacks, held.value_callback(node, ua.AttributeIds.Value))
+
+
+def _fixed_values() -> Mapping[int, ua.Variant]:
+    counts = {
+        _I.Server_ServerCapabilities_MaxBrowseContinuationPoints: (CONTINUATION_POINTS, T.UInt16),
+        _I.Server_ServerCapabilities_MaxQueryContinuationPoints: (0, T.UInt16),
+        _I.Server_ServerCapabilities_MaxHistoryContinuationPoints: (0, T.UInt16),
+        _I.Server_ServerCapabilities_MaxArrayLength: (limits.REQUEST_BYTES, T.UInt32),
+        _I.Server_ServerCapabilities_MaxStringLength: (limits.REQUEST_BYTES, T.UInt32),
+        _I.Server_ServerCapabilities_MaxByteStringLength: (limits.REQUEST_BYTES, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSessions: (limits.SESSIONS, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSubscriptions: (limits.SUBSCRIPTIONS, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSubscriptionsPerSession: (limits.SUBSCRIPTIONS_OF_SESSION, T.UInt32),
+        _I.Server_ServerCapabilities_MaxMonitoredItems: (
+            limits.SESSIONS * limits.MONITORED_ITEMS_OF_SESSION,
+            T.UInt32,
+        ),
+        _I.Server_ServerCapabilities_MaxMonitoredItemsPerSubscription: (limits.MONITORED_ITEMS_OF_SESSION, T.UInt32),
+        _I.Server_ServerCapabilities_MaxMonitoredItemsQueueSize: (limits.QUEUED_EVENTS, T.UInt32),
+        _I.Server_ServerCapabilities_MaxSelectClauseParameters: (limits.SELECT_CLAUSES, T.UInt32),
+        _I.Server_ServerCapabilities_MaxWhereClauseParameters: (limits.FILTER_ELEMENTS, T.UInt32),
+        _I.Server_ServerCapabilities_MinSupportedSampleRate: (limits.MIN_PUBLISHING_INTERVAL_MS, T.Double),
+        _I.Server_ServerRedundancy_RedundancySupport: (0, T.Int32),  # RedundancySupport.None
+        _I.Server_Auditing: (False, T.Boolean),  # the audit log is a log, no events
+        _I.Server_ServerDiagnostics_EnabledFlag: (True, T.Boolean),
+        _I.Server_ServerStatus_SecondsTillShutdown: (0, T.UInt32),
+    }
+    arrays = {
+        _I.Server_ServerCapabilities_ServerProfileArray: (PROFILES, T.String),
+        _I.Server_ServerCapabilities_LocaleIdArray: (("en",), T.String),
+        _I.Server_ServerCapabilities_SoftwareCertificates: ((), T.ExtensionObject),
+    }
+    return {
+        **{node: ua.Variant(value, kind) for node, (value, kind) in counts.items()},
+        **{node: ua.Variant(list(value), kind, is_array=True) for node, (value, kind) in arrays.items()},
+        _I.Server_ServerStatus_ShutdownReason: ua.Variant(ua.LocalizedText(""), T.LocalizedText),
+    }
+
+
+def _diagnostics(core: ServerCore) -> Mapping[ua.NodeId, Callable[[], ua.Variant]]:
+    def summary() -> ua.ServerDiagnosticsSummaryDataType:
+        subscriptions = core.subscription_service.subscriptions.values()
+        return diagnostics.summary(core.counts, core.sessions, subscriptions)
+
+    def counter(name: str) -> ua.Variant:
+        return ua.Variant(getattr(summary(), name), T.UInt32)
+
+    names = [each.name for each in fields(ua.ServerDiagnosticsSummaryDataType)]
+    return {
+        ua.NodeId(_SUMMARY): lambda: ua.Variant(summary(), T.ExtensionObject),
+        **{
+            ua.NodeId(getattr(_I, f"Server_ServerDiagnostics_ServerDiagnosticsSummary_{name}")): partial(counter, name)
+            for name in names
+        },
+        _SESSIONS: lambda: _array([diagnostics.session_diagnostics(each) for each in core.client_sessions]),
+        _SECURITY: lambda: _array([diagnostics.session_security(each) for each in core.client_sessions]),
+        _SUBSCRIPTIONS: lambda: _array(
+            [diagnostics.subscription_diagnostics(each) for each in core.subscription_service.subscriptions.values()]
+        ),
+    }
+
+
+def _array(entries: Sequence[Any]) -> ua.Variant:
+    return shared_array(entries, [extensionobject_to_binary(each) for each in entries])
+
+
+class _Cached:
+    """A value that is computed again when it is older than a second: a client may read it a thousand times at once."""
+
+    def __init__(self, compute: Callable[[], ua.Variant]) -> None:
+        self._compute = compute
+        self._computed_at = -_INTERVAL_S
+        self._value = ua.DataValue()
+
+    def read(self, _node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
+        """Return the value."""
+        if time.monotonic() - self._computed_at >= _INTERVAL_S:
+            now = datetime.now(UTC)
+            self._value = ua.DataValue(self._compute(), SourceTimestamp=now, ServerTimestamp=now)
+            self._computed_at = time.monotonic()
+        return self._value
+
+
+def _is_engineer(caller: Caller, _peer: Peer) -> bool:
+    return caller.role >= Role.ENGINEER
+
+
+def _may_see_security(caller: Caller, peer: Peer) -> bool:
+    return caller.role >= Role.ENGINEER and (peer.is_encrypted or peer.is_local)

@@ -1,0 +1,14 @@
+"""Every text says something, and a name of a site has one too."""
+
+import pytest
+
+from edge.uaserver.descriptions import _TEXTS, describe
+
+
+@pytest.mark.parametrize("name", _TEXTS)
+def test_a_description_is_a_sentence(name: str) -> None:
+    assert (describe(name).Text or "").endswith(".")
+
+
+def test_a_name_of_the_site_has_the_description_of_its_kind() -> None:
+    assert describe("wrench", "A piece of equipment.").Text == "A piece of equipment."
