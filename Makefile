@@ -20,7 +20,7 @@ ifdef PYTHON
 export PYTHON
 endif
 
-.PHONY: help setup lock check format test coverage outside promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test debian13 ansible-check clean
+.PHONY: help setup lock check format test coverage outside promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test release-check debian13 ansible-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
 
 system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm, ARCH=arm64
 	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
+
+release-check: setup ## Before a release: build every package, test both suites, run the demo of the arm64 package in qemu; as root
+	@.ci/release-check
 
 debian13: ## Run every test of a clean clone in a minimal Debian 13, as an ordinary user without network; as root
 	@.ci/debian13 $(ARGS)

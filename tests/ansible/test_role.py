@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from tests.system.machine import Machine
 
-pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 SUITE = os.environ.get("SUITE", "trixie")

@@ -17,7 +17,9 @@ import pytest
 
 from edge.sim.broker import free_port
 
-DEADLINE_SECONDS = 50
+DEADLINE_SECONDS = 180
+
+pytestmark = pytest.mark.timeout(240)
 
 
 class Traces:

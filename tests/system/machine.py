@@ -13,7 +13,7 @@ _NAME = f"edge-{os.getpid()}"
 _NETWORK = f"169.254.{os.getpid() % 254 + 1}"
 """Link-local (RFC 3927); two runs at a time share neither name nor network."""
 
-_BOOT_WITHIN_S = 60.0
+_BOOT_WITHIN_S = 180.0
 _ENVIRONMENT = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -120,7 +120,7 @@ class Machine:
     async def _end(self, number: int) -> None:
         if self._container and self._container.returncode is None:
             os.kill(self._init, number)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 await self._container.wait()
 
     def remove(self) -> None:

@@ -13,7 +13,7 @@ from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 from tests.system.machine import Machine
 from tests.uaserver.clients import Application, make_application
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(420)]
 in_session = pytest.mark.asyncio(loop_scope="session")
 """The loop of the machine."""
 
@@ -42,7 +42,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
 
 @asynccontextmanager
 async def anonymous(machine: Machine, application: Application) -> AsyncIterator[Client]:
-    client = Client(f"opc.tcp://{machine.address}:4840", timeout=5)
+    client = Client(f"opc.tcp://{machine.address}:4840", timeout=30)
     client.application_uri = application.uri
     server = (machine.root / "var/lib/microdcs-edge/pki/own.der").read_bytes()
     files = application.directory / "own.der", application.directory / "own.pem"

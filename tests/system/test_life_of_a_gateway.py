@@ -22,7 +22,7 @@ from tests.system.machine import Machine
 from tests.uaserver.clients import PASSWORD, Application, make_application
 from tests.uaserver.running import UA, Space
 
-pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(360)]
 
 UNIT = "microdcs-edge"
 LINE = f"""\
@@ -99,7 +99,7 @@ TROUBLES = {
 """What does it -> what the status says, what the log says, and what mends it."""
 
 
-async def until(condition: Callable[[], Awaitable[object]], deadline: float = 30.0) -> None:
+async def until(condition: Callable[[], Awaitable[object]], deadline: float = 90.0) -> None:
     """Wait for a condition of the machine."""
     end = time.monotonic() + deadline
     while not await condition():
@@ -174,7 +174,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Application:
 @asynccontextmanager
 async def client_of(machine: Machine, application: Application) -> AsyncIterator[Space]:
     """An OPC UA client outside, whose engineer knows the machine's certificate."""
-    client = Client(f"opc.tcp://{machine.address}:4840", timeout=5)
+    client = Client(f"opc.tcp://{machine.address}:4840", timeout=30)
     client.application_uri = application.uri
     server = (machine.root / "var/lib/microdcs-edge/pki/own.der").read_bytes()
     files = application.directory / "own.der", application.directory / "own.pem"
