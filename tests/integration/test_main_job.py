@@ -77,9 +77,7 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
     assert plant.wrench.ids().keys() == {"position_axle", "tighten"}
 
 
-@pytest.mark.parametrize(
-    ("how", "deliveries"), [(signal.SIGTERM, 1), (signal.SIGKILL, 2)], ids=["stopped in order", "killed"]
-)
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped in order", "killed"])
 async def test_a_job_goes_on_where_the_gateway_was_when_it_ended(
     plant: Plant,
     redis: RedisSettings,
@@ -88,7 +86,6 @@ async def test_a_job_goes_on_where_the_gateway_was_when_it_ended(
     tmp_path: Path,
     wait_until: WaitUntil,
     how: signal.Signals,
-    deliveries: int,
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, NO_OPCUA), tmp_path)
     wrench, heard = plant.wrench, plant.heard
@@ -101,8 +98,8 @@ async def test_a_job_goes_on_where_the_gateway_was_when_it_ended(
         assert await gateway.ended() == (0 if how is signal.SIGTERM else -how)
     async with edge_run("--settings", file) as gateway:
         await gateway.until("ready")
-        # Who is killed could not note that the command was out: it goes out again, under the id that the wrench knows.
-        await wait_until(lambda: len(wrench.commands) == deliveries)
+        # The broker may have lost the command: it is sent again, under the id that the wrench recognises.
+        await wait_until(lambda: len(wrench.commands) == 2)
         await wrench.release()
         await wait_until(heard.ended)
         await gateway.stop()
