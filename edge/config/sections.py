@@ -120,6 +120,10 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     response_topics: Annotated[
         tuple[TopicFilter, ...], Meta(description="Further topic filters that its questions may be answered on.")
     ] = ()
+    pause: Annotated[
+        Literal["off", "on"],
+        Meta(description="Whether it receives the phases `pause` and `resume` when its job is paused and resumed."),
+    ] = "off"
     url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
     password: Annotated[_Password, Meta(description="Password of that user.")] = ""

@@ -110,6 +110,14 @@ _NEW = {
 }
 NEW: Mapping[Cause, JobStatus] = MappingProxyType(_NEW)
 
+
+def timed_status(status: JobStatus, *, is_early: bool) -> JobStatus:
+    """Return the status of a job before its start: Waiting while its StartTime is to come, else as it is."""
+    if is_early and status.substate is SubState.READY:
+        return JobStatus(status.state, SubState.WAITING)
+    return status
+
+
 _NOT_ALLOWED = _NEW[Cause.STORE]
 _ALLOWED = _NEW[Cause.STORE_AND_START]
 _RUNNING = JobStatus(JobState.RUNNING)

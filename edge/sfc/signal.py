@@ -113,11 +113,13 @@ Signal: TypeAlias = Start | Answer | Unknown | Begun | Resolve | Late | Event | 
 
 
 class Phase(StrEnum):
-    """The phase of a command: start, stop or reset."""
+    """The phase of a command; pause and resume go to equipment that supports them, and have the id of their start."""
 
     START = "start"
     STOP = "stop"
     RESET = "reset"
+    PAUSE = "pause"
+    RESUME = "resume"
 
 
 @dataclass(frozen=True, slots=True)

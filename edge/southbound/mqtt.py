@@ -70,6 +70,7 @@ async def open_equipment(
         source,
         repetition=chosen_repetition(settings, Repetition.RECOGNISABLE),
         response_topics=settings.response_topics,
+        can_pause=settings.pause == "on",
         scope=next(iter(scopes), ""),
     )
     handled = [(equipment.answers_topic, equipment.handle_answer, equipment.fail_command)]
@@ -100,10 +101,12 @@ class MqttEquipment:
         repetition: Repetition = Repetition.RECOGNISABLE,
         response_topics: Collection[str] = (),
         scope: str = "",
+        can_pause: bool = False,
         clock: Clock = now_ms,
         offer_retry_s: tuple[float, float] = OFFER_RETRY_SECONDS,
     ) -> None:
         self.name = name
+        self.can_pause = can_pause
         self._offer_retry_s = offer_retry_s
         self._offer_due = asyncio.Event()
         self._offering = asyncio.Lock()
@@ -163,6 +166,10 @@ class MqttEquipment:
         """Ask the equipment to stop the command of that id."""
         self._sent.forget(command.command_id)
         await self._publish(command, Phase.STOP)
+
+    async def pause(self, command: Command) -> None:
+        """Ask the equipment to pause or to resume the command of that id."""
+        await self._publish(command, command.phase)
 
     async def handle_answer(self, message: Message) -> None:
         """Handle a message from the answers topic."""

@@ -5,6 +5,9 @@ from collections.abc import Callable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 
+_AWAITED = (Phase.START, Phase.RESET)
+"""The phases that wait for an answer: these are sent again."""
+
 
 class SentCommands:
     """The starts and resets without an answer; `connection` returns the number of the current connection."""
@@ -24,7 +27,7 @@ class SentCommands:
 
     def begin(self, command_id: str, phase: Phase) -> None:
         """Record that a command is being sent."""
-        if phase is not Phase.STOP:
+        if phase in _AWAITED:
             self._sent_on[command_id, phase] = self._connection()
 
     def end(self, command_id: str, phase: Phase, *, delivered: bool | None) -> None:
@@ -33,13 +36,13 @@ class SentCommands:
             self._undelivered.discard(command_id)
             return
         self._sent_on.pop((command_id, phase), None)
-        if delivered is False and phase is not Phase.STOP:
+        if delivered is False and phase in _AWAITED:
             self._undelivered.add(command_id)
 
     def forget(self, command_id: str) -> None:
         """Forget a command that has an answer or a stop."""
         self._undelivered.discard(command_id)
-        for phase in (Phase.START, Phase.RESET):
+        for phase in _AWAITED:
             self._sent_on.pop((command_id, phase), None)
 
     def forget_all(self) -> None:

@@ -17,8 +17,10 @@ from edge.sfc.signal import (
     CommandRequest,
     Ignored,
     Late,
+    Pause,
     Phase,
     Resolve,
+    Resume,
     Signal,
     Start,
     StepChange,
@@ -144,7 +146,7 @@ def decide(
         return NotAllowed()
     if not moves and (has_ended_before or isinstance(signal, (Unknown, Resolve, Late))):
         moves = ((Cause.RESULT_UPDATE, loaded.job.status),)
-    outbox = (*unsent, *_outgoing(advanced))
+    outbox = (*unsent, *_outgoing(advanced), *_pausing(loaded, signal))
     stored = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
     job = msgspec.structs.replace(loaded.job, comment=request.comment) if request and request.comment else loaded.job
     after = LoadedJob(_moved(job, moves, advanced.run, now), stored, loaded.net, loaded.timer)
@@ -181,6 +183,19 @@ def _is_late(timer: int | None, due: int | None) -> bool:
 
 def _outgoing(advanced: Advanced) -> Outbox:
     return tuple(Outgoing(each.phase, each.command_id, each.step, each.type_id) for each in advanced.requests)
+
+
+def _pausing(loaded: LoadedJob, signal: Signal) -> Outbox:
+    """Return the pauses or resumes of the starts that wait for an answer."""
+    match signal:
+        case Pause():
+            phase = Phase.PAUSE
+        case Resume():
+            phase = Phase.RESUME
+        case _:
+            return ()
+    starts = (each for each in loaded.unanswered() if each.phase is Phase.START)
+    return tuple(msgspec.structs.replace(each, phase=phase) for each in starts)
 
 
 def _decision(

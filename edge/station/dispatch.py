@@ -11,7 +11,7 @@ from edge.sfc.net import Net, request_of
 from edge.sfc.run import find_command, is_outstanding
 from edge.sfc.signal import Answer, Phase
 from edge.station.decision import LoadedJob
-from edge.station.equipment import Command, EquipmentPort
+from edge.station.equipment import Command, EquipmentPort, PausableEquipment
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
 
@@ -30,7 +30,7 @@ class Dispatch:
         return sorted(net.command_types - self.routes.keys())
 
     async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> None:
-        """Send one start or reset of a committed decision, again under the same id when this is not the first time.
+        """Send one command of a committed decision, under the same id when this is not the first time.
 
         One that was answered meanwhile is left out. Raises Unavailable when the equipment cannot be reached now.
         """
@@ -51,10 +51,14 @@ class Dispatch:
             )
             await self._runs.signal(loaded.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
             return
-        if phase is Phase.RESET:
-            await equipment.reset(command)
-        else:
-            await equipment.send(command)
+        match phase:
+            case Phase.RESET:
+                await equipment.reset(command)
+            case Phase.PAUSE | Phase.RESUME:
+                if isinstance(equipment, PausableEquipment) and equipment.can_pause:
+                    await equipment.pause(command)
+            case _:
+                await equipment.send(command)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
         """Stop a command, even if its job was removed meanwhile: its id and type say all that it takes.

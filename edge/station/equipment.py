@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from edge.model.equipment_trace import TraceKind
 from edge.sfc.signal import Phase
@@ -199,3 +199,15 @@ class EquipmentPort(Protocol):
 
     async def stop(self, command: Command) -> None:
         """Stop the work of a command."""
+
+
+@runtime_checkable
+class PausableEquipment(Protocol):
+    """Equipment that may be able to pause the work of a command."""
+
+    @property
+    def can_pause(self) -> bool:
+        """Whether the equipment takes pauses and resumes."""
+
+    async def pause(self, command: Command) -> None:
+        """Send a pause or a resume, as its phase says; raises Unavailable when it cannot be sent now."""

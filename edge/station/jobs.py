@@ -14,7 +14,7 @@ from edge.listeners import notify
 from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
-from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status
+from edge.model.job_state import NEW, TEXT, Cause, JobState, JobStatus, Removed, next_status, timed_status
 from edge.sfc.signal import Abort, Ignored, Pause, Resume, Signal, Stop
 from edge.station.call_facts import CallIdentity, OrderFacts, read_given, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
@@ -248,6 +248,7 @@ class JobService:
             causation_id=call.event_id,
             trace=call.trace,
         )
+        job = _timed(job, job.status, now)
         saved = jobs.save(self._store.keys, None, job, ((call.method, job.status),), now)
         guards = (jobs.require_capacity(self._store.keys, job, limit), facts.guard)
         return self._with_start(join((saved, *guards)), job, now)
@@ -267,8 +268,9 @@ class JobService:
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
             return _Change(end_job_without_run(self._runs.context, job, remarked, call.method, now))
-        moved = msgspec.structs.replace(remarked, status=target, revision=job.revision + 1)
-        return self._with_start(jobs.save(self._store.keys, job, moved, ((call.method, target),), now), moved, now)
+        moved = _timed(msgspec.structs.replace(remarked, revision=job.revision + 1), target, now)
+        saved = jobs.save(self._store.keys, job, moved, ((call.method, moved.status),), now)
+        return self._with_start(saved, moved, now)
 
     def _with_start(self, saved: Commit, job: Job, now: int) -> _Change:
         """Add to the writing of a job what makes it start, where it is allowed to."""
@@ -288,6 +290,11 @@ class JobService:
             return join((marked, dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms)))
         # Declined, it may be tried again, unless it is another call of the same transaction that stands in its way.
         return join((marked, dedupe.transaction_is_new(keys, call.scope, transaction)))
+
+
+def _timed(job: Job, status: JobStatus, now: int) -> Job:
+    """Return a job that has yet to start with its status: Waiting while its StartTime is to come."""
+    return msgspec.structs.replace(job, status=timed_status(status, is_early=job.earliest_start > now))
 
 
 def refuse_expired(expires_at: int | None, now: int) -> None:

@@ -17,6 +17,7 @@ from edge.model.job_state import (
     is_transition,
     next_status,
     state_entries,
+    timed_status,
 )
 
 # OPC 10031-4, table 7: number, from, to, caused by. States by their numbers of table 6.
@@ -130,3 +131,10 @@ def test_a_status_is_written_top_level_first_with_its_sub_state_behind(
 @pytest.mark.parametrize("state", [JobState.RUNNING, JobState.ABORTED])
 def test_a_status_without_sub_state_is_one_entry(state: JobState) -> None:
     assert len(state_entries(JobStatus(state))) == 1
+
+
+def test_job_whose_start_time_is_to_come_is_waiting() -> None:
+    allowed = NEW[Cause.STORE_AND_START]
+    assert timed_status(allowed, is_early=True) == JobStatus(JobState.ALLOWED_TO_START, SubState.WAITING)
+    assert timed_status(allowed, is_early=False) == allowed
+    assert timed_status(JobStatus(JobState.RUNNING), is_early=True) == JobStatus(JobState.RUNNING)

@@ -135,6 +135,8 @@ class Wrench:
         self.client = MqttClient(port, f"tool-{name}", session_expiry=session_expiry)
         self.topic = f"{PREFIX}/equipment/{name}"
         self.holds = False
+        self.trace = ""
+        """A trace that each result holds."""
         self.torque: Callable[[], float] = lambda: 85.2
         """Returns the torque of the next tightening, in Nm."""
         self.commands: list[Received] = []
@@ -171,7 +173,7 @@ class Wrench:
         if command.response_topic:
             self.client.publish(
                 command.response_topic,
-                json.dumps({"torque": {"value": self.torque(), "unit": "Nm"}}),
+                json.dumps({"torque": {"value": self.torque(), "unit": "Nm"}, "trace": self.trace}),
                 attributes,
                 correlation_data=command.correlation_data,
                 confirm=None,

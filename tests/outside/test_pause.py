@@ -1,0 +1,36 @@
+"""Pause and Resume reach a tool that supports them."""
+
+from tests.outside.conftest import Plant
+
+
+def test_pause_and_resume_reach_a_tool_that_supports_them(plant: Plant) -> None:
+    settings = plant.gateway.settings
+    settings.write_text(settings.read_text().replace("[southbound.wrench]", '[southbound.wrench]\npause = "on"'))
+    plant.gateway.stop()
+    plant.gateway.start()
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    for method, phase in (("Pause", "pause"), ("Resume", "resume"), ("Pause", "pause")):
+        assert plant.mes.call(method, {"JobOrderID": "J1"}).status == 1
+        plant.wrench.client.wait(lambda: _phases(plant)[-1] == phase, f"the tool has the {phase}", 60)  # noqa: B023
+    assert _phases(plant) == ["start", "pause", "resume", "pause"]
+    assert len({each.attributes["id"] for each in plant.wrench.commands}) == 1
+    assert plant.mes.call("Resume", {"JobOrderID": "J1"}).status == 1
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 60)
+
+
+def test_a_tool_without_that_capability_gets_no_pause(plant: Plant) -> None:
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    assert plant.mes.call("Pause", {"JobOrderID": "J1"}).status == 1
+    assert plant.mes.call("Resume", {"JobOrderID": "J1"}).status == 1
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 60)
+    assert _phases(plant) == ["start"]
+
+
+def _phases(plant: Plant) -> list[str]:
+    return [each.attributes["phase"] for each in list(plant.wrench.commands)]
