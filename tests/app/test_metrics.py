@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
+from edge.app.telemetry import TelemetryService
 from edge.config import MqttSettings, RedisSettings
 from edge.flows.engine import FlowStats
 from edge.links.background_task import background_task
@@ -25,9 +26,13 @@ from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.opening import open_store
+from edge.telemetry.processor import RuleProcessor
+from edge.telemetry.sample_queue import SampleQueue
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 from tests.store.servers import own_server
+from tests.telemetry.plant import HOT, TelemetryClock, append, rules_of
+from tests.telemetry.test_processor import temp
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md"
 PREFIX = "microdcs_edge_"
@@ -179,7 +184,12 @@ async def test_the_page_tells_every_metric_with_its_labels(
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     await plant.ask(Cause.ABORT, "J1")
+    clock, rules = TelemetryClock(), rules_of(HOT)
+    telemetry = TelemetryService(SampleQueue(store, clock), RuleProcessor(store, rules, clock, str), rules)
+    await append(store, temp(0, 1))
+    await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
+        sources = replace(sources, telemetry=telemetry)
         sources.health.sessions["MES"] = session
         text = (await page(sources)).body.decode()
     rows = []
