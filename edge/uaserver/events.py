@@ -9,6 +9,7 @@ import logging
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -17,6 +18,7 @@ from asyncua.server.internal_server import InternalServer
 from asyncua.server.monitored_item_service import MonitoredItemData, WhereClauseEvaluator
 
 from edge.model.isa95 import JobStatusEvent
+from edge.model.job_state import JobState
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.turns import Pacer
 from edge.uaserver.encoding import extension_object
@@ -27,7 +29,9 @@ T = ua.VariantType
 
 _SERVER = ua.NodeId(ua.ObjectIds.Server)
 _HAS_SUBTYPE = ua.NodeId(ua.ObjectIds.HasSubtype)
-_SEVERITY = 100  # of what is as it should be (OPC 10000-5, 6.4.2: low)
+_SEVERITIES: Mapping[int, int] = MappingProxyType({JobState.INTERRUPTED: 400, JobState.ABORTED: 700})
+_NORMAL_SEVERITY = 100
+"""Severity of a state (OPC 10000-5, 6.4.2): 1 to 333 is low, to 666 medium, to 1000 high."""
 
 _NULL = ua.Variant()
 
@@ -84,7 +88,6 @@ class JobEventPublisher:
             "EventType": ua.Variant(event_type, T.NodeId),
             "SourceNode": ua.Variant(source, T.NodeId),
             "SourceName": ua.Variant(source_name, T.String),
-            "Severity": ua.Variant(_SEVERITY, T.UInt16),
         }
 
     async def tell(self, told: JobStatusEvent, at: datetime) -> None:
@@ -122,7 +125,9 @@ def _fields_of(told: JobStatusEvent, at: datetime) -> dict[str, ua.Variant]:
     states = [extension_object(state) for state in told.job_state]
     text = f"{told.job_order.job_order_id}: {told.job_state[0].state_text.text}"
     response = ua.ExtensionObject() if told.job_response is None else extension_object(told.job_response)
+    severity = _SEVERITIES.get(told.job_state[0].state_number or 0, _NORMAL_SEVERITY)
     return {
+        "Severity": ua.Variant(severity, T.UInt16),
         "EventId": ua.Variant(uuid.uuid4().bytes, T.ByteString),
         "Time": ua.Variant(at, T.DateTime),
         "ReceiveTime": ua.Variant(datetime.now(UTC), T.DateTime),

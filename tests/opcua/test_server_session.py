@@ -246,7 +246,9 @@ class TestOperations:
             "browse": own.uaclient.browse(ua.BrowseParameters(NodesToBrowse=[ua.BrowseDescription()] * 501)),
             "translate": own.uaclient.translate_browsepaths_to_nodeids([ua.BrowsePath()] * 501),
             "call": own.uaclient.call([ua.CallMethodRequest()] * 101),
-            "history": own.uaclient.history_read(ua.HistoryReadParameters(NodesToRead=[ua.HistoryReadValueId()] * 101)),
+            "history": own.uaclient.history_read(
+                ua.HistoryReadParameters(NodesToRead=[ua.HistoryReadValueId()] * 1001)
+            ),
             "monitor": own.uaclient.create_monitored_items(
                 ua.CreateMonitoredItemsParameters(SubscriptionId=made.SubscriptionId, ItemsToCreate=[item()] * 1001)
             ),

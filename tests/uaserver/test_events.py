@@ -174,3 +174,17 @@ async def test_the_server_notifies_of_what_its_machines_do(client: Client, space
     }
     for node in (client.nodes.server, await results(space)):
         assert await node.read_event_notifier() == {ua.EventNotifier.SubscribeToEvents}
+
+
+@pytest.mark.parametrize(
+    ("state", "severity"), [(JobState.RUNNING, 100), (JobState.INTERRUPTED, 400), (JobState.ABORTED, 700)]
+)
+async def test_the_severity_of_an_event_follows_the_state(
+    server: UaServer, client: Client, space: Space, state: JobState, severity: int
+) -> None:
+    ear = Ear()
+    subscription = await client.create_subscription(50, ear)
+    await subscription.subscribe_events(client.nodes.server, evfilter=ua.EventFilter(SelectClauses=select(space)))
+    await server.tell("station-1", told("job-1", state), AT)
+    assert (await ear.next())[4] == severity
+    await subscription.delete()
