@@ -1,6 +1,6 @@
 """A simulation in virtual time shows what the engine would do."""
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from edge.sim.script import Script, parse_script
@@ -99,8 +99,8 @@ def test_a_restart_goes_through_the_store_and_the_pinned_recipe() -> None:
 
 def test_five_hundred_steps_take_no_time() -> None:
     data = chain(" ".join(f"S{n}" for n in range(501)), *(action(f"a{n}", f"S{n}") for n in range(500)))
-    began = perf_counter()
+    began = process_time()
     trace = simulate(data, Script())
     assert trace.final == "completed"
     assert len(trace.commands) == 500
-    assert perf_counter() - began < 1.5
+    assert process_time() - began < 1.5
