@@ -42,7 +42,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _logging_as_delivered() -> Iterator[None]:
-    """Take back how a command or the gateway set up its records."""
+    """Reset the logging of a command or gateway; a traceback with the locals of each frame takes seconds to render."""
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
     yield
     structlog.reset_defaults()
 
