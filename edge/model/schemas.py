@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from edge.model.acceptance import JobAcceptance
+from edge.model.alarm_message import AlarmCall, AlarmNotice
 from edge.model.equipment_data import (
     AnswerAttributes,
     CommandAttributes,
@@ -16,6 +17,8 @@ from edge.model.equipment_data import (
     TaskData,
 )
 from edge.model.event_types import (
+    ALARM_METHOD_TYPE,
+    ALARM_TYPE,
     CONFIG_TYPE,
     JOB_ORDER_TYPE,
     JOB_RESPONSE_TYPE,
@@ -66,6 +69,8 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
     f"{_BY_STATE}.call": (StateCall, METHOD_TYPE.format(_BY_STATE)),
     f"{_BY_STATE}.answer": (ResponsesAnswer, METHOD_TYPE.format(_BY_STATE)),
     "resolve.call": (ResolveCall, RESOLVE_TYPE),
+    "alarm": (AlarmNotice, ALARM_TYPE),
+    "alarm.call": (AlarmCall, ALARM_METHOD_TYPE.format("METHOD")),
     "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
     "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),
     "config.materialdefinition": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialdefinition")),

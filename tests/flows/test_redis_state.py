@@ -21,8 +21,7 @@ BEGUN = FlowChange(Written(None, FLOW), Written(None, CYCLE), announced=True)
 
 async def types(store: Store) -> dict[str, str]:
     """Return the type of each key without its prefix."""
-    _, keys = await store.execute("SCAN", "0", "COUNT", 1000)
-    ours = sorted(key for key in keys if key.startswith(f"{store.keys.prefix}:"))
+    ours = sorted(await store.execute("KEYS", f"{store.keys.prefix}:*"))
     found = await store.read([("TYPE", key) for key in ours])
     return {key.removeprefix(f"{store.keys.prefix}:"): kind for key, kind in zip(ours, found, strict=True)}
 

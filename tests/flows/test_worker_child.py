@@ -1,11 +1,13 @@
 """The child of a worker answers with JSON, whatever a node returns."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge.flows.nodes import progress
 from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
 from edge.flows.plugins import load_kinds
 from edge.flows.worker_child import answer
@@ -16,6 +18,13 @@ LOOP.append(LOOP)
 DEEP: list[Any] = []
 for _ in range(100_000):
     DEEP = [DEEP]
+
+
+@pytest.fixture(autouse=True)
+def _progress_reported_as_before() -> Iterator[None]:
+    before = vars(progress)["_report"]
+    yield
+    progress.report_to(before)
 
 
 def returning(value: Any) -> dict[str, Any]:

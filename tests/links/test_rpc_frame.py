@@ -134,7 +134,7 @@ def test_what_both_libraries_read_has_its_end_at_the_same_byte(data: bytes) -> N
         scanner = msgpack.Unpacker()
         scanner.feed(data)
         scanner.skip()
-        assert scanner.report() == len(data), decoded
+        assert scanner.tell() == len(data), decoded
 
 
 def test_what_a_request_may_hold_may_come_back_in_the_response() -> None:

@@ -198,7 +198,7 @@ async def test_a_certificate_cannot_be_said_to_have_stood_elsewhere(
     [
         ("opcua/unknown", b"", "is not a file of a gateway"),
         ("store.jsonl", b"{", "store.jsonl"),
-        ("store.jsonl", b'{"type":"list","key":"a","value":[]}', "store.jsonl"),
+        ("store.jsonl", b'{"type":"list","key":"a","value":{"a":1}}', "store.jsonl"),
         ("store.jsonl", b'{"type":"hash","key":"a","value":{"a":1}}', "store.jsonl"),
         ("store.jsonl", b'{"type":"string","key":"form","value":"99"}', "a newer version, in form 99"),
         ("store.jsonl", b'{"type":"string","key":"form","value":"x"}', "store.jsonl"),
