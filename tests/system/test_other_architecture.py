@@ -21,7 +21,7 @@ exec -a redis-server /usr/bin/redis-check-rdb "$@" --ignore-warnings ARM64-COW-B
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(2400),
     pytest.mark.skipif(os.environ.get("ARCH") != "arm64", reason="takes minutes: make system-test ARCH=arm64"),
     pytest.mark.skipif(not HANDLER.exists(), reason="qemu-user is not set up here: apt install qemu-user-static"),
 ]
@@ -47,7 +47,11 @@ def root(repository: Path) -> Iterator[Path]:
 
 
 def inside(root: Path, *command: str) -> str:
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    environment = {
+        "PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG": "C.UTF-8",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
     return subprocess.run(
         ["chroot", root, *command], env=environment, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
@@ -66,9 +70,11 @@ def test_demo_runs_a_whole_job(root: Path) -> None:
 def test_it_gets_ready_and_stops(root: Path) -> None:
     socket = root / "opt/redis.sock"
     options = "--port 0 --unixsocket /opt/redis.sock --dir /opt --appendonly yes"
-    store = subprocess.Popen(["chroot", root, "redis-server", *options.split()], stdout=subprocess.DEVNULL)
+    store = subprocess.Popen(
+        ["chroot", root, "/usr/local/bin/redis-server", *options.split()], stdout=subprocess.DEVNULL
+    )
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while not socket.exists():
             assert time.monotonic() < end
             time.sleep(0.1)
