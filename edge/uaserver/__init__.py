@@ -1,1 +1,1 @@
-"""Shows the machines and their jobs to OPC UA clients: OPC 10031-4 in the frame of OPC 40001-3."""
+"""The OPC UA server: publishes the machines and their jobs (OPC 10031-4 within OPC 40001-3)."""

@@ -1,9 +1,10 @@
-"""Who is let in, and as whom: the rule that ties channels, certificates, users and roles together.
+"""Access control: the rules for channels, certificates, users and roles.
 
-- An encrypted channel is opened to applications we trust only.
-- A channel without encryption serves discovery. Where the settings allow more (`security = "none"`), whoever comes from
-  this host is taken as on an encrypted channel; whoever comes from elsewhere may look, and is never more than that.
-- No name is anonymous, which the settings give a role. A name needs its password, and passwords need encryption.
+- Only a trusted application can open an encrypted channel.
+- A channel without encryption serves discovery only. With `security = "none"` it serves more: a local client has the
+  same rights as on an encrypted channel, a remote client always has the role observer.
+- A client without a user name is anonymous; the settings define the role of anonymous clients. A user name needs its
+  password, and a password needs encryption.
 """
 
 from pathlib import Path
@@ -20,7 +21,7 @@ from edge.uaserver.users import LoginRefusal, Users
 
 
 class AccessControl:
-    """Decides by the settings, the trust list and the users; what it refuses it records."""
+    """The access decisions of the server by settings, trust list and users; it records every refusal."""
 
     def __init__(self, settings: OpcuaSettings, users: Users | None = None) -> None:
         self._refusals = audit.RefusalLog()
@@ -32,7 +33,7 @@ class AccessControl:
         self._users = users or Users(Path(settings.users_file))
 
     def is_application_trusted(self, certificate: x509.Certificate, address: str) -> bool:
-        """Return whether the application with this certificate may open a channel; record if it may not."""
+        """Return whether the application with this certificate may open a channel; record a refusal."""
         fault = self._trust.fault(certificate)
         if fault:
             self.record_refusal(
@@ -46,14 +47,14 @@ class AccessControl:
         return not fault
 
     def anonymous(self, peer: Peer) -> Caller | None:
-        """Say who somebody without a name is; None when they have to have one."""
+        """Return the caller of a session without a user name; None when the settings require one."""
         if self._anonymous is None:
             return None
         role = self._anonymous if peer.is_encrypted or peer.is_local else Role.OBSERVER
         return Caller("", role, peer.application, peer.address)
 
     async def user(self, name: str, password: str, peer: Peer) -> Caller | None:
-        """Say who the user of this name and password is; None when there is no such user."""
+        """Return the caller with this user name and password; None when the login is refused."""
         found = await self._users.log_in(name, password, peer.address) if peer.is_encrypted else LoginRefusal.WRONG
         if isinstance(found, LoginRefusal):
             self.record_refusal(
@@ -81,5 +82,5 @@ class AccessControl:
         self._refusals.record(event, address, **fields)
 
     async def keep_rejected(self, certificate: x509.Certificate) -> None:
-        """Keep the certificate of a rejected application for the administrator."""
+        """Store the certificate of a rejected application for the administrator."""
         await self._rejected.keep(certificate)

@@ -1,7 +1,7 @@
-"""The audit record: who called what over OPC UA, who logged in, who was turned away, and how it ended.
+"""The audit log of the OPC UA server: method calls, logins and refusals, each with its result.
 
-Records go to the log, whatever level the settings give it; under systemd that is the journal, which signs, rotates and
-forwards. The field names stay: `journalctl AUDIT=opcua.call USER=alice`.
+The records go to the log at every log level. Under systemd the log is the journal, which signs, rotates and forwards
+it. The field names are stable: `journalctl AUDIT=opcua.call USER=alice`.
 """
 
 import contextlib
@@ -40,12 +40,12 @@ def record_call(caller: Caller, method: str, request: ua.CallMethodRequest, resu
 
 
 def record_login(caller: Caller) -> None:
-    """Record that a session belongs to somebody from now on."""
+    """Record the login of a caller."""
     _logger.info("OPC UA login", audit="opcua.login", **_who(caller))
 
 
 class RefusalLog:
-    """Records who was turned away; a flood of them leaves a drop in the log, and a count of what it holds back."""
+    """The log of refused clients: `MOST` records in `WITHIN_S` seconds; further refusals are counted only."""
 
     MOST = 20
     WITHIN_S = 60.0
@@ -56,7 +56,7 @@ class RefusalLog:
         self._told = 0
 
     def record(self, what: str, address: str, **fields: object) -> None:
-        """Record a refusal, unless there have been too many just now."""
+        """Record a refusal; count it only when the limit of this period is reached."""
         now = self._clock()
         if now - self._since > self.WITHIN_S:
             if self._told > self.MOST:
@@ -77,7 +77,7 @@ def _who(caller: Caller) -> dict[str, object]:
 
 
 def _job_order_id(request: ua.CallMethodRequest) -> str:
-    """Return the job order a call is about: its first argument is the order or its identifier."""
+    """Return the JobOrderID of a call: its first argument is the job order or the JobOrderID."""
     match request.InputArguments:
         case [ua.Variant(Value=str(job_order_id)), *_]:
             return job_order_id
@@ -90,7 +90,7 @@ def _job_order_id(request: ua.CallMethodRequest) -> str:
 
 
 def _comment(request: ua.CallMethodRequest) -> str:
-    """Return the texts of a call after the job order: its comment (OPC 10031-4, 6.2.2), or action and reason."""
+    """Return the texts after the first argument: the comment (OPC 10031-4, 6.2.2), or action and reason."""
     texts: list[str] = []
     for argument in (request.InputArguments or ())[1:]:
         match argument:
@@ -104,7 +104,7 @@ def _comment(request: ua.CallMethodRequest) -> str:
 
 
 def _return_status(result: ua.CallMethodResult) -> int | None:
-    """Return the ReturnStatus, which is the last that a method answers."""
+    """Return the ReturnStatus of a result: its last output argument."""
     match result.OutputArguments:
         case [*_, ua.Variant(Value=int(status), VariantType=ua.VariantType.UInt64)]:
             return status

@@ -1,7 +1,7 @@
-"""The certificate by which OPC UA clients know this gateway: made once, kept, renewed on demand.
+"""The certificate of the OPC UA server: generated once, stored, renewed on demand.
 
-It is a self-signed application instance certificate (OPC 10000-6, 6.2.2): its URI is that of the application, its
-host names are those under which clients reach us.
+It is a self-signed application instance certificate (OPC 10000-6, 6.2.2) with the application URI and with the host
+names and addresses under which clients reach the server.
 """
 
 import errno
@@ -25,7 +25,7 @@ from edge.opcua.x509 import application_uris
 VALID_FOR = timedelta(days=5 * 365)
 WARN_BEFORE = timedelta(days=60)
 
-_KEY_BITS = 2048  # what all three security policies take, and every client can do
+_KEY_BITS = 2048  # all three security policies and every client support this length
 _OTHERS = 0o077
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
 
@@ -39,9 +39,10 @@ class OwnCertificate:
 
 
 def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
-    """Return the certificate kept in `directory`; at the first start there is none, and one is made.
+    """Return the certificate stored in `directory`; generate it when there is none.
 
-    Raises SettingsError when it cannot be read, written, or is not for us alone; Unavailable when the disk is full.
+    Raises SettingsError when the file cannot be read or written, or when other users can access it; Unavailable when
+    the disk is full.
     """
     path = _path(directory)
     try:
@@ -56,7 +57,7 @@ def load_or_make(directory: Path, application_uri: str, hosts: Iterable[str]) ->
 
 
 def load(directory: Path) -> OwnCertificate | None:
-    """Return the certificate kept in `directory`, if there is one. Raises SettingsError when it cannot be read."""
+    """Return the certificate stored in `directory`, if there is one. Raises SettingsError when it cannot be read."""
     path = _path(directory)
     try:
         return _load(path) if path.exists() else None
@@ -65,20 +66,20 @@ def load(directory: Path) -> OwnCertificate | None:
 
 
 def renew(directory: Path, application_uri: str, hosts: Iterable[str]) -> OwnCertificate:
-    """Make a new key and certificate in place of what is there. Raises OSError."""
+    """Generate a new key and certificate; replace the stored ones. Raises OSError."""
     own = _make(application_uri, hosts, datetime.now(UTC))
     make_directory(directory, 0o700)
     content = own.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ) + own.certificate.public_bytes(serialization.Encoding.PEM)
-    # Key and certificate stand in one file, so that a power cut never leaves a pair that does not match.
+    # One file holds key and certificate: after a power cut the pair always matches.
     write_atomically(_path(directory), content, 0o600)
     _publish(directory, own)
     return own
 
 
 def warnings(certificate: x509.Certificate, application_uri: str, now: datetime) -> Iterator[str]:
-    """Yield what will make, or makes, clients turn away from this certificate."""
+    """Yield every reason why clients reject this certificate now or soon."""
     left = certificate.not_valid_after_utc - now
     if left < WARN_BEFORE:
         yield "it has expired" if left < timedelta() else f"it expires in {left.days} days"
@@ -87,7 +88,7 @@ def warnings(certificate: x509.Certificate, application_uri: str, now: datetime)
 
 
 def is_host(text: str) -> bool:
-    """Return whether this is how a host is written that a certificate may be for: its name, or an address."""
+    """Return whether a text is a host name or an IP address, as a certificate may contain it."""
     try:
         return bool(ipaddress.ip_address(text))
     except ValueError:
@@ -95,16 +96,16 @@ def is_host(text: str) -> bool:
 
 
 def thumbprint(certificate: x509.Certificate) -> str:
-    """Return what OPC UA clients show as the thumbprint: SHA-1 in hexadecimal digits."""
-    return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - a name to compare, not a proof
+    """Return the thumbprint that OPC UA clients display: SHA-1 in hexadecimal digits."""
+    return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - an identifier, not a security proof
 
 
 def own_hosts(endpoint_host: str) -> Iterator[str]:
-    """Yield everything under which clients may reach this host; `endpoint_host` is where the server listens.
+    """Yield every name and address under which clients can reach this host; the server listens on `endpoint_host`.
 
-    It may take as long as the host takes to find out its own name.
+    The call blocks while the host resolves its own name.
     """
-    anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these are just what is left out
+    anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these addresses are excluded
     names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
     yield from dict.fromkeys(name for name in names if name not in anywhere)
 
@@ -114,7 +115,7 @@ def _path(directory: Path) -> Path:
 
 
 def _publish(directory: Path, own: OwnCertificate) -> None:
-    """Lay the certificate alone beside, for people to carry to their clients."""
+    """Write the certificate without its key to `own.der`; an administrator copies that file to the clients."""
     der = own.certificate.public_bytes(serialization.Encoding.DER)
     path = directory / "own.der"
     if not path.exists() or path.read_bytes() != der:
@@ -151,7 +152,7 @@ def _make(application_uri: str, hosts: Iterable[str], now: datetime) -> OwnCerti
         key_encipherment=True,
         data_encipherment=True,
         key_agreement=False,
-        key_cert_sign=True,  # asked of self-signed certificates
+        key_cert_sign=True,  # required of self-signed certificates
         crl_sign=False,
         encipher_only=False,
         decipher_only=False,
@@ -166,7 +167,7 @@ def _make(application_uri: str, hosts: Iterable[str], now: datetime) -> OwnCerti
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))  # a client's clock may be behind
+        .not_valid_before(now - timedelta(days=1))  # the clock of a client may be late
         .not_valid_after(now + VALID_FOR)
         .add_extension(alternatives, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -187,7 +188,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _outward_address() -> str:
-    """Return the address others see us under; connecting a datagram socket sends nothing."""
+    """Return the address of this host in the network; connecting a datagram socket sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -197,7 +198,7 @@ def _outward_address() -> str:
 
 
 def _no_access(error: OSError, path: Path) -> SettingsError | Unavailable:
-    """Return the error to raise; an error of writing does not name the file, and a full disk may get free again."""
+    """Return the error to raise; Unavailable for a full disk, as a retry can succeed. A write error names no file."""
     problem = f"opcua.pki: {error.filename or path}: {error.strerror}"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return Unavailable(problem, f"Free space on the disk of {path.parent}; the gateway retries.")

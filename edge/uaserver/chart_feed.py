@@ -1,4 +1,4 @@
-"""Shows the charts of active runs to OPC UA clients, each as it moves on."""
+"""Publishes the charts of active runs to OPC UA clients."""
 
 from edge.instant import Clock
 from edge.model.job_state import has_ended
@@ -14,12 +14,12 @@ _NEVER_STARTED = Association(state=ActionState.PENDING)
 
 
 def show_charts(active_runs: ActiveRuns, charts: Charts, clock: Clock) -> None:
-    """Show every run that is active now, and each move of one from now on, until it has ended."""
+    """Show the charts of all active runs; update each chart on every change, and hide it when its run has ended."""
 
     def show(before: LoadedJob | None, now: LoadedJob | None) -> None:
         running = None if now is None or has_ended(now.job.status) else now
         if before and (running is None or running.stored.recipe != before.stored.recipe):
-            # With another recipe its job was cleared and stored anew, between two looks: its steps are others.
+            # Another recipe: the job was cleared and stored again between two changes, and the chart has other steps.
             charts.hide(before.job.scope, before.job.job_id)
         if running:
             charts.show(running.job.scope, running.job.job_id, lambda: view(running, clock()))
@@ -30,7 +30,7 @@ def show_charts(active_runs: ActiveRuns, charts: Charts, clock: Clock) -> None:
 
 
 def view(loaded: LoadedJob, now: int) -> ChartView:
-    """Draw a run as it stands at an instant, in milliseconds since the epoch."""
+    """Return the view of a run at an instant, in milliseconds since the epoch."""
     run, net = loaded.stored.run, loaded.net
     at = now if run.paused_at is None else run.paused_at
     masters = loaded.job.order.work_master_id or ()

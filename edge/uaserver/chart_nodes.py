@@ -1,6 +1,6 @@
-"""Makes the nodes of one running chart from its picture; their values are drawn when they are read.
+"""Builds the nodes of one running chart from its view; their values are computed on every read.
 
-What all variables of a name have in common they share: a chart has some hundred nodes.
+A chart has some hundred nodes: the variables of one specification share their constant attributes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +31,7 @@ Part = Callable[[ChartView], Any]
 
 FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
 METHODS = MappingProxyType({type_node("RunningChartType", name): name for name in CHART_METHODS})
-"""The methods of every chart: they are those of the type, which the charts share."""
+"""The methods of every chart: all charts share the method nodes of the type."""
 
 _DESCRIPTIONS = MappingProxyType(
     {CHART_TYPE: "A running job.", STEP_TYPE: "A step of the chart.", ACTION_TYPE: "An action of a step."}
@@ -44,12 +44,12 @@ T = ua.VariantType
 
 
 def chart_node_id(*path: str) -> ua.NodeId:
-    """Return a node among the running charts."""
+    """Return the NodeId for a path in the namespace of the running charts."""
     return ua.NodeId("/".join(path), Namespace.CHARTS)
 
 
 def object_node(node_id: ua.NodeId, name: ua.QualifiedName, type_id: ua.NodeId, parent: NodeData) -> NodeData:
-    """Make an object below a parent, which is not told of it."""
+    """Create an object below a parent; the references of the parent stay unchanged."""
     node = NodeData(node_id)
     node.attributes |= {
         A.NodeId: _held(node_id, T.NodeId),
@@ -63,7 +63,7 @@ def object_node(node_id: ua.NodeId, name: ua.QualifiedName, type_id: ua.NodeId, 
 
 
 def reference_to(node: NodeData, type_id: ua.NodeId) -> ua.ReferenceDescription:
-    """Make the reference by which a parent has a component of a type."""
+    """Return the HasComponent reference from a parent to a node of a type."""
     name, display_name, node_class = (
         node.attributes[attribute].value.Value.Value for attribute in (A.BrowseName, A.DisplayName, A.NodeClass)
     )
@@ -71,7 +71,7 @@ def reference_to(node: NodeData, type_id: ua.NodeId) -> ua.ReferenceDescription:
 
 
 def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> Iterator[NodeData]:
-    """Make all nodes of a chart, its own first."""
+    """Yield all nodes of a chart, its own object first."""
     view = read_view()
     root = object_node(chart_node_id(path), ua.QualifiedName(name, Namespace.CHARTS), CHART_TYPE, folder)
     root.references += _TO_METHODS

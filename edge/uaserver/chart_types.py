@@ -1,4 +1,4 @@
-"""The types of running charts: what a chart, a step and an action show, as tables, and the type nodes made of them.
+"""The types of running charts: tables of the variables of a chart, a step and an action, and their type nodes.
 
 RunningChartType    Recipe, State, StartTime, ActiveSteps, WhyWaiting, Deadline, Error
                     Steps / <Step>: ChartStepType      X, T, Count
@@ -89,7 +89,7 @@ RETURN_STATUS = argument("ReturnStatus", base(T.UInt64), "The ReturnStatus of th
 
 
 def add_chart_types(iserver: InternalServer) -> None:
-    """Add the type nodes."""
+    """Add the type nodes with their modelling rules."""
     add_nodes(iserver, _type_items())
     add_modelling_rules(iserver, _modelling_rules())
 

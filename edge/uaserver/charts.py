@@ -1,11 +1,11 @@
-"""Shows running charts: an object for each run, whose nodes are made when somebody first looks at it.
+"""The running charts: one object for each run; the nodes of a run are created on the first access by a client.
 
     <machine> / RunningCharts / <JobOrderID> / Recipe, State, ActiveSteps, WhyWaiting, ...
                                              / Steps / <step> / X, T, Count
                                              / Actions / <action>@<step> / State, Attempt, Result, ...
 
-A run nobody looks at costs a reference; its picture is drawn when it is read, or told to who has subscribed. NodeIds
-follow from scope, job order and recipe: they are the same after a restart.
+A run that no client reads costs one reference. Its view is computed on a read or for a notification of subscribers.
+The NodeIds depend on scope, job order and recipe only: they are the same after a restart.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from edge.uaserver.view import ChartView, ViewReader
 logger = structlog.get_logger(__name__)
 
 BUNDLE_S = 0.05
-_TICK_S = 1.0  # how often who has subscribed hears of the passing of time
+_TICK_S = 1.0  # interval of the notifications that carry elapsed times
 
 
 class _ChartFolder(NodeData):
-    """The object that holds the charts of a machine; its references follow the runs."""
+    """The folder object with the charts of a machine; its references follow the runs."""
 
     def __init__(self, made: NodeData) -> None:
         self.runs: dict[str, ua.ReferenceDescription] = {}
@@ -45,7 +45,7 @@ class _ChartFolder(NodeData):
 
     @property
     def references(self) -> list[ua.ReferenceDescription]:
-        """Give what it is and hangs from, then every run."""
+        """The references to its type and its parent, then one to every run."""
         return [*self._own, *self.runs.values()]
 
     @references.setter
@@ -67,7 +67,7 @@ class _Subscribers(dict[int, Any]):
 
 @dataclass(slots=True)
 class _Chart:
-    """One run: how to read it, and its nodes since the first client has visited them."""
+    """One run: its view reader, and its nodes after the first access by a client."""
 
     read_view: ViewReader
     nodes: dict[ua.NodeId, NodeData] = field(default_factory=dict)
@@ -76,14 +76,14 @@ class _Chart:
     has_news: bool = False
 
     def current_view(self) -> ChartView:
-        """Return the picture as it stands; many values are read at a time, and need it once."""
+        """Return the current view, cached for BUNDLE_S: a client reads many values at once."""
         now = asyncio.get_running_loop().time()
         if self.view is None or now - self.view_at > BUNDLE_S:
             self.view, self.view_at = self.read_view(), now
         return self.view
 
     def watched(self) -> Iterator[tuple[ua.NodeId, AttributeValue]]:
-        """Yield the values that somebody has subscribed to."""
+        """Yield every value that has subscribers."""
         for node_id, node in self.nodes.items():
             held = node.attributes.get(ua.AttributeIds.Value)
             if held is not None and held.datachange_callbacks:
@@ -91,7 +91,7 @@ class _Chart:
 
 
 class Charts:
-    """The charts of all machines, as a part of the address space."""
+    """The charts of all machines: a part of the address space."""
 
     def __init__(self, iserver: InternalServer) -> None:
         self._aspace: AddressSpace = iserver.aspace
@@ -103,7 +103,7 @@ class Charts:
         iserver.aspace._nodes = _ChartNodeMap(iserver.aspace._nodes, self)  # noqa: SLF001 - as asyncua's own loaders do
 
     def add_machine(self, scope: str, machine: ua.NodeId) -> None:
-        """Return a machine the folder for its charts."""
+        """Add the folder RunningCharts to a machine."""
         path = quote(scope)
         parent = self._aspace[machine]
         folder = _ChartFolder(object_node(chart_node_id(path), type_name("RunningCharts"), FOLDER_TYPE, parent))
@@ -112,7 +112,7 @@ class Charts:
         parent.references.append(reference_to(folder, FOLDER_TYPE))
 
     def show(self, scope: str, job_order_id: str, read_view: ViewReader) -> None:
-        """Show a run, or that it has moved on; `read_view` is called when somebody looks."""
+        """Add a run, or update it; `read_view` is called only on a read or a notification."""
         path = _path(scope, job_order_id)
         chart = self._charts.get(path)
         if chart is None:
@@ -128,7 +128,7 @@ class Charts:
             self._changed.set()
 
     def hide(self, scope: str, job_order_id: str) -> None:
-        """Take a run away: it has ended. Who has subscribed to it is told so."""
+        """Remove a run that has ended; notify its subscribers with BadNodeIdUnknown."""
         path = _path(scope, job_order_id)
         self._folders[quote(scope)].runs.pop(path, None)
         chart = self._charts.pop(path, None)
@@ -136,20 +136,20 @@ class Charts:
             return
         for _, held in chart.watched():
             for handle in held.datachange_callbacks:
-                # asyncua would look for the node when the client takes its item back.
+                # asyncua would look up the removed node when the client deletes its monitored item.
                 self._aspace._handle_to_attribute_map.pop(handle, None)  # noqa: SLF001
             self._gone.append(held)
             self._changed.set()
 
     def target_of(self, node_id: ua.NodeId) -> Target | None:
-        """Return what the methods of a chart act on."""
+        """Return the method target of a chart object; None for every other node."""
         if node_id.NamespaceIndex != Namespace.CHARTS or node_id.Identifier not in self._charts:
             return None
         name = self._folders[_first(node_id)].runs[node_id.Identifier].BrowseName.Name
         return Target(self._scopes[_first(node_id)], METHODS, job_order_id=name)
 
     def node(self, node_id: ua.NodeId) -> NodeData:
-        """Return a node, making those of its chart if need be. Raises KeyError when there is none."""
+        """Return a node; create the nodes of its chart on the first access. Raises KeyError when there is no node."""
         identifier = node_id.Identifier
         if not isinstance(identifier, str):
             raise KeyError(node_id)
@@ -168,7 +168,7 @@ class Charts:
         return chart.nodes[node_id]
 
     async def notify_subscribers(self) -> None:
-        """Publish each change BUNDLE_S after it at the latest, and every TICK_S all values that have subscribers."""
+        """Publish each change at most BUNDLE_S later, and all values with subscribers every `_TICK_S` seconds."""
         loop = asyncio.get_running_loop()
         next_tick: float | None = None
         while True:
@@ -208,7 +208,7 @@ async def _tell(held: AttributeValue, current_view: Callable[[], ua.DataValue]) 
 
 
 class _ChartNodeMap(MutableMapping[ua.NodeId, NodeData]):
-    """All nodes of the address space: those of charts from where they are made, the others from where they were."""
+    """All nodes of the address space: the nodes of charts from `Charts`, every other node from the original map."""
 
     def __init__(self, others: MutableMapping[ua.NodeId, NodeData], charts: Charts) -> None:
         self._others = others

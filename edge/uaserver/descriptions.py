@@ -1,4 +1,4 @@
-"""The descriptions of nodes that their official types leave without one, by browse name."""
+"""The descriptions of nodes whose official types have none, by browse name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -59,5 +59,5 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
 
 
 def describe(name: str, otherwise: str = "") -> ua.LocalizedText:
-    """Return the description of a node by its browse name; `otherwise` for a name that a site has chosen."""
+    """Return the description of a node by its browse name; `otherwise` for a name chosen by a site."""
     return ua.LocalizedText(_TEXTS.get(name, otherwise), "en")

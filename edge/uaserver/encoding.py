@@ -1,4 +1,4 @@
-"""Encodes and decodes the ISA-95 data types in OPC UA binary (OPC 10031-4, annex A) by one table."""
+"""The OPC UA binary codec of the ISA-95 data types (OPC 10031-4, annex A): one table for both directions."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -48,14 +48,14 @@ from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
 P = TypeVar("P", bound=Payload)
 
 
-# A sub-state machine is a component of the state machine: forward references, subtypes included.
+# A sub-state machine is a component of the state machine: forward reference, with subtypes.
 _ANY_COMPONENT: bytes = nodeid_to_binary(ua.NodeId(ua.ObjectIds.HasComponent)) + b"\0\1"
 _NAMESPACE_OF = {"": Namespace.UA, **{uri: namespace for namespace, uri in OFFICIAL_URI.items()}}
 _URI_OF = {namespace.value: uri for uri, namespace in _NAMESPACE_OF.items()}
 
 
 def extension_object(value: Payload) -> ua.ExtensionObject:
-    """Encode a structure once, so that every read sends the same bytes."""
+    """Encode a structure as an extension object; every read sends the same bytes."""
     return ua.ExtensionObject(TypeId=ENCODING_ID[type(value)], Body=encode_structure(value))
 
 
@@ -65,7 +65,7 @@ def encode_structure(value: Payload) -> bytes:
 
 
 def decode_structure(kind: type[P], content: object) -> P:
-    """Decode a structure of this type from the value of an argument. Raises DecodeError."""
+    """Decode the value of an argument as a structure of this type. Raises DecodeError."""
     if not isinstance(content, ua.ExtensionObject) or content.TypeId != ENCODING_ID[kind]:
         raise DecodeError(f"not a {kind.__name__}")
     data = BoundedBuffer(content.Body or b"")
@@ -76,7 +76,7 @@ def decode_structure(kind: type[P], content: object) -> P:
 
 
 def job_order_id_of(content: ua.ExtensionObject) -> str:
-    """Return the identifier of an encoded job order without decoding the rest. Raises DecodeError."""
+    """Return the JobOrderID of an encoded job order; decode nothing else. Raises DecodeError."""
     if content.TypeId != ENCODING_ID[JobOrder]:
         raise DecodeError("not a JobOrder")
     data = BoundedBuffer(content.Body or b"")
@@ -89,7 +89,7 @@ def _structure(kind: type[Payload]) -> Codec:
 
 
 def _decode_nested(kind: type[Payload], data: BoundedBuffer) -> Payload:
-    # Looked up late: a parameter contains parameters.
+    # The codec is looked up at run time, as a parameter contains parameters.
     nested: Payload = STRUCTURES[kind].decode(data)
     return nested
 
@@ -159,7 +159,7 @@ def _named_value(nested: str, kind: type[Payload]) -> tuple[Field, ...]:
     )
 
 
-# Fields in the order of their DataTypeDefinition (OPC 10031-4, annex A; EUInformation: OPC 10000-8, 5.6.4.3).
+# The fields in the order of the DataTypeDefinition (OPC 10031-4, annex A; EUInformation: OPC 10000-8, 5.6.4.3).
 _FIELDS: Mapping[type[Payload], tuple[Field, ...]] = MappingProxyType(
     {
         EUInformation: (
@@ -237,7 +237,7 @@ STRUCTURES: Mapping[type[Payload], StructureCodec] = MappingProxyType(
     {kind: _codec(kind, fields) for kind, fields in _FIELDS.items()}
 )
 
-# The "Default Binary" encoding of each structure that stands in a list or in an event of its own.
+# The "Default Binary" encoding of each structure that is sent as an extension object of its own.
 ENCODING_ID: Mapping[type[Payload], ua.NodeId] = MappingProxyType(
     {
         JobOrder: ua.NodeId(5014, Namespace.ISA95),

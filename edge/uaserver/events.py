@@ -1,8 +1,8 @@
-"""Tells clients of every change of a job's state: events of ISA95JobOrderStatusEventType (OPC 10031-4, 6.2.8).
+"""Publishes every change of a job's state: events of ISA95JobOrderStatusEventType (OPC 10031-4, 6.2.8).
 
-asyncua tells an event to those who subscribed to one node only, not to those above it
-(github.com/FreeOpcUa/opcua-asyncio/issues/105), takes OfType for "of exactly this type", and knows structures in
-events only where it has made a class of them. So we tell our events ourselves.
+This module replaces the event publishing of asyncua, which has three limits. It notifies the subscribers of one node
+only, not of the nodes above it (github.com/FreeOpcUa/opcua-asyncio/issues/105). Its OfType ignores subtypes. It encodes
+only structures for which it has generated a class.
 """
 
 import logging
@@ -39,24 +39,24 @@ _filter_logger = logging.getLogger("asyncua.events")
 
 
 class EventNotification:
-    """One event: the values of its fields by their browse path, its type with all that this one is a kind of."""
+    """One event: the values of its fields by browse path, its type and all supertypes."""
 
     def __init__(self, types: tuple[ua.NodeId, ...], fields: Mapping[str, ua.Variant]) -> None:
         self.types = types
         self._fields = fields
 
     @property
-    def EventType(self) -> ua.NodeId:  # noqa: N802 - where clauses of asyncua ask for it by this name
-        """Give the type itself."""
+    def EventType(self) -> ua.NodeId:  # noqa: N802 - asyncua's where clauses read this name
+        """The type of the event."""
         return self.types[0]
 
     def __getattr__(self, name: str) -> Any:
-        """Return the value of a field to a where clause; one we do not have is null."""
+        """Return the value of a field for a where clause; None for an unknown field."""
         held = self._fields.get(name)
         return None if held is None else held.Value
 
     def select(self, clauses: Iterable[ua.SimpleAttributeOperand]) -> list[ua.Variant]:
-        """Return the fields a client asked for; one we do not have is null (OPC 10000-4, 7.22.3)."""
+        """Return the selected fields; an unknown field is null (OPC 10000-4, 7.22.3)."""
         return [self._fields.get(_path(clause), _NULL) for clause in clauses]
 
 
@@ -67,7 +67,7 @@ def _path(clause: ua.SimpleAttributeOperand) -> str:
 
 
 class _Where(WhereClauseEvaluator):
-    """asyncua's where clauses, of which an event is of a type also if it is of a subtype."""
+    """The where clauses of asyncua with an OfType that includes subtypes."""
 
     def _eval_el(self, index: int, event: EventNotification) -> Any:
         element = self.elements[index]
@@ -77,7 +77,7 @@ class _Where(WhereClauseEvaluator):
 
 
 class JobEventPublisher:
-    """The events of one machine. Who monitors its JobOrderResults or the Server object is told."""
+    """The event publisher of one machine; it notifies the monitored items of JobOrderResults and the Server object."""
 
     def __init__(self, iserver: InternalServer, source: ua.NodeId, source_name: str, event_type: ua.NodeId) -> None:
         self._subscriptions = iserver.subscription_service
@@ -91,7 +91,7 @@ class JobEventPublisher:
         }
 
     async def tell(self, told: JobStatusEvent, at: datetime) -> None:
-        """Tell a change of state that happened at an instant."""
+        """Publish a change of state that happened at an instant."""
         listeners = [
             (items, item)
             for subscription in tuple(self._subscriptions.subscriptions.values())
@@ -116,7 +116,7 @@ class JobEventPublisher:
 
 
 def _monitoring(items: MonitoredItems, notifier: ua.NodeId) -> list[MonitoredItemData]:
-    # asyncua keeps no public list of them.
+    # asyncua has no public list of the monitored items of a node.
     found = [items._monitored_items.get(each) for each in items._monitored_events.get(notifier, ())]  # noqa: SLF001
     return [item for item in found if item is not None and item.mode is not ua.MonitoringMode.Disabled]
 

@@ -1,10 +1,10 @@
-"""Shows how the gateway is, with its store and its equipment.
+"""Publishes the state of the gateway, its store and its equipment.
 
     Objects / Gateway / Status, StoreMemoryUsed, StoreMemoryLimit, StoreNearlyFull
                       / Equipment / <name> / Kind, Connected, LastSeen, CommandsOutstanding, CommandsAnswered,
                                              CommandsFailed, MessagesIgnored, MessagesRefused, LastError
 
-The nodes are there from the start, in the namespace of the server itself; their NodeIds are paths of browse names.
+The nodes exist from the start, in the namespace of the server itself. Their NodeIds are paths of browse names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ EQUIPMENT = (
 
 
 class GatewayObject:
-    """The object Gateway; a value is written when it is another, and who has subscribed is told then."""
+    """The object Gateway; a value is written, and its subscribers are notified, only when it has changed."""
 
     def __init__(self, iserver: InternalServer, equipment: Sequence[str]) -> None:
         add_nodes(iserver, _types())
@@ -104,7 +104,7 @@ class GatewayObject:
         self._shown: dict[ua.NodeId, ua.Variant] = {}
 
     async def show(self, view: GatewayView) -> None:
-        """Show how the gateway is now."""
+        """Write the changed values of the gateway and its equipment."""
         now = datetime.now(UTC)
         for node_id, value in _values(view):
             if self._shown.get(node_id) != value:

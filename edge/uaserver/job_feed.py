@@ -1,4 +1,4 @@
-"""Keeps the OPC UA lists at what the store holds, and tells clients of every change of state."""
+"""Updates the OPC UA lists from the store and publishes every change of a job's state."""
 
 import asyncio
 import contextlib
@@ -28,12 +28,12 @@ _ALLOWED_S = 2.0
 
 
 async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
-    """Show every job of the scopes, follow and tell its changes, until cancelled; wait for a store that is gone."""
+    """Show every job of the scopes; publish its changes until cancelled; wait while the store is unavailable."""
     shown: set[tuple[str, str]] = set()
     positions: dict[str, str] = {}
 
     async def refresh(scope: str, job_id: str) -> None:
-        # The call is done; a list that cannot be read now follows by the change stream.
+        # The call is committed; the change stream updates the lists when the store is available again.
         with contextlib.suppress(Unavailable):
             await _show(store, server, shown, scope, job_id)
 
@@ -44,7 +44,7 @@ async def show_jobs(store: Store, server: UaServer, scopes: Sequence[str]) -> No
 
 
 async def _follow_allowed(store: Store, server: UaServer, scopes: Sequence[str]) -> None:
-    """Show what the MES allows, also what it changed at another instance of the store."""
+    """Poll the resources that the MES allows; it can change them through another instance of the gateway."""
     known: dict[str, Allowed] = {}
     while True:
         with contextlib.suppress(Unavailable):
@@ -63,12 +63,12 @@ async def _follow_jobs(
     shown: set[tuple[str, str]],
     positions: dict[str, str],
 ) -> None:
-    # The positions are taken first: what happens while the jobs are read is then followed, not missed.
+    # The positions are read before the jobs, so that no change during the reading is lost.
     positions.update(positions or await changes.latest(store, scopes))
     for scope in scopes:
         await show_work_masters(store, server, scope)
         shown |= {(scope, job_id) for job_id in await jobs.list_ids(store, scope)}
-    # With those that were shown before the store was gone, and went with it.
+    # `shown` also holds the jobs that the store lost during its outage.
     for scope, job_id in tuple(shown):
         await _show(store, server, shown, scope, job_id)
     async for change in changes.follow(store, positions):
@@ -79,19 +79,22 @@ async def _follow_jobs(
 
 
 async def show_work_masters(store: Store, server: UaServer, scope: str) -> None:
-    """Show the work masters and the allowed resources of a scope as they are now."""
+    """Show the current work masters and allowed resources of a scope."""
     await server.show_allowed(scope, await resources.load_allowed(store, scope))
     server.work_masters(scope, await resources.load_work_masters(store, scope))
 
 
 async def _show(store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str) -> Job | None:
-    """Show a job as it is now, and give it; None when it is gone or cannot be read, and then stays as it is shown."""
+    """Show the current state of a job and return the job; None when it is removed or unreadable.
+
+    An unreadable job stays in the lists unchanged.
+    """
     try:
         return await _show_readable(store, server, shown, scope, job_id)
     except Unavailable:
         raise
     except Exception:
-        # One job that nobody can read must not take the lists of all others with it.
+        # One unreadable job must not stop the updates of all others.
         logger.exception("job cannot be shown", scope=scope, job=job_id)
         return None
 
@@ -100,7 +103,7 @@ async def _show_readable(
     store: Store, server: UaServer, shown: set[tuple[str, str]], scope: str, job_id: str
 ) -> Job | None:
     job = await jobs.load(store, job_id)
-    # At once: what other instances end, charts follow up to a second later.
+    # The chart is removed here, as its feed sees a job that another instance has ended up to a second later.
     if job is None or has_ended(job.status):
         server.charts.hide(scope, job_id)
     if job is None:
@@ -109,7 +112,7 @@ async def _show_readable(
         return None
     shown.add((scope, job_id))
     state = state_entries(job.status)
-    # Both lists say the same of a job, also where it has moved on between two readings (OPC 10031-4, 6.2.7.1).
+    # Both lists show the same state of a job, even if it changed between two reads (OPC 10031-4, 6.2.7.1).
     response = await _response_in(store, job, state) if has_response(job.status) else None
     server.show(scope, JobOrderAndState(job_order=job.order, state=state), response)
     return job
@@ -126,6 +129,6 @@ async def _tell(store: Store, server: UaServer, change: Change, job: Job | None)
 
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:
-    """Return the response of a job, which before its start is none that the store holds."""
+    """Return the response of a job; before its start the store holds none, and a new one is built."""
     stored = await responses.load(store, job) if has_response(job.status) else None
     return msgspec.structs.replace(stored or job_response(job, None), job_state=state)

@@ -1,4 +1,4 @@
-"""Keeps the arrays of structures that follow the jobs: encoded once a change, told to subscribers bundled."""
+"""The array variables that follow the jobs: each entry is encoded once per change; notifications are bundled."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from edge.uaserver.encoding import extension_object
 
 logger = structlog.get_logger(__name__)
 
-# One list may change many times for one job; a subscriber gets it whole every time.
+# One job can change a list many times, and every notification contains the whole list.
 BUNDLE_S = 0.05
 
 
 class LiveList:
-    """The value of one array variable, by the identifier of its entries, in the order they first appeared."""
+    """The value of one array variable: its entries by identifier, in the order of their first appearance."""
 
     def __init__(self, aspace: AddressSpace, node_id: ua.NodeId, changed: asyncio.Event) -> None:
         self._entries: dict[str, tuple[ua.ExtensionObject, bytes]] = {}
@@ -33,22 +33,22 @@ class LiveList:
         self._subscribers = aspace[node_id].attributes[ua.AttributeIds.Value].datachange_callbacks
 
     def put(self, identifier: str, entry: Payload) -> None:
-        """Add an entry, or replace the one of this identifier where it stands."""
+        """Add an entry, or replace the entry with this identifier at its position."""
         self._entries[identifier] = _encoded(entry)
         self._has_changed()
 
     def drop(self, identifier: str) -> None:
-        """Take an entry out; nothing happens when there is none."""
+        """Remove an entry; ignore an unknown identifier."""
         if self._entries.pop(identifier, None) is not None:
             self._has_changed()
 
     def replace(self, entries: dict[str, Payload]) -> None:
-        """Let the list hold exactly these."""
+        """Replace all entries of the list."""
         self._entries = {identifier: _encoded(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
     async def tell(self) -> None:
-        """Return the value to everybody who has subscribed to it, unless it is known to them."""
+        """Publish the value to its subscribers if it has changed since the last notification."""
         if not self._has_pending_change:
             return
         self._has_pending_change = False
@@ -80,7 +80,7 @@ async def notify_all(subscribers: Mapping[int, Any], value: ua.DataValue) -> Non
     """Pass a value to every subscriber, in short slices."""
     pacer = Pacer()
     for handle in tuple(subscribers):
-        if handle not in subscribers:  # it has left while another was notified
+        if handle not in subscribers:  # it unsubscribed while another one was notified
             continue
         try:
             await subscribers[handle](handle, value)
@@ -90,7 +90,7 @@ async def notify_all(subscribers: Mapping[int, Any], value: ua.DataValue) -> Non
 
 
 async def notify_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event) -> None:
-    """Tell every change, at the latest BUNDLE_S after it happened, until cancelled."""
+    """Publish every change at most BUNDLE_S after it happened, until cancelled."""
     while True:
         await changed.wait()
         await asyncio.sleep(BUNDLE_S)

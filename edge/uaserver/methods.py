@@ -1,7 +1,7 @@
-"""Takes the job methods that clients call and answers them: OPC 10031-4, 6.2.2 and 6.2.7, with its annex B.
+"""The job methods of the server: OPC 10031-4, 6.2.2 and 6.2.7, with annex B.
 
-What is wrong with a call as such has a Bad status (B.1); what is wrong with what it asks for has a ReturnStatus
-under the status Uncertain (B.2), as clients get no ReturnStatus with a Bad one.
+An invalid call returns a Bad status (B.1). A refused request returns the status Uncertain with a ReturnStatus (B.2), as
+a Bad status carries no output arguments.
 """
 
 import asyncio
@@ -39,21 +39,21 @@ logger = structlog.get_logger(__name__)
 _SOURCE = "urn:microdcs-edge:opcua"
 
 MORE_RESPONSES = 1 << 33
-"""Bit of ReturnStatus that is free for implementations: more responses match than the answer holds."""
+"""Bit of ReturnStatus, free for implementations: more responses match than the answer contains."""
 
 ReadArgument = Callable[[ua.Variant], Any]
-"""Reads one input argument. Raises Unreadable."""
+"""Reads one input argument. Raises DecodeError."""
 
 
 class JobService(Protocol):
-    """Takes calls of job methods (edge.station.jobs)."""
+    """The service that executes calls of job methods (edge.station.jobs)."""
 
     async def call(self, call: JobCall) -> CallAnswer:
-        """Take a call; raises Unavailable when the store is gone."""
+        """Execute a call. Raises Unavailable when the store is unavailable."""
 
 
 class ResponseService(Protocol):
-    """Finds job responses (edge.station.response_provider)."""
+    """The service that finds job responses (edge.station.response_provider)."""
 
     async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         """Find the response of a job order."""
@@ -61,12 +61,12 @@ class ResponseService(Protocol):
     async def in_state(
         self, scope: str, query: Sequence[StateQuery | State], after: str, limit: PageLimit
     ) -> FoundResponses:
-        """Find the responses of jobs in a state after a position."""
+        """Find the responses of jobs in a state, starting after a position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object with methods: by the NodeId of each, that of its type too, its name. A chart is of one job order."""
+    """An object with methods: their names by NodeId, own and of the type. A chart has one job order."""
 
     scope: str
     methods: Mapping[ua.NodeId, str]
@@ -80,11 +80,11 @@ class Services:
     jobs: JobService
     responses: ResponseService
     resolve: Callable[[ResolveRequest], Awaitable[CallAnswer]]
-    """Applies the decision about an action of unknown outcome (edge.station.resolve)."""
+    """Applies the decision on an action of unknown outcome (edge.station.resolve)."""
 
 
 class JobMethodService(MethodService):
-    """Performs every method of the server; there are no others than ours."""
+    """The Call service for the job methods; it replaces that of asyncua."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class JobMethodService(MethodService):
         super().__init__(aspace)
         self._decoder = decoder
         self.refresh: Callable[[str, str], Awaitable[None]] | None = None
-        """Brings the lists up to date with a job: a client that reads after a Good answer finds the change."""
+        """Updates the lists with a job before a Good answer: the client then reads the new state."""
         self._target_of = target_of
         self._services = services
 
@@ -124,7 +124,7 @@ class JobMethodService(MethodService):
     async def _read_arguments(
         self, signature: Sequence[ReadArgument], given: Sequence[ua.Variant]
     ) -> list[Any] | ua.CallMethodResult:
-        """Read the arguments; long ones in the decoder's thread, where they do not hold the event loop."""
+        """Read the arguments; decode long ones in the decoder's thread, as they would block the event loop."""
         if sum(map(_size, given)) <= DECODED_AT_ONCE:
             return _read_arguments(signature, given)
         read = partial(_read_arguments, signature, given)
@@ -137,7 +137,7 @@ class JobMethodService(MethodService):
         match name:
             case "RequestJobResponseByJobOrderID":
                 found = await self._services.responses.of_job(scope, arguments[0])
-                # Without a response, the null structure holds its place.
+                # Without a response, the output argument is the null structure.
                 response = extension_object(found.responses[0]) if found.responses else ua.ExtensionObject()
                 return _answer(found.status, ua.Variant(response, ua.VariantType.ExtensionObject))
             case "RequestJobResponseByJobOrderState":
@@ -151,7 +151,7 @@ class JobMethodService(MethodService):
                 return await self._change(scope, name, *arguments)
 
     async def _responses_in_state(self, scope: str, query: Sequence[State]) -> ua.CallMethodResult:
-        """Return the first page of responses; the method has no argument for the next."""
+        """Return the first page of responses; the method has no argument for further pages."""
         found = await self._services.responses.in_state(scope, query, "", PAGE)
         pacer = Pacer()
         encoded = []
@@ -189,7 +189,7 @@ class JobMethodService(MethodService):
         return await self._ask(scope, name, IdCall(job_order_id=job_order_id, comment=comment))
 
     async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
-        # Nothing in a call tells whether it is the repetition of another: each is one of its own.
+        # An OPC UA call carries no identifier, so a repeated call counts as a new one.
         asked = JobCall(scope, Cause(name), call, source=_SOURCE, event_id=str(uuid.uuid4()))
         status = (await self._services.jobs.call(asked)).status
         if self.refresh is not None and status is ReturnStatus.NO_ERROR:
@@ -211,7 +211,7 @@ def _answer(status: int, *outputs: ua.Variant) -> ua.CallMethodResult:
 
 
 def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Variant]) -> list[Any] | ua.CallMethodResult:
-    """Read the arguments, or say what is wrong with them (B.1)."""
+    """Read the arguments; return the Bad result for invalid ones (B.1)."""
     if len(given) != len(signature):
         few = len(given) < len(signature)
         return _bad(ua.StatusCodes.BadArgumentsMissing if few else ua.StatusCodes.BadTooManyArguments)
@@ -222,7 +222,7 @@ def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Varian
             read.append(take(argument))
             verdicts.append(ua.StatusCode())
         except NestingError:
-            # As for an order that is nested less deep but deeper than the station takes.
+            # The station answers the same for an order that can be decoded but exceeds its nesting limit.
             return _answer(ReturnStatus.INVALID_REQUEST)
         except DecodeError:
             verdicts.append(ua.StatusCode(ua.StatusCodes.BadTypeMismatch))
@@ -233,7 +233,7 @@ def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Varian
 
 
 def _size(argument: ua.Variant) -> int:
-    """Return about how many bytes an argument has that are still to be decoded or checked."""
+    """Return the approximate number of bytes of an argument that are still to decode or to check."""
     values = argument.Value if isinstance(argument.Value, list) else [argument.Value]
     if argument.VariantType is not ua.VariantType.ExtensionObject:
         return len(values)
@@ -279,7 +279,7 @@ def _reason(argument: ua.Variant) -> str:
 
 
 def _data(argument: ua.Variant) -> object:
-    """Return a result as JSON: OPC UA has no type for an object, so it comes as the text of one."""
+    """Return a result as JSON; a text with a JSON object or array is decoded, as OPC UA has no type for objects."""
     value = to_json(argument)
     if isinstance(value, str) and value.startswith(("{", "[")):
         with contextlib.suppress(msgspec.DecodeError):
@@ -291,7 +291,7 @@ _ORDER_ARGUMENTS = (_job_order, _comment)
 _ID_ARGUMENTS = (_text, _comment)
 _CHART_ARGUMENTS = (_comment,)
 
-# By browse name.
+# The argument readers of each method, by its browse name.
 _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(
     {
         **dict.fromkeys(("Store", "StoreAndStart", "Update"), _ORDER_ARGUMENTS),

@@ -1,4 +1,4 @@
-"""The namespaces of the address space, at indexes that stay the same over every start."""
+"""The namespaces of the address space; their indexes are the same after every start."""
 
 import socket
 from datetime import UTC, datetime
@@ -8,11 +8,11 @@ UA_URI = "http://opcfoundation.org/UA/"
 TYPES_URI = "urn:microdcs-edge:types"
 TYPES_VERSION = "1.2.0"
 TYPES_PUBLISHED = datetime(2026, 11, 22, tzinfo=UTC)
-"""Both change when a type does."""
+"""The date of TYPES_VERSION; both change with every change of a type."""
 
 
 class Namespace(IntEnum):
-    """Indexes. 1 is the application's (OPC 10000-5, 6.3.1); 2 to 6 are those of official node sets."""
+    """The namespace indexes: 1 is the application (OPC 10000-5, 6.3.1), 2 to 6 are official node sets."""
 
     UA = 0
     APPLICATION = 1
@@ -36,15 +36,15 @@ OFFICIAL_URI = {
 
 
 def application_uri(gateway: str) -> str:
-    """Return this server for the whole plant, also where every gateway bears the same name."""
+    """Return the application URI of this server; it contains the host name, as two gateways may have the same name."""
     return f"urn:{socket.gethostname()}:microdcs-edge:{gateway}"
 
 
 def machines_uri(gateway: str) -> str:
-    """Return the namespace of this gateway's machines."""
+    """Return the URI of the namespace of this gateway's machines."""
     return f"{application_uri(gateway)}:machines"
 
 
 def charts_uri(gateway: str) -> str:
-    """Return the namespace of this gateway's running charts, whose nodes come and go."""
+    """Return the URI of the namespace of this gateway's running charts, whose nodes are added and removed."""
     return f"{application_uri(gateway)}:charts"

@@ -1,9 +1,8 @@
-"""Which official node sets we show, and how they are prepared once, when the program is installed.
+"""The official node sets that the server shows, and their preparation during the installation.
 
     python -m edge.uaserver.nodesets prepare SOURCE DESTINATION
 
-SOURCE is the folder `package/nodesets` of the npm package `node-opcua-nodesets` of the version below,
-unpacked.
+SOURCE is the folder `package/nodesets` of the unpacked npm package `PACKAGE`.
 """
 
 import asyncio
@@ -34,19 +33,19 @@ from edge.uaserver.type_cache import UnusableCache
 PACKAGE = "node-opcua-nodesets@2.182.0"
 
 _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
-_FORMAT = b"2"  # to be raised whenever `import_types` leaves other nodes than before
+_FORMAT = b"2"  # increment this when `import_types` produces different nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Nodeset:
-    """One official node set: its file in the npm package, the namespace it fills, the digest of that file."""
+    """One official node set: its file in the npm package, its namespace, the digest of the file."""
 
     file: str
     namespace: Namespace
     sha256: str
 
 
-# In the order of their dependencies, which is also that of their namespace indexes.
+# In the order of the dependencies and of the namespace indexes.
 NODESETS = (
     Nodeset(
         "Opc.Ua.Di.NodeSet2.xml",
@@ -84,13 +83,13 @@ SIMULATED = MappingProxyType(
         "Opc.Ua.Ijt.Tightening.NodeSet2.xml": "33cceaa3e3693ca80704d22404fd59e3122520de31212bb1456e14db9ee64e44",
     }
 )
-"""The node sets of simulated equipment: file and digest. Our own server does not show them; `edge sim` imports them."""
+"""The node sets of simulated equipment: file and digest. Only `edge sim` imports them, not the server."""
 
-# DI 1.05.0 holds nodes for drawing tools only. They hang from nothing, and an importer cannot place them.
+# DI 1.05.0 contains nodes for design tools only; they have no parent, and the importer cannot place them.
 _DESIGN_TOOL_NODE = re.compile(rb'\s*<(UA\w+)\b[^>]*\bDesignToolOnly="true".*?</\1>', re.DOTALL)
 
-# The option sets that derive from a number: the importer drops their definition (#1869 again), and clients
-# need it.
+# The option sets with a number as base type: the importer drops the definition that clients need
+# (github.com/FreeOpcUa/opcua-asyncio/issues/1869).
 _OPTION_SETS = MappingProxyType(
     {
         ua.NodeId(410, Namespace.DI): ("Visual", "Audible"),
@@ -139,7 +138,7 @@ _UNSERVED = (
     ),
     ua.NodeId(6387, Namespace.DI),  # MaxInactiveLockTime
 )
-"""Optional nodes of the official node sets that would be empty here, with the nodes below them."""
+"""Optional nodes of the official node sets that this server does not fill; removed with the nodes below them."""
 
 _OWNED = frozenset({ua.NodeId(_I.HasComponent), ua.NodeId(_I.HasProperty)})
 
@@ -147,14 +146,14 @@ Content = Mapping[Nodeset, bytes]
 
 
 def default_directory() -> Path:
-    """Return where the prepared node sets are when the settings name no place."""
+    """Return the directory of the prepared node sets when the settings name none."""
     return Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 
 
 def prepare(source: Path, destination: Path, say: Callable[[str], None]) -> None:
-    """Verify the node sets of `source`, and write them ready for use to `destination`; what is there stays.
+    """Verify the node sets of `source` and write them, ready for use, to `destination`; keep files that are equal.
 
-    Raises SettingsError naming every file that is missing or differs from the one this program was made for.
+    Raises SettingsError; it names every file that is missing or has another digest.
     """
     found = {nodeset: _read(source / nodeset.file) for nodeset in NODESETS}
     simulated = {file: _read(source / file) for file in SIMULATED}
@@ -189,14 +188,17 @@ def _prepare_cache(directory: Path, say: Callable[[str], None]) -> None:
 
 
 async def _write_cache(path: Path, content: Content) -> int:
-    """Import node sets, keep the nodes, and give their number: of the nodes asyncio.run would write out the repr."""
+    """Import the node sets, write the nodes to the cache, and return their number.
+
+    The nodes themselves are not returned, as asyncio.run would build their repr.
+    """
     began = datetime.now(UTC)
     server = asyncua.Server()
     await server.init()
     await import_types(server, content)
     aspace = server.iserver.aspace
     nodes = {node_id: aspace[node_id] for node_id in aspace.keys()}  # noqa: SIM118 - not a dict
-    # Whoever builds a package gets the same bytes from the same sources (reproducible-builds.org).
+    # The same sources produce the same bytes in every package build (reproducible-builds.org).
     if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
         for node in nodes.values():
             for attribute in node.attributes.values():
@@ -206,7 +208,7 @@ async def _write_cache(path: Path, content: Content) -> int:
 
 
 def _dated(value: Any, began: datetime, instant: datetime) -> Any:
-    """Put an instant in the place of those at which a value was made since we began, wherever in it they stand."""
+    """Return a value with `instant` in place of every timestamp since `began`, at every nesting level."""
     if isinstance(value, datetime):
         now = value.replace(tzinfo=UTC) >= began
         return instant.replace(tzinfo=value.tzinfo) if now else value
@@ -219,7 +221,7 @@ def _dated(value: Any, began: datetime, instant: datetime) -> Any:
 
 
 def prepared(directory: Path) -> Content:
-    """Read the prepared node sets. Raises SettingsError when some are not there."""
+    """Read the prepared node sets. Raises SettingsError when files are missing."""
     found = {nodeset: _read(directory / nodeset.file) for nodeset in NODESETS}
     missing = [f"opcua.nodesets: {directory / nodeset.file} is missing" for nodeset, xml in found.items() if not xml]
     if missing:
@@ -228,7 +230,7 @@ def prepared(directory: Path) -> Content:
 
 
 def cache_key(content: Content) -> bytes:
-    """Digest all that cached nodes depend on: node sets, asyncua's classes, Python's pickles, our import."""
+    """Return a digest of everything that determines the cached nodes: node sets, asyncua, Python, `_FORMAT`."""
     digest = hashlib.sha256(_FORMAT)
     for part in (asyncua.__version__.encode(), str(sys.implementation.cache_tag).encode(), *content.values()):
         digest.update(hashlib.sha256(part).digest())
@@ -236,34 +238,32 @@ def cache_key(content: Content) -> bytes:
 
 
 def cache_path(directory: Path, content: Content) -> Path:
-    """Return where the cache for this content, this asyncua and this Python stands."""
+    """Return the path of the cache for this content, this asyncua and this Python."""
     return directory / f"types-{sys.implementation.cache_tag}-{cache_key(content).hex()[:16]}.cache"
 
 
 async def register_official(server: asyncua.Server) -> None:
-    """Enter the official namespaces into the NamespaceArray at their indexes."""
+    """Register the official namespaces in the NamespaceArray at their indexes."""
     for namespace, uri in OFFICIAL_URI.items():
         await register(server, namespace, uri)
 
 
 async def register(server: asyncua.Server, namespace: Namespace, uri: str) -> None:
-    """Enter a namespace. Raises Defect when it does not get the index that is reserved for it."""
+    """Register a namespace. Raises Defect when its index is not the reserved one."""
     index = await server.register_namespace(uri)
     if index != namespace:
         raise Defect(f"namespace {uri} got index {index} instead of {namespace.value}")
 
 
 async def import_types(server: asyncua.Server, content: Content) -> None:
-    """Import the prepared node sets into an address space that holds namespace 0 only."""
+    """Import the prepared node sets into an address space with namespace 0 only."""
     await register_official(server)
-    # What the importer warns about here is known (below, and double parents in DI): the files are pinned by
-    # digest.
+    # The warnings of the importer are known (double parents in DI, and see below), as the files are fixed by digest.
     logging.getLogger("asyncua.common.xmlimporter").setLevel(logging.ERROR)
     for xml in content.values():
-        # Definitions must not be loaded on the way: asyncua cannot make a Python class of Jobs'
-        # OutputInfoType, an OptionSet on Byte, and would stop in the middle
-        # (github.com/FreeOpcUa/opcua-asyncio/issues/1869). We need no such classes: `encoding.py` writes the
-        # structures by its own table.
+        # No definitions are loaded: asyncua fails on OutputInfoType of Jobs, an OptionSet based on Byte
+        # (github.com/FreeOpcUa/opcua-asyncio/issues/1869). Its Python classes are not needed, as `encoding.py` has
+        # its own table of the structures.
         await server.import_xml(xmlstring=xml.decode(), auto_load_definitions=False)
     for data_type, names in _OPTION_SETS.items():
         fields = [
@@ -322,5 +322,5 @@ def _prepare_command(source: Path, destination: Path) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # it would look again and again through nodes that all stay until the end: a quarter of the work
+    gc.disable()  # all nodes live until the end; the collector would take a quarter of the time
     main()

@@ -1,4 +1,4 @@
-"""How types of our own are made: what their objects show, as tables, and the type nodes made of these."""
+"""Builds the product's own types: tables of variables and methods, and the type nodes of these tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class VariableSpec:
-    """A variable: its data type, what it means, and how its value is got from the picture of its owner."""
+    """A variable: its data type, its description, and the function that reads its value from the owner's view."""
 
     name: str
     data_type: ua.NodeId
@@ -39,32 +39,32 @@ class VariableSpec:
 
 
 def type_node(*path: str) -> ua.NodeId:
-    """Return a node of our types."""
+    """Return the NodeId for a path in the namespace of the product's own types."""
     return ua.NodeId("/".join(path), Namespace.TYPES)
 
 
 def type_name(name: str) -> ua.QualifiedName:
-    """Return a member of our types, and of what is made by them."""
+    """Return the browse name of a member of an own type, and of its instances."""
     return ua.QualifiedName(name, Namespace.TYPES)
 
 
 def base(kind: ua.VariantType) -> ua.NodeId:
-    """Return a built-in data type."""
+    """Return the NodeId of a built-in data type."""
     return ua.NodeId(kind.value)
 
 
 def instant(milliseconds: int | None) -> ua.Variant:
-    """Return an instant, in milliseconds since the epoch; the null of DateTime for none."""
+    """Return an instant, in milliseconds since the epoch, as DateTime; None becomes the null of DateTime."""
     return ua.Variant(NO_INSTANT if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds), T.DateTime)
 
 
 def text(text: str) -> ua.Variant:
-    """Return a text."""
+    """Return a text as String."""
     return ua.Variant(text, T.String)
 
 
 def variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
-    """Return the attributes that a variable has in every object of its type."""
+    """Return the attributes of a variable; they are the same in every instance of the type."""
     attributes = ua.VariableAttributes()
     attributes.DisplayName = ua.LocalizedText(shown.name)
     attributes.Description = ua.LocalizedText(shown.description, "en")
@@ -76,7 +76,7 @@ def variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
 
 
 def object_type(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator[ua.AddNodesItem]:
-    """Declare a type with its variables."""
+    """Yield the nodes of an object type: the type, then its variables."""
     yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, ua.ObjectTypeAttributes())
     for shown in members:
         yield variable_item(type_node(type_id.Identifier, shown.name), type_id, shown)
@@ -85,7 +85,7 @@ def object_type(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator
 def item(
     node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, node_class: ua.NodeClass, attributes: Any
 ) -> ua.AddNodesItem:
-    """Ask for a node whose name is the last part of its NodeId."""
+    """Return the request for a node; its name is the last part of its NodeId."""
     name = node_id.Identifier.rpartition("/")[2]
     attributes.DisplayName = ua.LocalizedText(name)
     if not attributes.Description or not attributes.Description.Text:
@@ -101,14 +101,14 @@ def item(
 
 
 def object_item(node_id: ua.NodeId, parent: ua.NodeId, reference: ua.NodeId, type_id: ua.NodeId) -> ua.AddNodesItem:
-    """Ask for an object."""
+    """Return the request for an object."""
     asked = item(node_id, parent, reference, ua.NodeClass.Object, ua.ObjectAttributes())
     asked.TypeDefinition = type_id
     return asked
 
 
 def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) -> ua.AddNodesItem:
-    """Ask for a variable."""
+    """Return the request for a variable."""
     asked = item(node_id, parent, HAS_COMPONENT, ua.NodeClass.Variable, variable_attributes(shown))
     asked.TypeDefinition = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
     return asked
@@ -128,7 +128,7 @@ def argument(name: str, data_type: ua.NodeId, description: str, *, is_array: boo
 def method_items(
     node_id: ua.NodeId, parent: ua.NodeId, description: str, inputs: Sequence[ua.Argument], output: ua.Argument
 ) -> Iterator[ua.AddNodesItem]:
-    """Return the nodes of a method with its arguments."""
+    """Yield the nodes of a method: the method, its input arguments, its output arguments."""
     attributes = ua.MethodAttributes()
     attributes.Description = ua.LocalizedText(description, "en")
     attributes.Executable = True
@@ -152,14 +152,14 @@ def _arguments_item(node_id: ua.NodeId, method: ua.NodeId, arguments: Sequence[u
 
 
 def add_nodes(iserver: InternalServer, items: Iterable[ua.AddNodesItem]) -> None:
-    """Add nodes, parents before what is below them."""
+    """Add nodes; a parent comes before the nodes below it."""
     for each in items:
         (result,) = iserver.node_mgt_service.add_nodes([each])
         result.StatusCode.check()
 
 
 def add_modelling_rules(iserver: InternalServer, rules: Iterable[tuple[ua.NodeId, ua.NodeId]]) -> None:
-    """Say of each of these members whether objects of the type have it (OPC 10000-3, 6.4.4.4)."""
+    """Add a HasModellingRule reference to each of these members of types (OPC 10000-3, 6.4.4.4)."""
     asked = [ua.AddReferencesItem(node, _HAS_MODELLING_RULE, IsForward=True, TargetNodeId=rule) for node, rule in rules]
     for status in iserver.node_mgt_service.add_references(asked):
         status.check()

@@ -1,6 +1,6 @@
-"""Who may do what: three roles, and the least one each method asks for.
+"""The permissions of the three roles: the lowest role that may call each method.
 
-Nothing in our address space is written by clients, so there is no table of writes: every write is refused.
+Clients cannot write any node: the server refuses every write, so there is no table for writes.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "ResendData": Role.OBSERVER,
         "RequestJobResponseByJobOrderID": Role.OBSERVER,
         "RequestJobResponseByJobOrderState": Role.OBSERVER,
-        # Whoever stands at the station decides about the jobs that are there.
+        # The operator at the station controls the jobs that the station holds.
         "Start": Role.OPERATOR,
         "RevokeStart": Role.OPERATOR,
         "Pause": Role.OPERATOR,
@@ -26,15 +26,15 @@ METHOD_ROLES: Mapping[str, Role] = MappingProxyType(
         "Cancel": Role.OPERATOR,
         "Clear": Role.OPERATOR,
         RESOLVE_METHOD: Role.OPERATOR,
-        # What is to be done at all comes from those who plan it.
+        # Only an engineer plans: adds a job order or changes it.
         "Store": Role.ENGINEER,
         "StoreAndStart": Role.ENGINEER,
         "Update": Role.ENGINEER,
     }
 )
-"""The least role each method asks for, by its browse name; a method that is not here is for nobody."""
+"""The lowest role that may call each method, by browse name; no role may call a method that is not listed."""
 
 
 def may_call(role: Role, method: str) -> bool:
-    """Return whether a role may call the method of this browse name."""
+    """Return whether a role may call the method with this browse name."""
     return role >= METHOD_ROLES.get(method, Role.ENGINEER + 1)

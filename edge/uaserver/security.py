@@ -1,4 +1,4 @@
-"""What the server offers to clients: its certificate, the security policies, the ways to say who one is."""
+"""The security settings of the server: its certificate, the security policies, the user tokens."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from edge.uaserver.certificates import OwnCertificate
 
 logger = structlog.get_logger(__name__)
 
-# Signing alone would show everybody on the wire what we make; the older policies are broken.
+# Without encryption the job data would be readable in the network; the older policies are broken.
 _POLICIES = (
     ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt,
     ua.SecurityPolicyType.Aes128Sha256RsaOaep_SignAndEncrypt,
@@ -26,7 +26,7 @@ _DAY_S = 24 * 60 * 60
 
 
 def configure_security(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
-    """Have the server offer what the settings allow, before it starts."""
+    """Configure the security policies that the settings allow; call it before the server starts."""
     server.limits = NegotiatedLimits()
     server.iserver.certificate = own.certificate
     server.iserver.private_key = own.key
@@ -35,9 +35,9 @@ def configure_security(server: Server, settings: OpcuaSettings, own: OwnCertific
 
 
 def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, allows_anonymous: bool) -> None:
-    """Put right what asyncua tells of the endpoints: where they are, and how one says there who one is."""
+    """Correct the endpoint descriptions of asyncua: the URL and the accepted user tokens."""
     for endpoint in endpoints:
-        # asyncua described them before it knew its port, when it was asked for any that is free.
+        # asyncua builds the descriptions before it knows the port, if the port is chosen by the system.
         endpoint.EndpointUrl = url
         endpoint.Server.DiscoveryUrls = [url]
         is_encrypted = endpoint.SecurityMode == ua.MessageSecurityMode.SignAndEncrypt
@@ -45,7 +45,8 @@ def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, 
         endpoint.UserIdentityTokens = [each for each in endpoint.UserIdentityTokens if wanted[each.TokenType]]
         for token in endpoint.UserIdentityTokens:
             if token.TokenType == ua.UserTokenType.UserName:
-                # Encrypted once more with our last nonce, so that a password is ours to read and never played again.
+                # The password is also encrypted with the server's last nonce: only this server can read it, and a
+                # replay fails.
                 token.SecurityPolicyUri = endpoint.SecurityPolicyUri
 
 
@@ -56,7 +57,7 @@ def _utc_now() -> datetime:
 async def watch_certificate(
     certificate: x509.Certificate, application_uri: str, now: Callable[[], datetime] = _utc_now
 ) -> None:
-    """Warn every day of what will make clients turn away from our certificate, until cancelled."""
+    """Warn every day of each reason why clients reject the certificate now or soon, until cancelled."""
     while True:
         for warning in certificates.warnings(certificate, application_uri, now()):
             logger.warning(

@@ -1,4 +1,4 @@
-"""Opens the OPC UA server and keeps what it shows up to date."""
+"""Opens the OPC UA server and updates the nodes of its machines."""
 
 import asyncio
 import contextlib
@@ -53,14 +53,14 @@ from edge.uaserver.space import (
 
 logger = structlog.get_logger(__name__)
 
-_PORT = 4840  # of opc.tcp, by IANA
+_PORT = 4840  # IANA: opc.tcp
 _LOOPBACK = "127.0.0.1"
 _PRODUCT_URI = "urn:microdcs-edge"
 
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What of a machine changes while it runs: its lists, its events, what its MES allows."""
+    """The changing parts of a machine: its lists, its events, the resources that its MES allows."""
 
     nodes: MachineNodes
     max_job_orders: int
@@ -71,9 +71,9 @@ class _Machine:
 
 
 class UaServer:
-    """The running server. Its calls return at once; subscribers hear of a change within lists.BUNDLE_S.
+    """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
-    `charts` shows the running jobs of all machines, `gateway` how the gateway is.
+    `charts` shows the running jobs of all machines, `gateway` the state of the gateway.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class UaServer:
 
     @property
     def sessions(self) -> int:
-        """How many sessions clients have."""
+        """The number of sessions of clients."""
         return self._core.sessions
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
-        """Show a job as it stands now. Without a response it has none to show (OPC 10031-4, 6.2.7.1)."""
+        """Show the current state of a job; without a response, only in the list of orders (OPC 10031-4, 6.2.7.1)."""
         machine = self._machines[scope]
         job_order_id = entry.job_order.job_order_id
         machine.job_orders.put(job_order_id, entry)
@@ -101,17 +101,17 @@ class UaServer:
             machine.job_responses.put(job_order_id, response)
 
     def hide(self, scope: str, job_order_id: str) -> None:
-        """Take a job out of both lists: it has been cancelled, cleared, or has expired."""
+        """Remove a job from both lists: it was cancelled or cleared, or it has expired."""
         machine = self._machines[scope]
         machine.job_orders.drop(job_order_id)
         machine.job_responses.drop(job_order_id)
 
     async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
-        """Tell a change of a job's state that happened at an instant."""
+        """Publish a change of a job's state that happened at an instant."""
         await self._machines[scope].events.tell(told, at)
 
     async def show_allowed(self, scope: str, allowed: Allowed) -> None:
-        """Show the resources that a machine may use, and the most job orders it takes (OPC 10031-4, 6.2.1)."""
+        """Show the allowed resources of a machine and its maximum number of job orders (OPC 10031-4, 6.2.1)."""
         machine = self._machines[scope]
         most = machine.max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
         await self._write(machine.nodes.max_job_orders, ua.Variant(most, ua.VariantType.UInt16))
@@ -127,11 +127,11 @@ class UaServer:
             (await aspace.write_attribute_value(node_id, ua.AttributeIds.Value, shown)).check()
 
     def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
-        """Call `refresh` with scope and job order before a successful method is answered."""
+        """Register `refresh`; it is called with scope and job order before a successful method is answered."""
         self._core.method_service.refresh = refresh
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
-        """Show what the machine has recipes for."""
+        """Show the Work Masters for which the machine has recipes."""
         self._machines[scope].work_masters.replace({master.id: master for master in work_masters})
 
 
@@ -145,18 +145,18 @@ async def open_server(
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
 ) -> AsyncIterator[UaServer]:
-    """Serve the machines until the block is left; the server's own tasks run in `tasks`.
+    """Serve the machines until the context exits; the server's own tasks run in `tasks`.
 
-    Of the `equipment` of these names it shows how it is.
-    A session that its client has not activated `activation_s` seconds after it was made ends.
+    The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
+    within `activation_s` seconds after its creation.
 
-    Raises SettingsError when node sets are missing or endpoint or certificate are unusable, Unavailable while the
+    Raises SettingsError when node sets are missing or when endpoint or certificate are unusable; Unavailable while the
     address or the port is unavailable or the disk is full.
     """
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
     uri = application_uri(gateway)
-    # Making a key takes a moment, and so may asking for the names of this host; once made, nobody asks again.
+    # A thread, as the first start generates a key and resolves the names of this host.
     hosts = certificates.own_hosts(host)
     own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
     with _prepared_types(directory) as (content, types):
@@ -243,7 +243,7 @@ async def _add_machines(
     nodes = {}
     for machine in machines:
         uri = settings.product_instance_uri or application_uri(gateway)
-        # Several machines behind one gateway need a name each; one alone has the gateway's.
+        # Each of several machines needs its own URI; a single machine uses that of the gateway.
         unique = uri if len(machines) == 1 else f"{uri}/{machine.scope}"
         nameplate = Nameplate(settings.manufacturer, settings.serial_number, unique)
         nodes[machine.scope] = await add_machine(iserver, machine, nameplate)
@@ -290,7 +290,7 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
             raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
         if isinstance(error, PermissionError):
             raise SettingsError([problem], "Choose a port above 1023.") from error
-        # The address may come later: a second network interface, DHCP, a name server.
+        # The address may become available later: a second network interface, DHCP, a name server.
         advice = "Check that this host has the address; the gateway retries and serves everything else."
         raise Unavailable(problem, advice) from error
     endpoint = _url(host, server.bserver.port)

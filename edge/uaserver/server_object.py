@@ -1,6 +1,6 @@
-"""Fills the Server object: its capabilities, and diagnostics of sessions and subscriptions (OPC 10000-5, 6.3).
+"""Fills the Server object: its capabilities, and the diagnostics of sessions and subscriptions (OPC 10000-5, 6.3).
 
-The diagnostics are computed when a client reads them, at most once each second.
+The diagnostics are computed when a client reads them, at most once per second.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from edge.opcua.view_service import CONTINUATION_POINTS
 from edge.uaserver.live_list import notify_all
 
 _INTERVAL_S = 1.0
-"""How long diagnostics stay as they were computed, and how often subscribers are notified."""
+"""Lifetime of cached diagnostics, and interval of the notifications of subscribers."""
 
 _I, T = ua.ObjectIds, ua.VariantType
 
@@ -33,7 +33,7 @@ PROFILES = (
     "http://opcfoundation.org/UA-Profile/Server/Methods",
     "http://opcfoundation.org/UA-Profile/Machinery/Jobs/Server/Base",
 )
-"""The profiles whose services and nodes this server has; none is certified."""
+"""The profiles whose services and nodes this server provides; none is certified."""
 
 _SUMMARY = _I.Server_ServerDiagnostics_ServerDiagnosticsSummary
 _SESSIONS = ua.NodeId(_I.Server_ServerDiagnostics_SessionsDiagnosticsSummary_SessionDiagnosticsArray)
@@ -42,12 +42,12 @@ _SUBSCRIPTIONS = ua.NodeId(_I.Server_ServerDiagnostics_SubscriptionDiagnosticsAr
 
 
 def build_date() -> datetime:
-    """Return when the program was built: the date of the file that holds its version."""
+    """Return the build date of the program: the modification time of the file that contains its version."""
     return datetime.fromtimestamp(int(Path(edge.__file__).stat().st_mtime), UTC)
 
 
 async def show_server(core: ServerCore) -> None:
-    """Write what does not change, and let clients read the diagnostics."""
+    """Write the constant values of the Server object; compute the diagnostics on every read by a client."""
     for node, value in _fixed_values().items():
         await core.write_attribute_value(ua.NodeId(node), ua.DataValue(value))
     enabled = core.aspace[ua.NodeId(_I.Server_ServerDiagnostics_EnabledFlag)].attributes
@@ -59,7 +59,7 @@ async def show_server(core: ServerCore) -> None:
 
 
 async def notify_subscribers(core: ServerCore) -> None:
-    """Publish the diagnostics that clients have subscribed to, each second, for ever."""
+    """Publish the diagnostics that have subscribers, every second, until cancelled."""
     watched = [(node, core.aspace[node].attributes[ua.AttributeIds.Value]) for node in _diagnostics(core)]
     while True:
         await asyncio.sleep(_INTERVAL_S)
@@ -89,7 +89,7 @@ def _fixed_values() -> Mapping[int, ua.Variant]:
         _I.Server_ServerCapabilities_MaxWhereClauseParameters: (limits.FILTER_ELEMENTS, T.UInt32),
         _I.Server_ServerCapabilities_MinSupportedSampleRate: (limits.MIN_PUBLISHING_INTERVAL_MS, T.Double),
         _I.Server_ServerRedundancy_RedundancySupport: (0, T.Int32),  # RedundancySupport.None
-        _I.Server_Auditing: (False, T.Boolean),  # the audit log is a log, no events
+        _I.Server_Auditing: (False, T.Boolean),  # audit records go to the log, not to events
         _I.Server_ServerDiagnostics_EnabledFlag: (True, T.Boolean),
         _I.Server_ServerStatus_SecondsTillShutdown: (0, T.UInt32),
     }
@@ -133,7 +133,7 @@ def _array(entries: Sequence[Any]) -> ua.Variant:
 
 
 class _Cached:
-    """A value that is computed again when it is older than a second: a client may read it a thousand times at once."""
+    """A value cached for one second, as a client may read it a thousand times in one request."""
 
     def __init__(self, compute: Callable[[], ua.Variant]) -> None:
         self._compute = compute
@@ -141,7 +141,7 @@ class _Cached:
         self._value = ua.DataValue()
 
     def read(self, _node: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
-        """Return the value."""
+        """Return the cached value; compute it when it is missing or expired."""
         if time.monotonic() - self._computed_at >= _INTERVAL_S:
             now = datetime.now(UTC)
             self._value = ua.DataValue(self._compute(), SourceTimestamp=now, ServerTimestamp=now)

@@ -1,12 +1,12 @@
-"""Builds a machine in the address space with its jobs and their methods (OPC 40001-1, 40001-3, 10031-4).
+"""Builds the nodes of a machine: its jobs and their methods (OPC 40001-1, 40001-3, 10031-4).
 
     Objects / Machines / <scope> / Identification
                                  / MachineryBuildingBlocks / JobManagement / JobOrderControl
                                                                            / JobOrderResults
 
-asyncua's own `instantiate` forgets the type of nested declarations (eleven methods would be missing), takes
-either all optional members or none, leaves mandatory variables empty, and knows neither HasAddIn nor
-Organizes.
+This module replaces `instantiate` of asyncua, which has four limits. It ignores the type of nested declarations (eleven
+methods would be missing). It creates all optional members or none. It leaves mandatory variables empty. It does not
+support HasAddIn and Organizes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,10 +57,10 @@ _STRING = ua.NodeId(ua.ObjectIds.String)
 
 _MEMBER_REFERENCES = frozenset({HAS_COMPONENT, _HAS_PROPERTY, _HAS_ADD_IN})
 
-# Optional members of the types that every machine has.
+# The optional members of the types that every machine gets.
 _OPTIONAL_MEMBERS = frozenset({*METHODS, *SUBSTATE_MACHINE.values(), "JobOrderResponseList"})
 
-# JobManagementType declares the receiver; ours is of its subtype with sub-states (OPC 10031-4, 6.2.5).
+# JobManagementType declares the receiver; the instance has its subtype with sub-states (OPC 10031-4, 6.2.5).
 _INSTANCE_TYPES: Mapping[ua.NodeId, ua.NodeId] = MappingProxyType({_RECEIVER_TYPE: _RECEIVER_SUBSTATES_TYPE})
 
 _RESOURCES: Mapping[ResourceKind, str] = MappingProxyType(
@@ -78,7 +78,7 @@ _READ = 1 << ua.AccessLevel.CurrentRead
 
 @dataclass(frozen=True, slots=True)
 class MachineDescription:
-    """A machine as clients see it: one scope of the station; 65535 job orders mean no limit."""
+    """A machine in the address space: one scope of the station; 65535 job orders mean no limit."""
 
     scope: str
     max_downloadable_job_orders: int = 65535
@@ -86,7 +86,7 @@ class MachineDescription:
 
 @dataclass(frozen=True, slots=True)
 class Nameplate:
-    """What MachineIdentificationType asks for (OPC 40001-1, 8.4); its URI names one machine worldwide."""
+    """The mandatory values of MachineIdentificationType (OPC 40001-1, 8.4); the URI is unique worldwide."""
 
     manufacturer: str
     serial_number: str
@@ -95,10 +95,10 @@ class Nameplate:
 
 @dataclass(frozen=True, slots=True)
 class MachineNodes:
-    """The nodes of a machine that live: the lists that follow its jobs, the objects with methods.
+    """The nodes of a machine that are read, written or called: its lists, its values, its objects with methods.
 
-    A method is known by two NodeIds, its own and that of its type (OPC 10000-4, 5.12.2); `methods` gives the
-    name for both, by object.
+    A client can call a method by two NodeIds, its own and that of the type (OPC 10000-4, 5.12.2): `methods` maps both
+    to the name, for each object.
     """
 
     machine: ua.NodeId
@@ -122,7 +122,7 @@ _RESOLVE_ARGUMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Placement:
-    """Where a new node goes: the path its NodeId is made of, its parent, how it hangs there, its name."""
+    """The place of a new node: the path of its NodeId, its parent, the reference from the parent, its browse name."""
 
     path: str
     parent: ua.NodeId
@@ -144,7 +144,7 @@ class _Placement:
 
 
 def add_event_type(iserver: InternalServer) -> None:
-    """Add the event type that our events have: the official one is abstract."""
+    """Add the event type of the job events, as the official one is abstract."""
     attributes = ua.ObjectTypeAttributes()
     attributes.DisplayName = ua.LocalizedText("JobOrderStatusEventType")
     attributes.Description = describe("JobOrderStatusEventType")
@@ -163,7 +163,7 @@ def add_event_type(iserver: InternalServer) -> None:
 def add_namespace_metadata(
     iserver: InternalServer, uri: str, version: str = "", published: datetime = NO_INSTANT
 ) -> None:
-    """Say of a namespace of ours what it is (OPC 10000-5, 6.3.13); one with a version is the same in every server."""
+    """Add the metadata of an own namespace (OPC 10000-5, 6.3.13); with a version, all servers have the same nodes."""
     is_static = bool(version)
     name = ua.QualifiedName(uri, Namespace.MACHINES)
     values = {
@@ -179,7 +179,7 @@ def add_namespace_metadata(
 
 
 async def add_machine(iserver: InternalServer, machine: MachineDescription, nameplate: Nameplate) -> MachineNodes:
-    """Add a machine with everything below it. Its NodeIds follow from its scope alone."""
+    """Add a machine with all nodes below it. Their NodeIds depend on the scope only."""
     place = _Placement(machine.scope, _MACHINES, _ORGANIZES, ua.QualifiedName(machine.scope, Namespace.MACHINES))
     root = _add_object(iserver, place, _BASE_OBJECT_TYPE)
     identification = _instantiate(
@@ -234,7 +234,7 @@ def _enable_event_subscription(iserver: InternalServer, node_id: ua.NodeId) -> N
 
 
 async def _invalidate_current_state(iserver: InternalServer, control: str) -> None:
-    # The receiver and its sub-state machines describe the states of a job and are in none of them (10031-4, 6.2.1.2).
+    # The receiver and its sub-state machines describe the states of a job and have none (10031-4, 6.2.1.2).
     bad = ua.DataValue(ua.Variant(), StatusCode=ua.StatusCode(ua.StatusCodes.BadStateNotActive))
     for machine in (control, *(f"{control}/{name}" for name in SUBSTATE_MACHINE.values())):
         for node_id in (_node_id(machine, "CurrentState"), _node_id(machine, "CurrentState", "Id")):
@@ -244,9 +244,9 @@ async def _invalidate_current_state(iserver: InternalServer, control: str) -> No
 def _instantiate(
     iserver: InternalServer, declaration: ua.NodeId, place: _Placement, values: Mapping[str, ua.Variant]
 ) -> ua.NodeId:
-    """Add an instance of a type or of an instance declaration, with its members and theirs.
+    """Add an instance of a type or of an instance declaration, with all nested members.
 
-    `values` are those of the variables, by their name; the others keep what their declaration says.
+    `values` are the values of variables by name; other variables keep the value of their declaration.
     """
     source = iserver.aspace[declaration]
     origins: tuple[NodeData, ...]
@@ -291,7 +291,7 @@ def _is_wanted(member: NodeData, name: str) -> bool:
 
 
 def _with_supertypes(iserver: InternalServer, type_id: ua.NodeId) -> Iterator[NodeData]:
-    """Yield a type, the interfaces it has, and all they derive from; what is nearer comes first."""
+    """Yield a type, then its interfaces, then its supertypes; each with its own interfaces and supertypes."""
     node = iserver.aspace[type_id]
     yield node
     for interface in _targets(node, _HAS_INTERFACE):
@@ -333,7 +333,7 @@ def _variable_attributes(source: NodeData, given: ua.Variant | None) -> ua.Varia
     declared = source.attributes[ua.AttributeIds.Value].value
     attributes.Value = given or (declared and declared.Value) or ua.Variant()
     if attributes.Value.Value is None and attributes.ValueRank == ua.ValueRank.OneDimension:
-        # An empty array says "none"; the empty variant, which the types carry, would not even say of what.
+        # An empty array has a data type; the null variant of the types has none.
         kind = ua.VariantType.String if attributes.DataType == _STRING else ua.VariantType.ExtensionObject
         attributes.Value = ua.Variant([], kind, is_array=True)
     return attributes

@@ -1,10 +1,10 @@
-"""Which OPC UA applications we trust: certificates an administrator laid into a directory.
+"""The trusted and the rejected OPC UA applications: certificates in two directories.
 
-    <trusted>/*.der, *.crt, *.cer, *.pem   applications, or authorities whose applications we trust
-    <trusted>/*.crl                        what an authority has revoked
-    <rejected>/<thumbprint>.der            who was turned away, newest last; `edge opcua trust` takes from here
+    <trusted>/*.der, *.crt, *.cer, *.pem   trusted applications, or authorities whose applications are trusted
+    <trusted>/*.crl                        the certificates revoked by an authority
+    <rejected>/<thumbprint>.der            rejected applications, newest last; `edge opcua trust` reads them
 
-Files may come and go while the server runs: what counts is what is there when a client opens a channel.
+An administrator can change the files while the server runs: the server reads the list when a client opens a channel.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from edge.uaserver.certificates import thumbprint
 
 logger = structlog.get_logger(__name__)
 
-_OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads what root lays there
+_OPEN_DIRECTORY, _OPEN_FILE = 0o755, 0o644  # the service reads files that root has written
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The trust list as it was when its files looked like `state`."""
+    """The trust list for one state of its files: their names, modification times and sizes."""
 
     state: tuple[tuple[str, int, int], ...]
     certificates: tuple[x509.Certificate, ...] = ()
@@ -40,14 +40,14 @@ class _Content:
 
 
 class TrustList:
-    """Looks at its directory whenever it is asked; reads the files only when one has changed."""
+    """The trust list; each query checks the directory, and reads the files only when one has changed."""
 
     def __init__(self, trusted: Path) -> None:
         self._trusted = trusted
         self._content = _Content(())
 
     def fault(self, certificate: x509.Certificate) -> str:
-        """Return why the application with this certificate may not come in; empty when it may."""
+        """Return why the application with this certificate is not trusted; empty when it is."""
         now = datetime.now(UTC)
         if fault := certificate_fault(certificate, now):
             return fault
@@ -75,9 +75,10 @@ class TrustList:
 
 
 class RejectedList:
-    """Keeps the certificates of those turned away for the administrator to look at.
+    """The certificates of rejected applications, stored for the administrator.
 
-    Whoever comes along makes certificates for nothing: they are bounded in number, and so is what is written.
+    An attacker can generate any number of certificates: the number of stored files and the rate of new ones are
+    limited.
     """
 
     MOST = 50
@@ -90,7 +91,7 @@ class RejectedList:
         self._writing = asyncio.Lock()
 
     async def keep(self, certificate: x509.Certificate) -> None:
-        """Keep this certificate too, unless there have been too many new ones just now."""
+        """Store a certificate; discard it when the rate of new ones exceeds the limit."""
         async with self._writing:
             await asyncio.to_thread(self._keep, certificate)
 
@@ -98,7 +99,7 @@ class RejectedList:
         path = _certificate_path(certificate, self._directory)
         der = certificate.public_bytes(serialization.Encoding.DER)
         try:
-            # A power cut may have left the file empty: nothing here waits for the disk.
+            # The content is compared, as a power cut may leave an empty file: the writes are not synced.
             if (path.exists() and path.read_bytes() == der) or not self._new.try_acquire():
                 return
             make_directory(self._directory, _OPEN_DIRECTORY)
@@ -112,12 +113,12 @@ class RejectedList:
 
 
 def rejected_directory(pki: Path) -> Path:
-    """Return where the certificates are kept that were turned away."""
+    """Return the directory of the rejected certificates."""
     return pki / "rejected"
 
 
 def add_certificate(certificate: x509.Certificate, directory: Path) -> Path:
-    """Lay a certificate into a directory under its thumbprint; give the file. Raises OSError."""
+    """Write a certificate to a directory, named by its thumbprint; return the path. Raises OSError."""
     make_directory(directory, _OPEN_DIRECTORY)
     path = _certificate_path(certificate, directory)
     write_atomically(path, certificate.public_bytes(serialization.Encoding.DER), _OPEN_FILE)
@@ -132,7 +133,7 @@ def _state(directory: Path) -> Iterator[tuple[str, int, int]]:
     for path in sorted(directory.glob("*")):
         try:
             status = path.stat()
-        except FileNotFoundError:  # gone while we looked
+        except FileNotFoundError:  # removed since the listing
             continue
         yield path.name, status.st_mtime_ns, status.st_size
 
@@ -148,8 +149,7 @@ def _revocation_lists(directory: Path) -> Iterator[x509.CertificateRevocationLis
 
 
 def _has_issued(authority: x509.Certificate, certificate: x509.Certificate, now: datetime) -> bool:
-    # Self-signed certificates of applications often claim to be authorities. To trust an application is not to
-    # trust whomever it vouches for.
+    # A self-signed application certificate often claims to be an authority; trust in it must not extend to others.
     if application_uris(authority) or not _is_authority(authority) or not is_valid(authority, now):
         return False
     try:
@@ -176,7 +176,7 @@ def _revokes(
 
 
 def find_certificates(directories: Sequence[Path], wanted: str) -> list[CertificateFile]:
-    """Find certificates by the beginning of their thumbprint, however it is written."""
+    """Find certificates by the start of their thumbprint; ignore case, spaces and colons."""
     digits = wanted.replace(":", "").replace(" ", "").upper()
     return [
         entry

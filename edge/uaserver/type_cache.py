@@ -1,10 +1,10 @@
-"""Keeps the imported type nodes in one file, from which a node is read when somebody first asks for it.
+"""The cache of the imported type nodes: one file, from which a node is read on its first access.
 
-Importing the node sets takes more than a second of CPU and 50 MB for thousands of nodes nobody ever visits.
-The file holds every node pickled on its own, then an index of where each begins and ends.
+Importing the node sets takes more than a second of CPU and 50 MB, and clients read few of these thousands of nodes.
+The file contains every node as a pickle of its own, then an index of their start and end positions.
 
-A pickle is code: the file is made where the program is installed, and one that others could have written is
-not opened.
+A pickle can execute code: the file is written during the installation, and `read` refuses a file that other users can
+write.
 """
 
 import mmap
@@ -26,13 +26,13 @@ _OTHERS_MAY_WRITE = 0o022
 
 
 class UnusableCache(Exception):
-    """The file cannot serve; the message says why. The node sets are imported instead."""
+    """The cache file is unusable, for the reason in the message; the node sets are imported instead."""
 
 
 class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
-    """All nodes of an address space: those of the file, read on demand, and what was added or changed since.
+    """All nodes of an address space: those of the file, read on demand, and those added or changed later.
 
-    Iteration yields the resident nodes only, as asyncua's own lazy dictionary does.
+    Iteration yields only the nodes in memory, like the lazy dictionary of asyncua.
     """
 
     def __init__(self, content: mmap.mmap, index: Mapping[tuple[int, Any], tuple[int, int]]) -> None:
@@ -74,7 +74,7 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
 
 
 def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
-    """Write every node under `key` (32 bytes); the file is there whole or not at all."""
+    """Write every node and the `key` (32 bytes) to a file; the file is replaced atomically."""
     index: dict[tuple[int, Any], tuple[int, int]] = {}
     with replace_atomically(path, 0o644) as file:
         file.seek(_HEADER.size)
@@ -91,7 +91,7 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData]) -> None:
 
 
 def read(path: Path, key: bytes) -> TypeNodes:
-    """Open the file. Raises UnusableCache when it is not there, not ours, or was made for something else."""
+    """Open the file. Raises UnusableCache when it is missing, writable by others, truncated, or has another key."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())

@@ -1,8 +1,8 @@
-"""Who may log in to the OPC UA server: a file of names, roles and password hashes, and patience with wrong passwords.
+"""The users of the OPC UA server: a file of names, roles and password hashes, and a throttle for failed logins.
 
     alice:operator:$argon2id$v=19$m=32768,t=3,p=1$...
 
-The file is read again when it has changed. `edge opcua password` writes it; a user is removed with their line.
+The file is read again when it has changed. `edge opcua password` writes it; to remove a user, delete the line.
 """
 
 import asyncio
@@ -27,28 +27,28 @@ from edge.opcua.access import Role
 logger = structlog.get_logger(__name__)
 
 NAME = r"[^\s:#\x00-\x1f\ud800-\udfff][^:\x00-\x1f\ud800-\udfff]{0,63}"
-"""Surrogates are bytes that are no UTF-8, as `_KEEP_BYTES` gives them."""
+"""A name must not contain surrogates: `_KEEP_BYTES` decodes bytes that are not UTF-8 to them."""
 PASSWORD_LENGTH = range(8, 257)
-"""Of new ones."""
+"""The allowed lengths of new passwords, in characters."""
 PASSWORD_BYTES = 1024
-"""Longer ones are refused unread: hashing costs by length too."""
+"""The maximum length of a password at login, in bytes: the cost of hashing grows with the length."""
 
-# 32 MiB and some 60 ms for each attempt: more than OWASP asks for, and small enough for a gateway of 1 GB.
+# 32 MiB and some 60 ms for each attempt: more than OWASP requires, and small enough for a gateway with 1 GB.
 _MEMORY_KIB = 32 * 1024
 _ITERATIONS = 3
 
 _PHC_HEAD = f"$argon2id$v=19$m={_MEMORY_KIB},t={_ITERATIONS},p=1"
 
-_KEEP_BYTES = "surrogateescape"  # a line in another encoding is one of nobody's, and no trouble to the others
+_KEEP_BYTES = "surrogateescape"  # a line in another encoding defines no user and stays unchanged
 
-_GROUP = "microdcs-edge"  # the service's, on an installed gateway
+_GROUP = "microdcs-edge"  # the group of the service on an installed gateway
 _LINE = re.compile(rf"({NAME}):(\w+):(\S+)")
 _ROLES = {role.name.lower(): role for role in Role}
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One line of the file."""
+    """One user: one line of the file."""
 
     name: str
     role: Role
@@ -56,13 +56,13 @@ class User:
 
 
 def hash_password(password: str) -> str:
-    """Hash a password with a salt of its own, in PHC form."""
+    """Hash a password with a new salt; return the PHC string."""
     argon = Argon2id(salt=os.urandom(16), length=32, iterations=_ITERATIONS, lanes=1, memory_cost=_MEMORY_KIB)
     return argon.derive_phc_encoded(password.encode())
 
 
 def read_users(file: Path) -> dict[str, User]:
-    """Read the users; a file that is not there has none, a line that says nothing sensible is told and left out."""
+    """Read the users; a missing file has none; an invalid line is logged and skipped."""
     try:
         text = file.read_text(encoding="utf-8", errors=_KEEP_BYTES)
     except FileNotFoundError:
@@ -80,25 +80,25 @@ def read_users(file: Path) -> dict[str, User]:
 
 
 def write_user(file: Path, user: User) -> None:
-    """Add a user or replace the one of this name; the other lines stay as they are. Raises OSError."""
+    """Add a user or replace the one with this name; the other lines stay unchanged. Raises OSError."""
     lines = file.read_text(encoding="utf-8", errors=_KEEP_BYTES).splitlines() if file.exists() else []
     kept = [line for line in lines if not line.startswith(f"{user.name}:")]
     kept.append(f"{user.name}:{user.role.name.lower()}:{user.password_hash}")
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, ("\n".join(kept) + "\n").encode(errors=_KEEP_BYTES), 0o640)
-    with contextlib.suppress(KeyError, PermissionError):  # no such group, or not ours to give: it stays with us
+    with contextlib.suppress(KeyError, PermissionError):  # no such group, or no permission: the group stays
         os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
 
 
 class LoginRefusal(StrEnum):
-    """Why somebody does not get in; it is for the audit record, clients hear none of it."""
+    """The reason for a refused login: for the audit record, never sent to the client."""
 
     WRONG = "name or password"
     TOO_SOON = "too many failures before: the right password has to wait, too"
 
 
 class Users:
-    """Checks names and passwords. One at a time is hashed, in a thread: guessing never costs more than one core."""
+    """The users of the server. One password at a time is hashed, in a thread: attackers use one core at most."""
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._file = file
@@ -106,14 +106,14 @@ class Users:
         self._state: tuple[int, int] | None = None
         self._throttle = LoginThrottle(clock)
         self._hashing = asyncio.Lock()
-        # Against this an unknown user's password is checked: it takes as long, and always fails.
+        # The password of an unknown user is checked against this hash: it takes the same time and always fails.
         self._nobody = User("", Role.OBSERVER, f"{_PHC_HEAD}${_phc(os.urandom(16))}${_phc(os.urandom(32))}")
 
     async def log_in(self, name: str, password: str, address: str) -> Role | LoginRefusal:
-        """Return the role of a user, or why they have none."""
+        """Return the role of a user, or the reason for the refusal."""
         if len(password.encode()) > PASSWORD_BYTES:
             return LoginRefusal.WRONG
-        async with self._hashing:  # patience too is asked in turn: many connections buy no more attempts than one
+        async with self._hashing:  # includes the throttle: many connections get no more attempts than one
             if self._throttle.is_blocked(name, address):
                 return LoginRefusal.TOO_SOON
             user = self._current().get(name, self._nobody)
@@ -140,10 +140,10 @@ class Users:
 
 
 class LoginThrottle:
-    """Makes those wait who fail again and again: a user at an address, and an address whatever the user.
+    """The wait after failed logins: per user at an address, and per address for all users.
 
-    After the free attempts the wait is one second and doubles with each further failure. The user is counted at their
-    address, so that nobody locks out somebody else from elsewhere.
+    After the free attempts the wait is one second; it doubles with each further failure. A user is counted per address:
+    failures from one address do not lock out the user at another address.
     """
 
     FREE = 3
@@ -156,23 +156,23 @@ class LoginThrottle:
         self._failures: dict[tuple[str, ...], tuple[int, float]] = {}
 
     def is_blocked(self, name: str, address: str) -> bool:
-        """Return whether this attempt is not to be looked at."""
+        """Return whether this attempt is refused unchecked."""
         now = self._clock()
         return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in self._keys(name, address))
 
     def failed(self, name: str, address: str) -> None:
-        """Count a failure."""
+        """Record a failure of this user and of this address."""
         now = self._clock()
         for key, free in self._keys(name, address):
             count, until = self._failures.pop(key, (0, now))
-            count = 1 if until + self.LONGEST_S < now else count + 1  # long ago is forgotten
+            count = 1 if until + self.LONGEST_S < now else count + 1  # an old failure has expired
             wait = min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
             self._failures[key] = count, now + wait
         while len(self._failures) > self.MOST:
             del self._failures[next(iter(self._failures))]
 
     def succeeded(self, name: str, address: str) -> None:
-        """Forget the failures of this user at this address; those of the address may be about others."""
+        """Reset the failures of this user at this address; those of the address may belong to other users."""
         self._failures.pop((address, name), None)
 
     def _keys(self, name: str, address: str) -> Iterator[tuple[tuple[str, ...], int]]:

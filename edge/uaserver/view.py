@@ -1,4 +1,4 @@
-"""What clients are shown, as it stands at an instant, in plain values; instants and times are milliseconds."""
+"""The state shown to clients at one instant, in plain values; instants and durations are in milliseconds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from edge.model.equipment_health import EquipmentHealth
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step: X, T and how often it was active (IEC 61131-3, 6.7.2)."""
+    """A step: X, T and the number of its activations (IEC 61131-3, 6.7.2)."""
 
     active: bool = False
     elapsed_ms: int = 0
@@ -18,7 +18,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class ActionView:
-    """An action of a step: how its latest activation stands."""
+    """An action of a step: the state of its latest activation."""
 
     state: str
     attempt: int = 0
@@ -29,7 +29,7 @@ class ActionView:
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """A run: its recipe with every step and action of it, where it stands, and what it waits for."""
+    """A run: its recipe, its state, every step and action, and the reasons why it waits."""
 
     recipe: str
     state: str
@@ -43,7 +43,7 @@ class ChartView:
 
 @dataclass(frozen=True, slots=True)
 class GatewayView:
-    """How the gateway is: one line for people, the memory of its store in bytes (0 is no limit), its equipment."""
+    """The state of the gateway: one line of text, the memory of its store in bytes (limit 0: none), its equipment."""
 
     status: str
     memory_used: int
@@ -53,4 +53,4 @@ class GatewayView:
 
 
 ViewReader: TypeAlias = Callable[[], ChartView]
-"""Draws the picture of a run as it stands now: called when somebody looks, and only then."""
+"""Returns the current view of a run; called on a read or a notification only."""
