@@ -1,4 +1,4 @@
-"""Clients for the tests of security: applications with certificates, and connections taken step by step."""
+"""Clients for the security tests: applications with certificates, and connections opened step by step."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ _HASH = hash_password(PASSWORD)
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A client application as its certificate names it."""
+    """A client application with its certificate."""
 
     uri: str
     directory: Path
@@ -46,7 +46,7 @@ def make_application(directory: Path) -> Application:
 
 
 def make_settings(directory: Path, **others: str) -> OpcuaSettings:
-    """Settings as delivered, but for places and port; the certificate is shared with the other tests."""
+    """Return the default settings with other paths and port; all tests share the server's certificate."""
     return OpcuaSettings(
         endpoint=SETTINGS.endpoint,
         pki=SETTINGS.pki,
@@ -57,14 +57,14 @@ def make_settings(directory: Path, **others: str) -> OpcuaSettings:
 
 
 def with_users(settings: OpcuaSettings) -> OpcuaSettings:
-    """Let everybody log in by the name of their role."""
+    """Add one user per role, named after it; return a copy of the settings."""
     for role in Role:
         write_user(Path(settings.users_file), User(role.name.lower(), role, _HASH))
     return msgspec.structs.replace(settings)
 
 
 def own_certificate() -> bytes:
-    """Return the certificate of every server here."""
+    """Return the certificate of all test servers."""
     return Path(SETTINGS.pki, "own.der").read_bytes()
 
 
@@ -74,7 +74,7 @@ async def prepared(
     policy: type[SecurityPolicy] = SecurityPolicyBasic256Sha256,
     mode: ua.MessageSecurityMode = ua.MessageSecurityMode.SignAndEncrypt,
 ) -> Client:
-    """A client that has yet to connect."""
+    """Return a client that is not connected yet."""
     client = Client(endpoint, timeout=5)
     client.application_uri = application.uri
     files = application.directory / "own.der", application.directory / "own.pem"
@@ -100,7 +100,7 @@ async def connected(
 
 @contextlib.asynccontextmanager
 async def channel(client: Client) -> AsyncIterator[Client]:
-    """A client with a secure channel and no session."""
+    """Open a secure channel of a client, without a session."""
     await client.connect_socket()
     try:
         await client.send_hello()
@@ -111,7 +111,7 @@ async def channel(client: Client) -> AsyncIterator[Client]:
 
 
 def signature_of(client: Client) -> ua.SignatureData:
-    """Prove that the client holds the key of its certificate."""
+    """Return the signature that proves that the client has the key of its certificate."""
     policy = client.security_policy
     signed = policy.asymmetric_cryptography.signature(policy.peer_certificate + client._server_nonce)  # noqa: SLF001
     return ua.SignatureData(policy.AsymmetricSignatureURI, signed)

@@ -1,4 +1,4 @@
-"""One real OPC UA server per module on a free loopback port, with a client that has loaded its data types."""
+"""One real OPC UA server per module on a free loopback port, and a client that has loaded its data types."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,7 +23,7 @@ async def server() -> AsyncIterator[UaServer]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(server: UaServer) -> AsyncIterator[Client]:
-    # Hundreds of requests at once on a busy machine: the watchdog of the client must not take that for an outage.
+    # Hundreds of requests at once are slow on a busy machine: the client's watchdog must not report an outage.
     async with Client(server.endpoint, timeout=30, watchdog_intervall=30) as connected:
         await connected.load_data_type_definitions()
         yield connected
@@ -36,7 +36,7 @@ async def space(client: Client) -> Space:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def jobs(server: UaServer) -> AsyncIterator[UaServer]:
-    """The server, which shows no job before and after the test."""
+    """The server, without jobs before and after the test."""
     yield server
     for scope in ("station-1", "station-2"):
         for number in range(10):
@@ -46,13 +46,13 @@ async def jobs(server: UaServer) -> AsyncIterator[UaServer]:
 
 @pytest.fixture(scope="session")
 def secure_settings(tmp_path_factory: pytest.TempPathFactory) -> OpcuaSettings:
-    """Settings as delivered: encryption only. Who logs in by the name of a role has it."""
+    """The default settings: encryption only. Each role has one user with its name."""
     return with_users(make_settings(tmp_path_factory.mktemp("secure")))
 
 
 @pytest.fixture(scope="session")
 def friend(tmp_path_factory: pytest.TempPathFactory, secure_settings: OpcuaSettings) -> Application:
-    """An application that is trusted under these settings."""
+    """An application that these settings trust."""
     application = make_application(tmp_path_factory.mktemp("friend"))
     application.trusted_by(secure_settings)
     return application
@@ -60,7 +60,7 @@ def friend(tmp_path_factory: pytest.TempPathFactory, secure_settings: OpcuaSetti
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Application:
-    """An application that nobody trusts."""
+    """An application without trust."""
     return make_application(tmp_path_factory.mktemp("stranger"))
 
 

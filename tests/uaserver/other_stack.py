@@ -22,12 +22,12 @@ BOTH = 2  # TimestampsToReturn
 
 
 def node(text: str) -> dict[str, str]:
-    """Return a NodeId for a request."""
+    """Return the NodeId of a text for a request."""
     return {"$": "NodeId", "text": text}
 
 
 def value_of(text: str, **others: Any) -> dict[str, Any]:
-    """Return the ReadValueId of a value."""
+    """Return the ReadValueId of the value of a node."""
     return {"nodeId": node(text), "attributeId": VALUE, **others}
 
 
@@ -36,7 +36,7 @@ class Faulted(Exception):
 
 
 class OtherStack:
-    """The process of the client."""
+    """The client on the other stack, in a process of its own."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -64,13 +64,13 @@ class OtherStack:
         return results
 
     async def values(self, *nodes: str, at: int = 0) -> list[Any]:
-        """Read values, which have to be good."""
+        """Read values; each must have the status Good."""
         results = await self.read(*map(value_of, nodes), at=at)
         assert [each["statusCode"] for each in results] == ["Good"] * len(nodes)
         return [each["value"]["value"] for each in results]
 
     async def subscription(self, at: int = 0, **others: Any) -> int:
-        """Create a subscription that publishes as fast as the server allows."""
+        """Create a subscription with a publishing interval of 50 ms; return its id."""
         wanted = {
             "requestedPublishingInterval": 50,
             "requestedLifetimeCount": 10_000,
@@ -81,7 +81,7 @@ class OtherStack:
         return int(response["subscriptionId"])
 
     async def monitor(self, subscription: int, *items: dict[str, Any], **others: Any) -> list[dict[str, Any]]:
-        """Create monitored items; the handle of each is its place in the arguments."""
+        """Create monitored items; the handle of each is its position in the arguments."""
         wanted = [_item(handle, item) for handle, item in enumerate(items)]
         request = {"subscriptionId": subscription, "timestampsToReturn": BOTH, "itemsToCreate": wanted} | others
         response = await self.send("CreateMonitoredItems", **request)
@@ -131,7 +131,7 @@ async def other_stack(endpoint: str) -> AsyncIterator[OtherStack]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def observed() -> AsyncIterator[UaServer]:
-    """A server with one machine, which everybody may observe."""
+    """A server with one machine; anonymous clients have the role observer."""
     async with served(machines=MACHINES[:1], role=Role.OBSERVER) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""How the tests of this room run a server, find their way in it, and what they let it show."""
+"""Shared parts of the server tests: a running server, a fake station, nodes by browse path, sample jobs."""
 
 import asyncio
 import atexit
@@ -42,7 +42,7 @@ SETTINGS = OpcuaSettings(
     security="none",
     users_file=f"{_directory.name}/users",
     trusted=f"{_directory.name}/trusted",
-    pki=f"{_directory.name}/pki",  # one for all tests: making a key takes time
+    pki=f"{_directory.name}/pki",  # shared by all tests: generating a key is slow
     manufacturer="Tightening Works",
     serial_number="4711",
     product_instance_uri="https://example.com/4711",
@@ -51,7 +51,7 @@ MACHINES = (MachineDescription("station-1", 1000), MachineDescription("station-2
 
 
 class Station:
-    """Stands where the station is: notes what it is asked, and answers as it is told to."""
+    """A fake station: it records every call and returns the configured answer."""
 
     def __init__(self) -> None:
         self.begin_anew()
@@ -96,9 +96,9 @@ async def served(
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
 ) -> AsyncIterator[UaServer]:
-    """Hold a server open in a task of its own: pytest enters and leaves a fixture in different ones.
+    """Run a server in a task of its own, as pytest enters and exits a fixture in different tasks.
 
-    Every client without a name is of that role, if one is given.
+    If a role is passed, anonymous clients have it.
     """
     if role:
         settings = msgspec.structs.replace(settings, anonymous=role.name.lower())
@@ -143,7 +143,7 @@ def response(job_order_id: str) -> JobResponse:
 
 
 class Space:
-    """Finds nodes by browse path, with the server's own namespace indexes."""
+    """The address space of a server: finds nodes by browse path, with the namespace indexes of this server."""
 
     def __init__(self, client: Client, namespaces: list[str]) -> None:
         self.client = client

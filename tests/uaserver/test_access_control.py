@@ -1,4 +1,4 @@
-"""The rule that ties channels, users and roles together, case by case."""
+"""The access rules for channels, users and roles, case by case."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every call leaves who, from where, what, why and how it ended; whatever the level of the log."""
+"""Every call is recorded with user, address, method, comment and result, at every log level."""
 
 import logging
 from collections.abc import Iterator, Mapping

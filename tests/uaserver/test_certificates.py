@@ -1,4 +1,4 @@
-"""The gateway's certificate is made once, fits the application, and its key is for us alone."""
+"""The certificate of the gateway: generated once, valid for the application, its key readable by the owner only."""
 
 import errno
 import os

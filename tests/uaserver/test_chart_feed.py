@@ -1,4 +1,4 @@
-"""What OPC UA clients are shown of runs: those that run already, each move, and the end."""
+"""The charts of runs for OPC UA clients: runs that are already active, each change, and the end."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ from tests.station.plant import (
 
 
 class Screen:
-    """Stands where the charts of the OPC UA server are: holds what it is told to show."""
+    """A fake of the charts of the OPC UA server: it records the shown and hidden runs."""
 
     def __init__(self) -> None:
         self.shown: dict[tuple[str, str], Callable[[], ChartView]] = {}

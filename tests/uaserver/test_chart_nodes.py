@@ -1,4 +1,4 @@
-"""The nodes of one chart: the references between them, and what they share."""
+"""The nodes of one chart: their references and their shared attributes."""
 
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData

@@ -1,4 +1,4 @@
-"""The types of running charts, as a client that has never heard of them reads them."""
+"""The types of running charts, read by a client that does not know them."""
 
 import pytest
 from asyncua import Client, Node, ua

@@ -1,4 +1,4 @@
-"""Running charts as clients see them: they come and go with the runs, and leave nothing behind."""
+"""Running charts for clients: added and removed with the runs, without a memory leak."""
 
 import asyncio
 import resource
@@ -56,7 +56,7 @@ async def server(station: Station) -> AsyncIterator[UaServer]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def charts(server: UaServer) -> AsyncIterator[Charts]:
-    """The charts of the server, which shows none before and after the test."""
+    """The charts of the server; there are none before and after the test."""
     yield server.charts
     for scope in ("station-1", "station-2"):
         for job in ("job-1", "job/2 ü"):
@@ -282,5 +282,5 @@ async def test_a_thousand_runs_leave_nothing_behind(charts: Charts, space: Space
 
 
 def nodes_held(charts: Charts) -> int:
-    # Nothing else tells what is kept.
+    # No public attribute shows the number of stored nodes.
     return len(charts._aspace._nodes) + len(charts._aspace._handle_to_attribute_map) + len(charts._charts)  # noqa: SLF001

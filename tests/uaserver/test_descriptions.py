@@ -1,4 +1,4 @@
-"""Every text says something, and a name of a site has one too."""
+"""No description is empty, and a name chosen by a site has a description too."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of structures against the official definitions; what independent code reads from our bytes and writes."""
+"""The table of structures against the official definitions, and against the independent codec of asyncua."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -32,7 +32,7 @@ from edge.opcua.binary import MAX_DEPTH, DecodeError
 from edge.uaserver.encoding import ENCODING_ID, STRUCTURES, decode_structure, extension_object
 from edge.uaserver.namespaces import Namespace
 
-# The client has made asyncua's classes from the definitions it found at the server: they read what we write.
+# The client has generated asyncua's classes from the definitions of the server: they decode what the table encodes.
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("client")]
 
 DATA_TYPE = {
@@ -87,12 +87,12 @@ ORDER = JobOrder(
 
 
 def decoded(value: Payload) -> Any:
-    """What asyncua reads with the classes it made from the DataTypeDefinitions of the server."""
+    """Return a structure as decoded by asyncua, with its classes for the DataTypeDefinitions of the server."""
     return extensionobject_from_binary(Buffer(extensionobject_to_binary(extension_object(value))))
 
 
 def plain(value: Any) -> Any:
-    """Bring what asyncua has read into the form of `msgspec.to_builtins`: absent is not there, names as they travel."""
+    """Convert a value of asyncua to the form of `msgspec.to_builtins`: no absent fields, encoded field names."""
     match value:
         case ua.Variant():
             return plain(value.Value)

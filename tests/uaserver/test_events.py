@@ -1,4 +1,4 @@
-"""Changes of state as clients hear of them."""
+"""Events for changes of state, as clients receive them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ def told(job_order_id: str, state: JobState = JobState.ENDED) -> JobStatusEvent:
 
 
 class Ear:
-    """Gathers the fields of the events that a client hears."""
+    """A subscription handler that collects the fields of the received events."""
 
     def __init__(self) -> None:
         self.heard: asyncio.Queue[list[Any]] = asyncio.Queue()
@@ -67,7 +67,7 @@ def of_type(type_id: ua.NodeId) -> ua.ContentFilter:
 
 
 class Listening:
-    """Listens to events of a node until the end of the test."""
+    """Subscriptions to the events of nodes until the end of the test."""
 
     def __init__(self, client: Client, space: Space) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""How the gateway and its equipment are, as a client sees it that browses, reads and subscribes."""
+"""The state of the gateway and its equipment for a client that browses, reads and subscribes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ async def server() -> AsyncIterator[UaServer]:
 
 
 async def member(space: Space, *names: str) -> Node:
-    """Find a node below the gateway; what equipment is called is named in the server's own namespace."""
+    """Find a node below the gateway; the names of equipment are in the server's own namespace."""
     path = [space.name("Gateway", TYPES_URI)]
     for at, name in enumerate(names):
         path.append(space.name(name, application_uri("edge") if at == 1 and names[0] == "Equipment" else TYPES_URI))

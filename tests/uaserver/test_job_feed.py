@@ -1,4 +1,4 @@
-"""What OPC UA shows is what the store holds, also when the store has been away."""
+"""The OPC UA lists show the jobs of the store, also after an outage of the store."""
 
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,14 +29,14 @@ SCOPE = "station-1"
 
 
 class RunningCharts(set[str]):
-    """The jobs whose charts are shown."""
+    """A fake of the charts: the set of jobs with a chart."""
 
     def hide(self, scope: str, job_order_id: str) -> None:
         self.discard(job_order_id)
 
 
 class Screen:
-    """Stands where the OPC UA server is: what it shows now, and what it has told."""
+    """A fake of the OPC UA server: it records the shown jobs and the published states."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, str] = {}
@@ -69,7 +69,7 @@ class Screen:
 
 
 class Desk:
-    """Calls job methods at a station that may run one Work Master."""
+    """A caller of job methods at a station that may run one Work Master."""
 
     def __init__(self, store: Store) -> None:
         self._jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)

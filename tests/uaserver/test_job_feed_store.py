@@ -1,4 +1,4 @@
-"""A real server shows what a real store holds: allowed resources, and the change of a call that was answered Good."""
+"""A real server with a real store: it shows the allowed resources, and every change before a Good answer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ CONTROL = "station-1/MachineryBuildingBlocks/JobManagement/JobOrderControl"
 
 
 class RealStation(Station):
-    """Takes calls as the gateway does."""
+    """A station that executes calls with the real job service."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()

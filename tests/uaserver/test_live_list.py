@@ -1,4 +1,4 @@
-"""The lists that follow the jobs, as clients read them and hear of them."""
+"""The lists of jobs, as clients read them and receive notifications."""
 
 import asyncio
 from typing import Any
@@ -72,7 +72,7 @@ async def test_lists_name_the_work_masters(jobs: UaServer, space: Space) -> None
 
 
 class Listener:
-    """Gathers what a subscriber is told: the ids of the jobs in the list."""
+    """A subscription handler that collects the ids of the jobs in each received list."""
 
     def __init__(self) -> None:
         self.told: asyncio.Queue[list[str]] = asyncio.Queue()

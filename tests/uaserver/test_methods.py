@@ -1,4 +1,4 @@
-"""The job methods as clients call them, over a real connection; the station behind is ours."""
+"""The job methods, called by clients over a real connection to a fake station."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -33,7 +33,7 @@ async def behind() -> Station:
 
 @pytest.fixture
 def station(behind: Station) -> Station:
-    """The station, which remembers nothing of the test before."""
+    """The fake station, reset before each test."""
     behind.begin_anew()
     return behind
 
@@ -56,11 +56,11 @@ async def part(space: Space, name: str, scope: str = "station-1") -> Node:
 async def ask(
     space: Space, name: str, *arguments: ua.Variant, scope: str = "station-1", of_type: bool = False
 ) -> ua.CallMethodResult:
-    """Call a method and give everything that came back."""
+    """Call a method and return its result."""
     owner = await part(space, "JobOrderResults" if name in RESPONSE_METHODS else "JobOrderControl", scope)
     method = await owner.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])
     if of_type:
-        kinds = {"JobOrderControl": 1002, "JobOrderResults": 1003}  # that of the receiver is a supertype of its own
+        kinds = {"JobOrderControl": 1002, "JobOrderResults": 1003}  # for the receiver, a supertype of its type
         declared = kinds[(await owner.read_browse_name()).Name]
         kind = space.client.get_node(ua.NodeId(declared, space.index[UA + "ISA95-JOBCONTROL_V2/"]))
         method = await kind.get_child([space.name(name, UA + "ISA95-JOBCONTROL_V2/")])

@@ -1,4 +1,4 @@
-"""An operator on another stack decides about an action of unknown outcome; the answer about many jobs is bounded."""
+"""An operator on another stack resolves an action of unknown outcome; the answer for many jobs is bounded."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Preparing the node sets, and what they are at the server in the end."""
+"""The preparation of the node sets, and the resulting nodes of the server."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from tests.uaserver.running import MACHINES, SETTINGS, served
 
 
 def prepare_as_a_package_is_built(nodeset_package: Path, directory: Path) -> str:
-    """Prepare in a process of its own, as making the cache depends on it; give what it says."""
+    """Prepare the node sets in a process of their own, as the cache depends on it; return the output."""
     command = [sys.executable, "-m", "edge.uaserver.nodesets", "prepare", str(nodeset_package), str(directory)]
     environment = os.environ | {"SOURCE_DATE_EPOCH": "1795000000", "PYTHONHASHSEED": "0"}
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
@@ -87,7 +87,7 @@ async def test_a_server_is_the_same_from_the_cache_and_from_the_node_sets(prepar
 
 
 async def everything_below_the_machines(directory: Path) -> list[Any]:
-    """References, attributes and types of all nodes that lead to the jobs, and of the types they have."""
+    """Return the references, attributes and types of all nodes of the machines, and of their types."""
     found: list[Any] = []
     seen: set[ua.NodeId] = set()
     attributes = (

@@ -1,4 +1,4 @@
-"""What types of ours are made of: names, instants, variables."""
+"""The parts of own types: names, instants, variables."""
 
 from datetime import UTC, datetime
 

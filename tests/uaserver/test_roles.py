@@ -1,4 +1,4 @@
-"""Each method asks for a role, and what nobody thought of is for nobody."""
+"""Each method requires a role; no role may call an unlisted method."""
 
 from edge.model.job_state import METHODS, RESPONSE_METHODS
 from edge.opcua.access import Role

@@ -1,4 +1,4 @@
-"""What a fresh installation offers: encryption, our certificate, and nothing to those we do not know."""
+"""The security of a new installation: encryption, the server's certificate, and no access for unknown clients."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ OFFERED = (
 
 
 async def offered(secure: UaServer) -> list[ua.EndpointDescription]:
-    """Ask without encryption, as every client does first."""
+    """Return the endpoints, read without encryption as by every client at first."""
     endpoints: list[ua.EndpointDescription] = await Client(secure.endpoint).connect_and_get_server_endpoints()
     return endpoints
 
@@ -98,7 +98,7 @@ async def test_an_unknown_application_comes_in_from_the_moment_it_is_trusted(
     assert isinstance(caught.value, ua.uaerrors.BadSecurityChecksFailed | ConnectionError)
     thumbprint = certificates.thumbprint(x509_from_der(stranger.certificate))
     kept = Path(secure_settings.pki, "rejected", f"{thumbprint}.der")
-    assert kept.read_bytes() == stranger.certificate  # noqa: ASYNC240 - a moment
+    assert kept.read_bytes() == stranger.certificate  # noqa: ASYNC240 - a fast call
     stranger.trusted_by(secure_settings)
     async with connected(secure.endpoint, stranger) as client:
         assert await serves(client)
@@ -122,7 +122,7 @@ async def test_a_user_may_what_their_role_may(secure: UaServer, friend: Applicat
 
 
 async def may_call(client: Client, space: Space, name: str) -> bool:
-    """Ask by calling with no arguments; and see that the attribute UserExecutable says the same."""
+    """Return whether a call without arguments is allowed; check that the attribute UserExecutable is the same."""
     method = await space.member("JobOrderControl", name)
     parent = await method.get_parent()
     (result,) = await client.uaclient.call([ua.CallMethodRequest(parent.nodeid, method.nodeid, [])])

@@ -1,4 +1,4 @@
-"""Where the server listens, and what it says when it cannot."""
+"""The endpoint of the server, and its errors when it cannot listen."""
 
 import asyncio
 import socket
@@ -78,7 +78,7 @@ async def test_nothing_runs_on_when_the_server_has_stopped() -> None:
         staying = Client(server.endpoint)
         await staying.connect()
         await staying.create_subscription(50, object())
-    await asyncio.sleep(0)  # so that what was cancelled last can end
+    await asyncio.sleep(0)  # so that the tasks cancelled last can end
     left = [task.get_coro() for task in asyncio.all_tasks() - before]
     await staying.disconnect()
     assert [coro for coro in left if "asyncua/server" in coro.cr_code.co_filename] == []  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What a client cannot take is not sent to it: it is told so, and nothing of its connection is lost."""
+"""An answer beyond the limits of a client: the client receives an error status and keeps its connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from tests.uaserver.running import Space
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MEBIBYTE = 2**20
-FEW = 65_536  # bytes that the modest client takes in a message
+FEW = 65_536  # the maximum message size of the modest client, in bytes
 TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
 IDLE = state_entries(JobStatus(JobState.NOT_ALLOWED_TO_START))
 
@@ -31,7 +31,7 @@ def large(job_order_id: str, size: int) -> JobOrderAndState:
 
 
 class Listener:
-    """Notes what it hears."""
+    """A subscription handler that collects values and events."""
 
     def __init__(self) -> None:
         self.values = asyncio.Queue[ua.DataValue]()
@@ -46,7 +46,7 @@ class Listener:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def modest(server: UaServer) -> AsyncIterator[Client]:
-    """A client that says in its Hello how little it takes."""
+    """A client whose Hello message requests a small maximum message size."""
     client = Client(server.endpoint, timeout=30, watchdog_intervall=30)
     client.max_messagesize = FEW
     async with client:
@@ -128,7 +128,7 @@ async def test_what_does_not_fit_into_one_message_comes_with_the_next_and_in_ord
     jobs: UaServer, modest: Client, node: ua.NodeId
 ) -> None:
     heard = Listener()
-    # All has happened before the first is told.
+    # All events happen before the first notification.
     subscription = await modest.create_subscription(500, heard)
     await subscription.subscribe_events(modest.nodes.server, evfilter=filter_of("Message", "JobOrder"))
     await subscription.subscribe_data_change(modest.get_node(node))

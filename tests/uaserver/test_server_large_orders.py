@@ -1,4 +1,4 @@
-"""Whatever order the station takes, over MQTT too, can be read over OPC UA: none makes the lists unreadable (W13)."""
+"""Every order accepted by the station, also over MQTT, can be read over OPC UA; the lists stay readable (W13)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -47,14 +47,14 @@ def nested(levels: int) -> Parameter:
 
 
 def texts(size: int) -> JobOrder:
-    """An order of so many bytes of JSON, most of them texts."""
+    """Return an order of `size` bytes of JSON, mostly texts."""
     parts = [Parameter(id="p", value="x" * 40_000)] * (size // 40_000 - 1)
     missing = size - len(msgspec.json.encode(order_with(*parts, Parameter(id="p", value=""))))
     return order_with(*parts, Parameter(id="p", value="x" * missing))
 
 
 def json_of(levels: int) -> dict[str, object]:
-    """JSON that no type of OPC UA has, so many levels deep."""
+    """Return JSON without a matching OPC UA type, nested `levels` deep."""
     value: dict[str, object] = {"a": [1, 10**30, None, 1.5]}
     for _ in range(levels - 2):
         value = {"a": value}
@@ -62,7 +62,7 @@ def json_of(levels: int) -> dict[str, object]:
 
 
 class Listener:
-    """Notes each list it is told."""
+    """A subscription handler that collects every received list."""
 
     def __init__(self) -> None:
         self.lists = asyncio.Queue[list[object]]()
@@ -72,7 +72,7 @@ class Listener:
 
 
 async def store_over_mqtt(store: Store, order: JobOrder) -> CallAnswer:
-    """Return an order to the station as its MQTT side does."""
+    """Store an order at the station, as its MQTT interface does; return the answer."""
     await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, {"ID": "rear-axle"})
     jobs = JobService(store, Runs(store, lambda: 1_000_000, keep_ended_ms=60_000), 100, 60_000)
     return await jobs.call(JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order), "/mes", "1"))
@@ -83,7 +83,7 @@ Told = Callable[[JobOrder], Awaitable[list[JobOrder]]]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, space: Space) -> AsyncIterator[Told]:
-    """Store an order over MQTT, and give it as a subscriber of the list and a reader of it get it."""
+    """A function that stores an order over MQTT and returns it as a subscriber and a reader of the list receive it."""
     async with open_store(redis, "edge") as store, background_task(show_jobs(store, jobs, (SCOPE,)), "feed"):
 
         async def through(order: JobOrder) -> list[JobOrder]:
@@ -103,7 +103,7 @@ async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, sp
 
 
 def order_of(entry: object) -> JobOrder:
-    """Return the order of an entry of the list, as a client has read it by our types."""
+    """Return the order of an entry of the list, decoded by the server's own table."""
     written = ua.ExtensionObject(TypeId=ENCODING_ID[JobOrderAndState], Body=struct_to_binary(entry))
     return decode_structure(JobOrderAndState, written).job_order
 

@@ -1,4 +1,4 @@
-"""An OPC UA client of another make (node-opcua) does over an encrypted channel, with a password, all there is to do."""
+"""A client from another vendor (node-opcua) uses every function over an encrypted channel, with a password."""
 
 import asyncio
 import contextlib
@@ -28,14 +28,14 @@ CONTROL, RESULTS = "JobOrderControl", "JobOrderResults"
 
 
 class OtherMake:
-    """The client's process: one question at a time, and what it hears in between."""
+    """The process of the client: one request at a time, with the notifications received meanwhile."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._heard: list[dict[str, Any]] = []
 
     async def ask(self, what: str, **parameters: Any) -> Any:
-        """Have it do something; give its answer."""
+        """Send a request to the process and return its answer."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps([what, parameters]).encode() + b"\n")
         while "done" not in (line := await self._next()):
@@ -64,7 +64,7 @@ class OtherMake:
 
 
 def take_apart(directory: Path) -> None:
-    """Lay key and certificate into files of their own, as node-opcua wants them."""
+    """Write key and certificate to separate files, as node-opcua requires."""
     key, marker, certificate = (directory / "own.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
     (directory / "key.pem").write_text(key)
     (directory / "certificate.pem").write_text(marker + certificate)
@@ -96,7 +96,7 @@ async def other_make(endpoint: str, application: Application) -> AsyncIterator[O
     )
     try:
         client = OtherMake(process)
-        first = await client._next()  # noqa: SLF001 - it says by itself that it is there
+        first = await client._next()  # noqa: SLF001 - the first line is no answer to a request
         assert first == {"done": "connected"}, first
         yield client
         assert process.stdin

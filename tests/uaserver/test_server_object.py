@@ -1,4 +1,4 @@
-"""A client on another stack reads in the Server object what OPC 10000-5 lets every client expect."""
+"""A client on another stack reads the mandatory content of the Server object (OPC 10000-5)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Iterable
@@ -131,7 +131,7 @@ async def test_every_node_of_ours_has_a_description(engineer: OtherStack) -> Non
 
 
 ROOTS = ("i=85", "i=58", "i=11715", "ns=4;i=1001", "ns=5;i=1006")
-"""Objects, BaseObjectType, Namespaces, Machines and the abstract event type."""
+"""The nodes Objects, BaseObjectType, Namespaces, Machines and the abstract event type."""
 PLACES = (Namespace.MACHINES, Namespace.CHARTS)
 CHART = ChartView(
     recipe="rear-axle",
@@ -147,7 +147,7 @@ def namespace_of(text: str) -> int:
 
 
 async def until(other: OtherStack, of: str, holds: Callable[[Any], bool]) -> Any:
-    """Read diagnostics until they show what was done; they are computed once each second."""
+    """Read diagnostics until they fulfil the condition; they are computed once per second."""
     async with asyncio.timeout(30):
         while True:
             if holds(shown := await other.send("structures", of=of)):
@@ -156,7 +156,7 @@ async def until(other: OtherStack, of: str, holds: Callable[[Any], bool]) -> Any
 
 
 async def descendants(other: OtherStack, roots: Iterable[str], namespaces: Container[int]) -> dict[str, str]:
-    """Return the nodes of namespaces below roots with their class, by forward references of hierarchy."""
+    """Return the nodes of the namespaces below the roots, with their class; follow forward hierarchical references."""
     found: dict[str, str] = {}
     pending = list(roots)
     while pending:

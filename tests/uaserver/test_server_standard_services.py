@@ -1,4 +1,4 @@
-"""A client on another stack uses the services as OPC 10000-4 describes them."""
+"""A client on another stack uses the services as specified in OPC 10000-4."""
 
 import asyncio
 import contextlib
@@ -113,7 +113,7 @@ HELLO = struct.Struct("<3scIIIIIIi")
 
 
 async def test_a_connection_beyond_the_limit_gets_an_error_message(observed: UaServer) -> None:
-    """Every place is taken by a session; the next client has to learn that."""
+    """All connections are in use; the next client receives an error message."""
     host, port = observed.endpoint.removeprefix("opc.tcp://").split(":")
     async with other_stack(observed.endpoint) as crowd:
         for _ in range(limits.CONNECTIONS):

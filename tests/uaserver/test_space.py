@@ -1,4 +1,4 @@
-"""The address space as a client that knows the specifications looks for it."""
+"""The address space, read by a client that knows the specifications."""
 
 import pytest
 from asyncua import Client, Node, ua
@@ -22,7 +22,7 @@ async def reference_to(node: Node, child: Node) -> int:
 
 
 async def arguments(method: Node) -> list[list[tuple[str, int, int]]]:
-    """Return, data type and rank of the input arguments, then of the output arguments."""
+    """Return name, data type and rank of the input arguments, then of the output arguments."""
     both = [await (await method.get_child(name)).read_value() for name in ("0:InputArguments", "0:OutputArguments")]
     return [[(found.Name, found.DataType.Identifier, found.ValueRank) for found in side] for side in both]
 

@@ -1,4 +1,4 @@
-"""A client on another stack resolves the sub-states of a job, and learns why an order is refused."""
+"""A client on another stack resolves the sub-states of a job, and receives the reason of a refused order."""
 
 from collections.abc import AsyncIterator
 
@@ -62,7 +62,7 @@ async def test_a_substate_machine_is_in_no_state(other: OtherStack) -> None:
 
 
 def relative_path(shown: dict[str, list[dict[str, object]]]) -> dict[str, object]:
-    """Return the path as it was read, for a request."""
+    """Return a path that was read, in the form for a request."""
     elements = [
         {
             "referenceTypeId": node(str(each["referenceTypeId"])),

@@ -1,4 +1,4 @@
-"""Only applications that an administrator trusts come in, from the moment they are trusted."""
+"""Only trusted applications can connect, as soon as an administrator trusts them."""
 
 import os
 import threading

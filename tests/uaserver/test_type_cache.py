@@ -1,4 +1,4 @@
-"""The file of type nodes: what goes in comes out, and what does not fit is not opened."""
+"""The cache file of type nodes: it returns the written nodes, and an unsuitable file is refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Users come in with their password and their role; guessing is slow, and tells nothing about who is there."""
+"""The login of users with password and role; guessing is slow and does not reveal which users exist."""
 
 import time
 from pathlib import Path
@@ -52,7 +52,7 @@ async def test_a_changed_file_counts_at_the_next_login(file: Path) -> None:
     assert await users.log_in("alice", "correct horse", HERE) is Role.OPERATOR
     write_user(file, User("alice", Role.ENGINEER, HASH))
     assert await users.log_in("alice", "correct horse", HERE) is Role.ENGINEER
-    file.unlink()  # noqa: ASYNC240 - a moment
+    file.unlink()  # noqa: ASYNC240 - a fast call
     assert await users.log_in("alice", "correct horse", HERE) is LoginRefusal.WRONG
 
 
@@ -84,7 +84,7 @@ async def test_a_password_of_any_length_costs_the_same(file: Path) -> None:
 
 
 def waits(patience: LoginThrottle, clock: Clock, failures: int, name: str = "alice") -> list[float]:
-    """Fails again and again, as soon as it may, and gives the waits in between."""
+    """Fail each login as soon as it is allowed; return the waits between the attempts."""
     waited = []
     for _ in range(failures):
         began = clock.now
@@ -127,7 +127,7 @@ def test_no_more_failures_are_remembered_than_there_is_room_for() -> None:
     patience = LoginThrottle(Clock())
     for number in range(3 * LoginThrottle.MOST):
         patience.failed(f"user-{number}", f"192.0.2.{number}")
-    assert len(patience._failures) <= LoginThrottle.MOST  # noqa: SLF001 - it is not to be seen otherwise
+    assert len(patience._failures) <= LoginThrottle.MOST  # noqa: SLF001 - it is not public
 
 
 def test_writing_a_user_leaves_the_others_as_they_are(file: Path) -> None:
@@ -163,7 +163,7 @@ async def test_a_damaged_hash_lets_nobody_in(file: Path) -> None:
 
 
 def test_nobodys_hash_costs_what_a_real_one_costs(file: Path) -> None:
-    nobody = Users(file)._nobody.password_hash  # noqa: SLF001 - it is not to be seen otherwise
+    nobody = Users(file)._nobody.password_hash  # noqa: SLF001 - it is not public
     assert [len(part) for part in nobody.split("$")] == [len(part) for part in HASH.split("$")]
     assert nobody.split("$")[:4] == HASH.split("$")[:4]
 

@@ -1,4 +1,4 @@
-"""A connection by hand, for what no client library would send."""
+"""A raw connection, for messages that no client library sends."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ _POLICY_NONE = "http://opcfoundation.org/UA/SecurityPolicy#None"
 
 
 class Wire:
-    """Sends whatever it is told, and reads what comes."""
+    """A raw connection: it sends any bytes and reads the chunks of the server."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -32,13 +32,13 @@ class Wire:
             writer.transport.abort()
 
     def send(self, kind: bytes, body: bytes, final: bytes = b"F", size: int | None = None) -> None:
-        """Send a chunk, if need be with a size that is not its own."""
+        """Send a chunk; its header can contain a wrong size."""
         channel = b"" if kind == b"HEL" else struct.pack("<I", self.channel_id)
         length = 8 + len(channel) + len(body) if size is None else size
         self.writer.write(struct.pack("<3scI", kind, final, length) + channel + body)
 
     async def receive(self) -> tuple[bytes, Buffer]:
-        """Wait for the next chunk; give its kind and what is in it."""
+        """Wait for the next chunk; return its type and its content."""
         async with asyncio.timeout(60):
             kind, size = struct.unpack("<3sxI", await self.reader.readexactly(8))
             return kind, Buffer(await self.reader.readexactly(size - 8))
@@ -68,21 +68,21 @@ class Wire:
         self.send(b"MSG", struct.pack("<I", self.token_id) + self._next() + body, final)
 
     async def answer(self) -> tuple[int, ua.ResponseHeader, Buffer]:
-        """Wait for an answer of one chunk: its type, its header, what follows."""
+        """Wait for a response of one chunk; return its type, its header and the rest."""
         kind, body = await self.receive()
         assert kind == b"MSG", kind
         body.skip(16)
         return _type_id(body), struct_from_binary(ua.ResponseHeader, body), body
 
     async def is_ended_with(self, code: int) -> None:
-        """See that an error message is the last that comes."""
+        """Check that the server sends this error message and then closes the connection."""
         kind, body = await self.receive()
         assert kind == b"ERR", kind
         assert struct_from_binary(ua.ErrorMessage, body).Error.value == code
         await self.is_ended()
 
     async def is_ended(self) -> None:
-        """See that the connection has ended, and nothing more comes."""
+        """Check that the server closes the connection without further data."""
         async with asyncio.timeout(60):
             with contextlib.suppress(ConnectionError):
                 assert await self.reader.read(1) == b""
@@ -97,6 +97,6 @@ def _type_id(body: Buffer) -> int:
 
 
 def service(code: int, token: ua.NodeId, parameters: bytes) -> bytes:
-    """Put a request together from the id of its encoding and the bytes of its parameters."""
+    """Return a request with the id of its encoding and the bytes of its parameters."""
     header = ua.RequestHeader(AuthenticationToken=token, RequestHandle=1, TimeoutHint=5000)
     return bytes(nodeid_to_binary(ua.NodeId(code))) + bytes(struct_to_binary(header)) + parameters
