@@ -1,4 +1,4 @@
-"""Sends every service with its most expensive arguments, from a process of its own; prints one JSON line for each."""
+"""An attacking client: it sends every service with its most expensive arguments and prints one JSON line for each."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def read(count: int, ranges: Callable[[int], str | None] = lambda _: None) -> An
 
 
 def read_of(nodes: list[int]) -> Any:
-    """Read these values as often as one request may."""
+    """Return a Read request for these values, repeated up to the limit of one request."""
     request = ua.ReadRequest()
     asked = [ua.ReadValueId(ua.NodeId(node), ua.AttributeIds.Value) for node in nodes]
     request.Parameters.NodesToRead = (asked * 1000)[:1000]
@@ -79,7 +79,7 @@ def _field(name: str) -> ua.SimpleAttributeOperand:
 
 
 def _where() -> list[ua.ContentFilterElement]:
-    """A chain of negations as long as the server takes."""
+    """Return a chain of negations of the maximum length."""
     last = ua.ContentFilterElement(ua.FilterOperator.IsNull, [_field("JobOrder")])
     chain = [ua.ContentFilterElement(ua.FilterOperator.Not, [ua.ElementOperand(at + 1)]) for at in range(63)]
     return [*chain, last]
@@ -94,7 +94,7 @@ def call(method: str, argument: ua.Variant, count: int, comments: int = 0) -> An
 
 
 def server_call(method: int, subscription: int) -> Any:
-    """Call a method of the Server object many times."""
+    """Return a Call request that calls a method of the Server object four times."""
     argument = ua.Variant(subscription, ua.VariantType.UInt32)
     call = ua.CallMethodRequest(ua.NodeId(ua.ObjectIds.Server), ua.NodeId(method), [argument])
     request = ua.CallRequest()
@@ -103,7 +103,7 @@ def server_call(method: int, subscription: int) -> Any:
 
 
 def order(parameters: int) -> ua.Variant:
-    """A job order of this many parameters of the least size."""
+    """Return a job order with this number of parameters of the minimum size."""
     name, parameter = struct.pack("<i1s", 1, b"x"), struct.pack("<Ii1sB", 0, 1, b"p", 0)
     body = struct.pack("<I", 1 << 5) + name + struct.pack("<i", parameters) + parameter * parameters
     encoding = ua.NodeId(5014, Namespace.ISA95)
@@ -111,7 +111,7 @@ def order(parameters: int) -> ua.Variant:
 
 
 def requests(subscription: int) -> Iterator[tuple[str, Any]]:
-    """Yield every request with a name."""
+    """Yield every request with its name."""
     yield "read", read(1000)
     yield "read as much as fits", read(60)
     yield "read index ranges", read(1000, lambda number: f"{number % 900}:{number % 900 + 20}")
@@ -159,7 +159,7 @@ def requests(subscription: int) -> Iterator[tuple[str, Any]]:
 
 
 async def attack(endpoint: str, rounds: int) -> None:
-    """Send everything, in so many rounds."""
+    """Send every request once per round."""
     async with Client(endpoint, timeout=60, watchdog_intervall=60) as client:
         client.uaclient.protocol.logger.setLevel("CRITICAL")
         for _ in range(rounds):

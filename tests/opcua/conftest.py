@@ -1,3 +1,3 @@
-"""The fixtures of the server's tests: what is tested here runs in the same server."""
+"""The fixtures of the server tests: the tests of this folder use the same server."""
 
 from tests.uaserver.conftest import *  # noqa: F403

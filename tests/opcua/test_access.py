@@ -1,4 +1,4 @@
-"""Peers on this host are told from those elsewhere; a role includes the permissions of the ones before it."""
+"""Local peers are distinguished from remote ones; a role includes the permissions of all lower roles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Answers in parts are byte for byte what asyncua encodes; what is too large is refused before it is copied."""
+"""Answers encoded in parts have the same bytes as those of asyncua; a too large answer is refused before a copy."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever a server shows of itself, a session finds its way, or says that there is none."""
+"""A session resolves paths in any address space, or reports that there is no path."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ TOOL = TypeName(URI, 5000)
 
 
 class Vendor:
-    """A server in the hands of a test; each has a folder of its own there."""
+    """A server controlled by the tests; each test has its own folder in it."""
 
     def __init__(self, server: Server, index: int) -> None:
         self.server = server
@@ -27,7 +27,7 @@ class Vendor:
         self.url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
 
     async def refer(self, one: Node, kind: int, other: Node, *, forward: bool = True) -> None:
-        """Have one node refer to another, also where asyncua sees that it makes no sense."""
+        """Add a reference between two nodes, without the checks of asyncua."""
         target = ua.ReferenceDescription(
             ReferenceTypeId=ua.NodeId(kind),
             IsForward=forward,
@@ -44,7 +44,7 @@ class Vendor:
         try:
             yield folder
         finally:
-            # What leads in circles cannot be deleted; nobody finds it any more.
+            # Nodes with circular references cannot be deleted, so only the reference to the folder is removed.
             objects = self.server.iserver.aspace[ua.NodeId(ua.ObjectIds.ObjectsFolder)]
             objects.references = [each for each in objects.references if each.NodeId != folder.nodeid]
 
@@ -136,7 +136,7 @@ async def test_a_node_with_no_end_of_nodes_below_it_is_refused(
 
     monkeypatch.setattr(session_of_server, "browse", answer)
     monkeypatch.setattr(session_of_server, "browse_next", answer, raising=False)
-    monkeypatch.setattr(type(session._client.uaclient.session), "browse_next", answer)  # noqa: SLF001 - asyncua's server has none
+    monkeypatch.setattr(type(session._client.uaclient.session), "browse_next", answer)  # noqa: SLF001 - asyncua's server has no BrowseNext
     with pytest.raises(Refused, match="has more than 20000 others below it"):
         await session.find("Plant")
 

@@ -1,4 +1,4 @@
-"""A few bytes of a peer do not become gigabytes, nor does what it sends without end."""
+"""The memory for the messages of a peer is bounded, for a few malicious bytes and for an endless stream."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
 ) -> None:
     monkeypatch.setattr(client_transport, "_REPEAT_SECONDS", 0.0)
     monkeypatch.setattr(client_transport, "MESSAGE_BYTES", 300_000)
-    # A server that does not keep to what it was told.
+    # A server that ignores the negotiated limits.
     monkeypatch.setattr(TransportLimits, "is_msg_size_within_limit", lambda *_: True)
     for name, size in (("Small", 200_000), ("Large", 400_000)):
         await server.nodes.objects.add_variable(1, name, bytes(size))
@@ -101,7 +101,7 @@ async def test_news_that_nobody_takes_fill_no_memory(
         taker.watch(None, fields, {}) as taken,
     ):
         async with asyncio.timeout(60):
-            # Who takes the same shows when it has been told.
+            # The second client receives the same events: it shows when each one was sent.
             while too_much not in caplog.messages:
                 await events.trigger(message="x" * 40_000)
                 await anext(taken)

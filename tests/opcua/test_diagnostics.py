@@ -1,4 +1,4 @@
-"""Faults are counted once, by what they are about."""
+"""Each fault is counted once in every counter of its kind."""
 
 import pytest
 from asyncua import ua

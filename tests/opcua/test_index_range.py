@@ -1,4 +1,4 @@
-"""A client gets the part of an array that it asks for."""
+"""A client reads the part of an array that it requests."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Limits that fit each other."""
+"""The limits are consistent with each other."""
 
 from edge.opcua import limits
 from edge.opcua.negotiated_limits import NegotiatedLimits

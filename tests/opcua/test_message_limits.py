@@ -1,4 +1,4 @@
-"""What a subscription has to tell is cut to what its client takes, and nothing of it gets lost on the way."""
+"""Notifications are split into messages within the limits of the client, and none is lost."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ from edge.opcua.monitored_items import MonitoredItems
 
 LARGEST = 8192
 TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)
-VALUES, EVENTS = range(3), range(3, 5)  # what the client calls its items
+VALUES, EVENTS = range(3), range(3, 5)  # the client handles of the items
 
 
 def change(handle: int, size: int) -> ua.MonitoredItemNotification:
@@ -40,7 +40,7 @@ def subscription(max_notifications: int = 0) -> InternalSubscription:
 
 
 async def published(made: InternalSubscription, told: Iterable[object]) -> list[ua.PublishResult]:
-    """Return the messages in which all of it is told."""
+    """Return the messages that publish all these notifications."""
     for each in told:
         if isinstance(each, ua.MonitoredItemNotification):
             await made.enqueue_datachange_event(100 + each.ClientHandle, each, 0)

@@ -1,4 +1,4 @@
-"""Each item that nobody could be told of is refused on its own, and says why; the others are monitored."""
+"""An item that cannot be monitored is refused with its own status; the others are monitored."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What both ends can take is agreed on once, and reckoned with to the byte."""
+"""The limits of both ends are negotiated once and enforced to the byte."""
 
 import pytest
 from asyncua import ua
@@ -14,7 +14,7 @@ def hello(receive: int = CHUNK_BYTES, send: int = CHUNK_BYTES, message: int = 0,
 
 
 def test_each_end_hears_what_the_other_takes_of_it() -> None:
-    # asyncua answers 8192 and 65535 here: where it mends that, `NegotiatedLimits` has less to do.
+    # asyncua answers 8192 and 65535 here; `NegotiatedLimits` can be reduced when that is fixed.
     told = NegotiatedLimits().create_acknowledge_and_set_limits(hello(receive=8192))
     assert (told.ReceiveBufferSize, told.SendBufferSize) == (CHUNK_BYTES, 8192)
     assert (told.MaxMessageSize, told.MaxChunkCount) == (MESSAGE_BYTES, CHUNKS)

@@ -1,4 +1,4 @@
-"""A new version of asyncua that changes a private name we use fails here, with the reason why we use it."""
+"""A new version of asyncua that changes a private name in use fails here, with the reason for its use."""
 
 import importlib
 import inspect
@@ -28,7 +28,7 @@ def test_private_name_is_as_it_was(name: PrivateName) -> None:
         assert re.search(rf"self\.{name.name}\b.*=", inspect.getsource(owner)), name.reason
         return
     function = getattr(owner, name.name)
-    # The decoder limits may be patched in this process; the source of asyncua is what counts.
+    # Only functions of asyncua are compared, as this process may have patched the decoder limits.
     if function.__module__.startswith("asyncua"):
         assert str(inspect.signature(function)) == name.fingerprint, name.reason
 

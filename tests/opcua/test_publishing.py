@@ -1,4 +1,4 @@
-"""A subscription follows the interval that its client sets, as a client on another stack measures it."""
+"""A subscription follows the publishing interval of its client, as measured by a client on another stack."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Requests are checked and bounded before any work is done."""
+"""Requests are validated and bounded before any work."""
 
 import math
 
@@ -23,7 +23,7 @@ def test_requests_with_too_few_or_many_operations_are_refused(count: int, code: 
 def test_requests_with_more_subscriptions_than_there_can_be_are_refused() -> None:
     with pytest.raises(ServiceError):
         check_subscriptions(range(limits.SUBSCRIPTIONS + 1))
-    check_subscriptions([])  # a session without any ends by the same way
+    check_subscriptions([])  # a session without subscriptions is closed by the same code
 
 
 @pytest.mark.parametrize(("asked", "clamped"), [(5.0, 5.0), (0.0, 1.0), (99.0, 9.0), (math.nan, 1.0), (math.inf, 9.0)])

@@ -1,4 +1,4 @@
-"""A request belongs to a session by its token and its channel, and a session to one client (S4, S9, S10)."""
+"""A request is assigned to a session by its token and channel, and a session to one client (S4, S9, S10)."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def token_of(client: Client) -> ua.NodeId:
 
 def as_anonymous(client: Client, server_nonce: bytes | None = None) -> ua.ActivateSessionParameters:
     if server_nonce:
-        client._server_nonce = server_nonce  # noqa: SLF001 - what its owner was told last
+        client._server_nonce = server_nonce  # noqa: SLF001 - the last nonce sent to the owner
     token = ua.AnonymousIdentityToken(PolicyId="anonymous")
     return ua.ActivateSessionParameters(UserIdentityToken=token, ClientSignature=signature_of(client))
 
@@ -61,7 +61,7 @@ class TestTokens:
         assert sum(left != right for left, right in zip(first, second, strict=True)) > 20
 
     async def test_asyncua_counts_them(self) -> None:
-        # Where this fails, `Session.__init__` can go.
+        # When this fails, remove `ServerSession.__init__`.
         plain = InternalServer()
         first, second = (plain.create_session("x", external=True).auth_token.Identifier for _ in range(2))
         assert second == first + 1
@@ -174,7 +174,7 @@ class TestSessions:
 
 
 async def ended(client: Client) -> None:
-    """Ask what needs no session until the one of the client, which was never activated, has ended."""
+    """Send requests that need no session until the client's session, never activated, has ended."""
     async with asyncio.timeout(60):
         while True:
             await client.get_endpoints()

@@ -1,4 +1,4 @@
-"""Answers leave in order, in chunks, no faster than the client takes them."""
+"""Answers are sent in order, in chunks, no faster than the client reads them."""
 
 import asyncio
 from typing import cast

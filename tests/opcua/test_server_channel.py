@@ -1,4 +1,4 @@
-"""A channel is one of those we offer, of an application we trust, and nothing is said before it is open (S1, S2)."""
+"""A channel has an offered policy and a trusted application; before it is open, no request is answered (S1, S2)."""
 
 import asyncio
 import os
@@ -68,7 +68,7 @@ class TestWithoutEncryption:
             assert await victim.get_namespace_array()
 
     async def test_asyncua_would_take_such_a_channel_as_any_other(self) -> None:
-        # Where this fails, `ServerChannel.select_policy` can go.
+        # When this fails, remove `ServerChannel.select_policy`.
         from asyncua.common.connection import SecureConnection, TransportLimits
 
         connection = SecureConnection(SecurityPolicyNone(), TransportLimits())
@@ -76,7 +76,7 @@ class TestWithoutEncryption:
 
 
 class TestTheOrderOfThings:
-    """Each of these ends the connection; a server that goes on answers before it knows to whom."""
+    """Each of these messages ends the connection, as the server must not answer an unidentified client."""
 
     async def test_a_message_before_the_channel_is_open(self, wire: Wire) -> None:
         await wire.hello()
@@ -196,13 +196,13 @@ class TestWhoseCertificate:
 
 
 def at_first(directory: Path) -> OpcuaSettings:
-    """Settings of a gateway that has turned nobody away; its certificate is that of `secure`."""
+    """Return the settings of a gateway without rejected clients; its certificate is that of `secure`."""
     shutil.copy(Path(SETTINGS.pki, "own.pem"), directory)
     return msgspec.structs.replace(make_settings(directory), pki=str(directory))
 
 
 def renamed(application: Application, directory: Path) -> Application:
-    """The same application with another certificate for its key."""
+    """Return the same application with another certificate for its key."""
     own = certificates.load(application.directory)
     assert own
     now, name = datetime.now(UTC), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, directory.name)])

@@ -1,4 +1,4 @@
-"""Nobody changes anything over OPC UA; and what asyncua would let through, so that we notice when it stops."""
+"""Clients cannot change the address space; defects of asyncua are checked, to notice when they are fixed."""
 
 import inspect
 from pathlib import Path
@@ -48,7 +48,7 @@ class TestReadOnly:
 
 
 class TestWhyWeDoItOurselves:
-    """Each of these holds for asyncua as it is; where one fails, a part of `hardening.py` or `nodesets.py` can go."""
+    """Defects of the current asyncua; when one of these tests fails, its workaround can be removed."""
 
     async def test_asyncua_makes_admin_with_any_password_an_administrator(self) -> None:
         plain = InternalServer()
@@ -57,7 +57,7 @@ class TestWhyWeDoItOurselves:
     async def test_asyncua_lets_anybody_register_servers(self) -> None:
         plain = InternalServer()
         plain.register_server(ua.RegisteredServer(ServerUri="urn:intruder", ServerNames=[ua.LocalizedText("x")]))
-        assert "urn:intruder" in plain._known_servers  # noqa: SLF001 - it is not to be seen otherwise
+        assert "urn:intruder" in plain._known_servers  # noqa: SLF001 - it is not public
 
     async def test_asyncua_gathers_a_hundred_mebibytes_for_one_message(self) -> None:
         assert Server().limits.max_message_size == 100 * 1024 * 1024
@@ -82,7 +82,7 @@ class TestWhyWeDoItOurselves:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plain(nodeset_package: Path) -> Server:
-    """The server of asyncua as it comes, with namespace 0 and those of jobs."""
+    """The unmodified server of asyncua, with namespace 0 and those of jobs."""
     server = Server()
     await server.init()
     await nodesets.register_official(server)

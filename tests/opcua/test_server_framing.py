@@ -1,4 +1,4 @@
-"""What is no chunk ends its connection at once, and nobody takes the place or the memory of others (S5)."""
+"""An invalid chunk ends its connection at once; no client can use up the connections or the memory of others (S5)."""
 
 import asyncio
 import contextlib
@@ -102,7 +102,7 @@ async def test_when_all_are_at_work_the_next_one_is_refused() -> None:
 
 
 class Transport(asyncio.Transport):
-    """Stands where the socket is, and notes what is done to it."""
+    """A fake of the socket that records the operations on it."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("192.0.2.1", 4840)})
@@ -125,7 +125,7 @@ class Transport(asyncio.Transport):
 
 
 class CallProcessor:
-    """Answers nothing, and counts."""
+    """A processor that counts the messages and does not answer."""
 
     def __init__(self) -> None:
         self.processed = 0
@@ -141,7 +141,7 @@ class CallProcessor:
 
 @dataclass
 class Core:
-    """What a connection needs to know of its server."""
+    """The attributes of a server that a connection reads."""
 
     max_pending_messages_per_connection: int = 500
     max_connections: int = 1
@@ -200,5 +200,5 @@ async def test_who_has_left_is_answered_no_more(framing: ChunkProtocol) -> None:
 async def test_more_questions_at_once_than_we_keep_end_the_connection(framing: ChunkProtocol) -> None:
     framing.data_received(hellos(501))
     assert framing.transport.done[-1] == "abort"
-    framing.data_received(hellos(1))  # what was on its way
+    framing.data_received(hellos(1))  # data that was in transit
     assert framing.transport.done[-1] == "abort"

@@ -1,4 +1,4 @@
-"""A session's subscriptions are its own, and what it may ask for has an end (S6, S7, S8, W14)."""
+"""The subscriptions of a session belong to it alone, and its requests are bounded (S6, S7, S8, W14)."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ NOT_YOURS = ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)
 
 
 class Listener:
-    """Counts what it hears."""
+    """A subscription handler that collects the received values."""
 
     def __init__(self) -> None:
         self.heard = asyncio.Queue[object]()
@@ -50,7 +50,7 @@ def item(node_id: ua.NodeId = STATE, queue: int = 1) -> ua.MonitoredItemCreateRe
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own(server: UaServer) -> AsyncIterator[Client]:
-    """A client of its own: what it leaves behind goes with it."""
+    """A separate client; its subscriptions end with its session."""
     async with Client(server.endpoint) as client:
         yield client
 
@@ -58,7 +58,7 @@ async def own(server: UaServer) -> AsyncIterator[Client]:
 class TestOwnership:
     @pytest_asyncio.fixture(loop_scope="module")
     async def subscription(self, client: Client) -> AsyncIterator[int]:
-        """A subscription of somebody else, which hears every second."""
+        """A subscription of another client, notified every second."""
         listener = Listener()
         made = await client.create_subscription(50, listener)
         await made.subscribe_data_change(client.get_node(CLOCK))
@@ -115,7 +115,7 @@ class TestOwnership:
         assert answer.Parameters.Results == [NOT_YOURS]
 
     async def test_asyncua_lets_anybody_delete_anything(self) -> None:
-        # Where this fails, `Session.delete_subscriptions` and its like can go.
+        # When this fails, remove `ServerSession.delete_subscriptions` and the similar methods.
         plain = InternalServer()
         mine, theirs = (plain.create_session("x", external=True) for _ in range(2))
         made = await mine.create_subscription(asked(), print)
@@ -316,7 +316,7 @@ class TestOperations:
 
 
 async def test_whether_a_method_may_be_called_is_told_to_each_as_it_is(space: Space, own: Client) -> None:
-    # The attribute is computed for whom asks: what one hears is not kept for the next.
+    # The attribute is computed for each caller and not cached for the next one.
     method = await space.member("JobOrderControl", "Store")
     before = (await method.read_attribute(ua.AttributeIds.UserExecutable)).Value.Value
     again = (await own.get_node(method.nodeid).read_attribute(ua.AttributeIds.UserExecutable)).Value.Value

@@ -1,4 +1,4 @@
-"""What comes over a connection: calls are read by ourselves, and malformed ones harm nobody."""
+"""Messages over a connection: calls are decoded by the product's own code, and malformed ones do no harm."""
 
 import struct
 
@@ -50,15 +50,15 @@ async def test_an_array_of_nulls_is_refused_by_every_service(client: Client, ser
 
 
 async def test_asyncua_would_make_as_many_nothings_as_it_is_told() -> None:
-    # Where this fails, `patch_decoder_limits` can go.
-    read = ua_binary._create_uatype_array_deserializer(ua.VariantType.Null)  # noqa: SLF001 - beneath what we replace
+    # When this fails, remove `patch_decoder_limits`.
+    read = ua_binary._create_uatype_array_deserializer(ua.VariantType.Null)  # noqa: SLF001 - below the replaced function
     assert len(read(Buffer(struct.pack("<i", 1000)))) == 1000
 
 
 async def test_a_text_of_negative_length_ends_the_reading_of_a_request_instead_of_beginning_it_anew(
     server: UaServer,
 ) -> None:
-    # Of two thousand million locales, each text takes four bytes and gives four back.
+    # Two thousand million locales: each text consumes four bytes, and its length -4 moves the position back by four.
     bomb = struct.pack("<iii", -1, 2**31 - 1, -4) + bytes(8)
     with pytest.raises(NotEnoughData, match="nothing of the length -4"):
         struct_from_binary(ua.GetEndpointsParameters, Buffer(bomb))

@@ -1,6 +1,6 @@
-"""Mutilated calls against a live server: each is answered, others do not notice, what is accepted can be shown.
+"""Malformed calls to a running server: each is answered, other clients are not affected, accepted orders are shown.
 
-`make fuzz` tries 100,000 of them, `make test` some.
+`make fuzz` sends 100,000 of them, `make test` a few.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ CALLS = int(os.environ.get("EDGE_FUZZ", "3000"))
 AT_A_TIME = 50
 PATH = "station-1/MachineryBuildingBlocks/JobManagement"
 EXPECTED = {
-    ua.StatusCodes.Good,  # of the request; each call in it has a status of its own
+    ua.StatusCodes.Good,  # status of the request; each call in it has its own status
     ua.StatusCodes.BadDecodingError,
     ua.StatusCodes.BadNothingToDo,
     ua.StatusCodes.BadTooManyOperations,
@@ -44,7 +44,7 @@ EXTREMES = (b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\x80", b"\0\0\1\0"
 
 @pytest.fixture(autouse=True)
 def _unrecorded() -> Iterator[None]:
-    """Keep pytest from gathering an audit record of every call: what grows then would not be the server."""
+    """Disable the audit records, as pytest would collect all of them and falsify the measured memory."""
     logging.disable(logging.INFO)
     yield
     logging.disable(logging.NOTSET)
@@ -90,7 +90,7 @@ def sound_bodies() -> list[bytes]:
 
 
 def mutilated(body: bytes, chance: random.Random) -> bytes:
-    """Change a few places of a body: bytes, lengths, order; or cut it; or invent it."""
+    """Return a body with random changes of bytes, lengths and order, cut, or entirely random."""
     if chance.random() < 0.02:
         return chance.randbytes(chance.randrange(200))
     data = bytearray(body)
@@ -113,8 +113,8 @@ def mutilated(body: bytes, chance: random.Random) -> bytes:
 
 
 def fire(client: Client, body: bytes) -> asyncio.Future[Buffer]:
-    """Send a Call request with this body, whatever it is; give what will hold its answer."""
-    # asyncua's client sends only what it can write itself.
+    """Send a Call request with any body; return the future of its answer."""
+    # The client of asyncua sends only requests that it can encode itself.
     protocol = client.uaclient.protocol
     header = ua.RequestHeader()
     protocol._setup_request_header(header, 1)  # noqa: SLF001
@@ -129,7 +129,7 @@ def fire(client: Client, body: bytes) -> asyncio.Future[Buffer]:
 
 
 async def volley(client: Client, bodies: Sequence[bytes]) -> list[int]:
-    """Send bodies at a time, and give the status of each answer."""
+    """Send several bodies at once; return the status of each answer."""
     async with asyncio.timeout(30):
         answers = await asyncio.gather(*(fire(client, body) for body in bodies))
     return [status_of(answer) for answer in answers]
@@ -151,7 +151,7 @@ async def reads_of_another(server: UaServer, latencies: list[float]) -> None:
 
 
 def can_be_shown(order: JobOrder) -> bool:
-    """See that an order survives the store, and that the list it stands in can be written."""
+    """Return whether an order is unchanged after storage and can be encoded for the list."""
     stored = msgspec.json.decode(msgspec.json.encode(order), type=JobOrder)
     shown = JobOrderAndState(job_order=stored, state=state_entries(JobStatus(JobState.RUNNING)))
     as_it_came = JobOrderAndState(job_order=order, state=shown.state)

@@ -1,4 +1,4 @@
-"""A client to a camera in the same process, whose namespace has the index of ours, disturbs nothing."""
+"""A client to a camera in the same process has no effect on the server, although both use the same namespace index."""
 
 import asyncio
 import sys
@@ -23,7 +23,7 @@ from tests.uaserver.test_methods import NO_COMMENT, ask
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-# What a client elsewhere sees: the ids of the listed orders, their first parameter, and the ids of the responses.
+# The output of a client in another process: the ids of the listed orders, their first parameter, the response ids.
 ELSEWHERE = """
 import asyncio, sys
 from asyncua import Client, ua
@@ -42,7 +42,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def _camera_client() -> AsyncIterator[None]:
-    """A client to a camera which has structures of its own under the ids of ours."""
+    """A client to a camera; the camera has other structures with the ids of the server's structures."""
     for kind in ENCODING_ID:
         ua.extension_objects_by_typeid.pop(ENCODING_ID[kind], None)
         ua.extension_objects_by_datatype.pop(ua.NodeId(DATA_TYPE[kind], Namespace.ISA95), None)
@@ -69,7 +69,7 @@ async def _camera_client() -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("_camera_client")
 async def test_asyncua_itself_takes_our_orders_for_the_camera_s() -> None:
-    # Where this fails, `connection.read_calls` and the table in `encoding.py` can go.
+    # When this fails, remove `server_transport.read_calls` and the table in `encoding.py`.
     read = extensionobject_from_binary(Buffer(extensionobject_to_binary(extension_object(ORDER))))
     assert type(read).__name__ == "CameraJobOrder"
 

@@ -1,4 +1,4 @@
-"""Every service in the table decodes its own parameters."""
+"""Every service of the table decodes its own parameters."""
 
 from asyncua import ua
 

@@ -1,4 +1,4 @@
-"""A shared array is a variant like others, compared by identity and never copied."""
+"""A shared array is a normal variant, compared by identity and never copied."""
 
 import copy
 
@@ -34,5 +34,5 @@ def test_parts_beyond_the_end_are_shorter() -> None:
 def test_copies_are_the_same_and_equality_is_identity() -> None:
     array = made(STRUCTURES)
     assert copy.deepcopy(array) is array
-    assert array == array  # noqa: PLR0124 - what this is about
+    assert array == array  # noqa: PLR0124 - the subject of this test
     assert array != made(STRUCTURES)

@@ -1,4 +1,4 @@
-"""Structures of a server that nobody has told us about."""
+"""Structures of a server that the program does not know in advance."""
 
 import struct
 import uuid
@@ -28,7 +28,7 @@ class Vendor:
         self.index = index
 
     async def type(self, fields: Sequence[ua.StructureField], **how: Any) -> tuple[Node, ua.NodeId]:
-        """Define a structure; give its data type and its encoding."""
+        """Define a structure; return its data type and its encoding."""
         name = f"T{uuid.uuid4().hex}"
         data_type, (encoding, *_) = await new_struct(self.server, self.index, name, list(fields), **how)
         return data_type, encoding.nodeid
@@ -69,7 +69,7 @@ async def test_fields_come_in_their_order(vendor: Vendor) -> None:
 
 
 async def test_structure_is_read_where_server_defines_base_structure(vendor: Vendor) -> None:
-    """node-opcua gives i=22 a definition without fields; the walk up to the base must end there."""
+    """node-opcua defines i=22 without fields; the search for base types must end there."""
     base = vendor.server.get_node(ua.NodeId(ua.ObjectIds.Structure))
     empty = ua.DataValue(ua.Variant(ua.StructureDefinition(), ua.VariantType.ExtensionObject))
     await base.write_attribute(ua.AttributeIds.DataTypeDefinition, empty)
@@ -179,7 +179,7 @@ async def test_values_lose_the_types_of_opc_ua(vendor: Vendor, value: object, pl
 
 
 async def written(vendor: Vendor, data_type: Node, value: Any) -> Any:
-    """Write a structure, and read what was written."""
+    """Encode a structure; return it as decoded from the encoded value."""
     structures = Structures(vendor.client)
     return await structures.plain(await structures.variant(data_type.nodeid, value))
 
@@ -237,7 +237,7 @@ async def test_a_field_that_allows_subtypes_says_what_it_holds(vendor: Vendor) -
     )
     holder, _ = await vendor.type([new_struct_field("Meta", base)])
     definition = await vendor.server.get_node(holder.nodeid).read_data_type_definition()
-    # asyncua cannot make such a type itself: its field's flag means another thing then (OPC 10000-3, 8.48).
+    # asyncua cannot create such a type: the flag IsOptional has another meaning in it (OPC 10000-3, 8.48).
     definition.StructureType = ua.StructureType.StructureWithSubtypedValues
     definition.Fields[0].IsOptional = True
     await vendor.server.get_node(holder.nodeid).write_data_type_definition(definition)

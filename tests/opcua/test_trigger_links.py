@@ -1,4 +1,4 @@
-"""Links between monitored items stay bounded, and leave with their items."""
+"""Links between monitored items are bounded, and removed with their items."""
 
 from asyncua import ua
 

@@ -1,4 +1,4 @@
-"""The work of clients runs in slices, in turn, on a budget."""
+"""The work for clients runs in time slices, in turn, within a budget."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Nothing a client asks for holds the event loop longer than 50 ms, while a job commits its steps beside it."""
+"""No request blocks the event loop longer than 50 ms, while a job commits its steps concurrently."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ def job(number: int) -> JobOrderAndState:
 
 
 class LoopWatch:
-    """Measures how long the event loop was held: its CPU time, and the time a committed step took."""
+    """The measured blocking of the event loop: CPU time per pass, and duration of each committed step."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class LoopWatch:
         self.steps: list[float] = []
 
     async def tick(self) -> None:
-        """Note the CPU time of this thread between two passes of the loop; the load of other programs is not in it."""
+        """Record the CPU time of this thread between two passes of the loop; it excludes the load of other programs."""
         while True:
             before = time.thread_time()
             await asyncio.sleep(0.001)
@@ -58,7 +58,7 @@ class LoopWatch:
 
 
 async def churn(server: UaServer) -> None:
-    """Change ten jobs a second, with their events."""
+    """Change ten jobs per second and publish their events."""
     number = 0
     while True:
         number += 1
@@ -83,7 +83,7 @@ async def attacked(server: UaServer, store: Store) -> AsyncIterator[LoopWatch]:
 
 async def attack(endpoint: str, rounds: int) -> list[dict[str, Any]]:
     client = await asyncio.create_subprocess_exec(
-        "nice",  # the server under attack has to get its share of a busy machine
+        "nice",  # so that the server gets enough CPU time on a busy machine
         sys.executable,
         "-m",
         "tests.opcua.attack_client",
@@ -103,7 +103,7 @@ async def test_no_request_holds_the_event_loop_longer_than_50_ms(store: Store) -
     async with served(settings) as server:
         for number in range(JOBS):
             server.show("station-1", job(number), None)
-        # As the gateway does: what is there at the start is not collected again and again.
+        # As in the gateway: the collector ignores the objects that exist at the start.
         gc.collect()
         gc.freeze()
         async with attacked(server, store) as watch:
@@ -119,6 +119,6 @@ async def test_no_request_holds_the_event_loop_longer_than_50_ms(store: Store) -
     slow = [(held, at) for held, at in watch.held if held > HOLD_S]
     named = [(held, [each["name"] for each in answers if each["from"] <= at <= each["until"]]) for held, at in slow]
     assert answers[0]["status"] == "BadResponseTooLarge"
-    # Programs that share the processor slow its caches and clock: a few passes may be longer, none by more than half.
+    # Other programs slow the shared processor: a few passes may take longer, each by less than half.
     assert len(named) <= len(watch.held) // 1000, named
     assert max(watch.held)[0] < 1.5 * HOLD_S, named

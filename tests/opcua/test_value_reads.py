@@ -1,4 +1,4 @@
-"""Values have the timestamps and the encoding that a client asks for."""
+"""Values have the timestamps and the encoding that the client requests."""
 
 from datetime import UTC, datetime
 

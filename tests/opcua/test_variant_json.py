@@ -1,4 +1,4 @@
-"""A JSON value has one type in OPC UA, and a value of any type comes out as it went in."""
+"""A JSON value has one OPC UA type; a value of any type is unchanged after encoding and decoding."""
 
 import math
 from datetime import UTC, datetime
@@ -156,14 +156,14 @@ class TestReading:
             b"",
             b"\x06\1\2",  # an Int32 of two bytes
             b"\x80\xff\xff\xff\x7f",  # an array of 2147483647 nulls
-            b"\x86\xff\xff\xff\x7f",  # an array of as many integers
-            b"\x0c\xff\xff\xff\x7f",  # a text of that length
-            b"\x0c\2\0\0\0\xff\xfe",  # a text that is none
+            b"\x86\xff\xff\xff\x7f",  # an array of 2147483647 integers
+            b"\x0c\xff\xff\xff\x7f",  # a text of 2147483647 bytes
+            b"\x0c\2\0\0\0\xff\xfe",  # a text that is not UTF-8
             b"\x17\0",  # a data value
             b"\x19\0",  # diagnostics
-            b"\x3f",  # no type at all
+            b"\x3f",  # an unknown type
             b"\x18\1\1",  # a variant in a variant
-            b"\x98\1\0\0\0" * 200,  # arrays of variants, one in another
+            b"\x98\1\0\0\0" * 200,  # nested arrays of variants
             b"\xc6\1\0\0\0\7\0\0\0\1\0\0\0\xff\xff\xff\x7f",  # one integer in a giant matrix
             b"\x16\x3f",  # a structure of a malformed type
             b"\x16\0\0\2",  # a structure in XML

@@ -1,4 +1,4 @@
-"""Browse answers in pages, browse paths are bounded, and what is asked wrongly gets the status of the specification."""
+"""Browse returns pages, browse paths are bounded, and a wrong request gets the status of the specification."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""One judgement of certificates, for the clients of our server and for the servers whose client we are."""
+"""The validation of certificates, shared by the OPC UA server and the OPC UA client."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ def certificate(
 
 
 def altered(algorithm: bytes, last: int) -> x509.Certificate:
-    """A certificate that claims another algorithm: nobody makes one with those that are broken any more."""
+    """Return a certificate that names another algorithm, as no library generates one with a broken algorithm."""
     der = certificate().public_bytes(Encoding.DER)
     return x509.load_der_x509_certificate(der.replace(algorithm, algorithm[:-1] + bytes([last])))
 
@@ -46,7 +46,7 @@ def test_a_certificate_of_these_days_is_good() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [rsa.generate_private_key(public_exponent=65537, key_size=1024), ec.generate_private_key(ec.SECP256R1())],  # noqa: S505 - on purpose
+    [rsa.generate_private_key(public_exponent=65537, key_size=1024), ec.generate_private_key(ec.SECP256R1())],  # noqa: S505 - weak on purpose
     ids=["short", "elliptic"],
 )
 def test_a_key_that_no_security_policy_takes_is_a_fault(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> None:
@@ -86,7 +86,7 @@ def test_a_certificate_may_tell_nothing() -> None:
 
 
 def with_names(content: bytes, instead: bytes) -> x509.Certificate:
-    """A certificate for `urn:device`, and with an extension that nobody knows, that was altered afterwards."""
+    """Return a certificate for `urn:device` with an unknown extension; `content` is replaced after signing."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "device")])
     builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, NOW - DAY, NOW + DAY)
     builder = builder.add_extension(x509.SubjectAlternativeName([x509.UniformResourceIdentifier("urn:device")]), False)
