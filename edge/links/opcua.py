@@ -1,4 +1,4 @@
-"""One OPC UA client session: find nodes, read values, call methods and take events, all in plain Python."""
+"""One OPC UA client session: find nodes, read values, call methods and receive events, all in plain Python."""
 
 import asyncio
 import struct
@@ -21,14 +21,14 @@ from edge.opcua.client_transport import BoundedClient
 from edge.opcua.structures import Structures
 
 _REQUEST_SECONDS = 4.0
-# How long the server keeps a session whose client is gone.
+# Seconds for which the server keeps a session after its client is gone.
 _SESSION_SECONDS = 60
-# Many servers serve a connection one request after the other: a method that takes its time must not look like death.
-# The end of a connection shows at once anyway; this is for a network that has gone silent.
+# Many servers handle the requests of a connection one by one: a slow method must not look like a lost connection.
+# A closed connection is detected at once; this interval detects a silent network.
 _KEEP_ALIVE_SECONDS = 10.0
-# A server that is gone, or busy with a method, cannot take our leave; that is no reason to wait, nor to fail.
+# Time limit for the end of a session: a server that is gone, or busy with a method, does not answer.
 _GOODBYE_SECONDS = 1.0
-# How long a server may be looked through.
+# Time limit of a search through a server.
 _SEARCH_SECONDS = 300.0
 _PUBLISHING_MS = 50
 _EVENTS_AT_MOST = 1000
@@ -36,7 +36,7 @@ _EVENTS_AT_MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a server: its NodeId in text form, and the browse path that led there (OPC 10000-4, A.2)."""
+    """A node of a server: its NodeId in text form, and its browse path (OPC 10000-4, A.2)."""
 
     id: str
     path: str
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type of an information model, by what is the same at every server: its namespace and number."""
+    """A type of an information model, by its namespace and number, which are the same on every server."""
 
     namespace_uri: str
     number: int
@@ -67,11 +67,11 @@ class _Method:
 
 
 CallTracer = Callable[[TracedCall], None]
-"""Is told each question to a server, with its answer; also what is watched from then on."""
+"""Receives each request to a server with its result or error, also the start of a watch."""
 
 
 def _ignore_request(_asked: TracedCall) -> None:
-    """Let a question pass."""
+    """Ignore a request."""
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -81,7 +81,7 @@ _Found = TypeVar("_Found")
 def _traced(
     question: Callable[Concatenate["ClientSession", _Arguments], Awaitable[_Found]],
 ) -> Callable[Concatenate["ClientSession", _Arguments], Coroutine[Any, Any, _Found]]:
-    """Have who listens to a session told of each such question."""
+    """Report every call of a request on a session to its tracer."""
 
     @wraps(question)
     async def asking(session: "ClientSession", /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Found:
@@ -114,10 +114,10 @@ async def open_client(
     request_timeout: float = _REQUEST_SECONDS,
     trace_call: CallTracer = _ignore_request,
 ) -> AsyncIterator["ClientSession"]:
-    """Open a session and close it at the end of the block; without settings, without security and anonymous.
+    """Open a session for the length of the block; without `settings` it is anonymous and has no security.
 
-    No answer takes longer than `request_timeout` seconds. Raises Unavailable when the server is not there, does not
-    take us or is not trusted, SettingsError when a certificate of ours cannot be read.
+    Each request has a timeout of `request_timeout` seconds. Raises Unavailable when the server cannot be reached,
+    declines the session or is not trusted, SettingsError when a certificate of ours cannot be read.
     """
     client = BoundedClient(url, timeout=request_timeout, watchdog_intervall=_KEEP_ALIVE_SECONDS)
     client.session_timeout = _SESSION_SECONDS * 1000
@@ -140,7 +140,7 @@ async def open_client(
 
 
 class ClientSession:
-    """What can be asked of a server. Every call raises Unavailable when it does not answer or declines."""
+    """A session with a server. Every call raises Unavailable when the server does not answer or declines."""
 
     def __init__(self, client: BoundedClient, url: str, trace_call: CallTracer) -> None:
         self.url = url
@@ -153,15 +153,15 @@ class ClientSession:
 
     @_traced
     async def find(self, *names: str) -> Node:
-        """Go down from Objects by browse names, whatever their namespaces.
+        """Find a node by the browse names of its path below Objects, whatever their namespaces.
 
-        Raises Refused(`unknown_node`) when a name is not there, or there in two namespaces.
+        Raises Refused(`unknown_node`) when a name does not exist, or exists in two namespaces.
         """
         with _translate_errors(self.url):
             node_id, path = ua.NodeId(ua.ObjectIds.ObjectsFolder), "/0:Objects"
             for name in names:
                 children = await self._browser.below(node_id)
-                # One node may be the target of several references: it is still one.
+                # Several references may have the same target: it counts once.
                 fitting = {child.NodeId: child.BrowseName for child in children if child.BrowseName.Name == name}
                 if len(fitting) != 1:
                     what = "is ambiguous" if fitting else "is not there"
@@ -174,7 +174,7 @@ class ClientSession:
     async def read(self, node: Node) -> Any:
         """Read the value of a variable in plain Python; structures are dicts by the names of their fields.
 
-        Raises Refused(`unreadable`) for a structure that we cannot decode.
+        Raises Refused(`unreadable`) for a structure that cannot be decoded.
         """
         with _translate_errors(self.url):
             return await self._structures.plain(await self._client.get_node(node.id).read_value())
@@ -194,14 +194,14 @@ class ClientSession:
 
     @_traced
     async def instances(self, of: TypeName, depth: int = 4) -> list[Node]:
-        """Return the objects below Objects that are of a type or of one derived from it, at most so many levels down.
+        """Return the objects below Objects of a type, or of one derived from it, at most `depth` levels down.
 
-        Raises Refused(`unknown_node`) when there are so many objects that not all can be looked at.
+        Raises Refused(`unknown_node`) when there are too many objects to search.
         """
         with _translate_errors(self.url):
             async with asyncio.timeout(_SEARCH_SECONDS):
                 wanted = await self._type_id(of)
-                # The server itself is no device.
+                # The Server object is no device.
                 seen = {ua.NodeId(ua.ObjectIds.Server)}
                 found: list[Node] = []
                 level = {ua.NodeId(ua.ObjectIds.ObjectsFolder): "/0:Objects"}
@@ -223,10 +223,10 @@ class ClientSession:
 
     @_traced
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
-        """Call a method of an object and give its output arguments.
+        """Call a method of an object and return its output arguments.
 
-        Arguments are plain Python, as `read` gives it; those left out, and None, are the defaults of their types.
-        Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails.
+        Arguments are plain Python, in the form that `read` returns. A missing argument, or None, gets the default of
+        its type. Raises Refused(`unknown_node`) when there is no such method, Refused(`method_failed`) when it fails.
         """
         with _translate_errors(self.url):
             method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
@@ -243,7 +243,7 @@ class ClientSession:
                 raise Refused("method_failed", f"{name}: {len(results)} results of one call")
             (result,) = results
             if result.StatusCode.is_bad():
-                # It may have become another one.
+                # The object may have a new method of this name: find it again at the next call.
                 self._methods.pop((owner.id, name), None)
                 raise Refused("method_failed", f"{name}: {result.StatusCode.name}")
             outputs: list[Any] = await self._structures.plain(result.OutputArguments or [])
@@ -266,11 +266,11 @@ class ClientSession:
     async def watch(
         self, source: Node | None, fields: Sequence[EventField], values: Mapping[str, Node]
     ) -> AsyncIterator[AsyncIterator[Mapping[str, Any] | Refused]]:
-        """Take the events of a node (of the Server without one), and the changes of some variables, in their order.
+        """Subscribe to the events of a node (by default the Server) and to changes of variables; yield both in order.
 
-        An event has its `fields` by their names, None where it does not have one; `EventType` tells the NodeId of its
-        type. A change has the name of the variable alone. What cannot be decoded is given as Refused(`unreadable`).
-        What is given raises Unavailable when the connection is lost.
+        An event has its `fields` by name, None for a missing one; `EventType` is the NodeId of its type. A change has
+        only its variable, by name. A notification that cannot be decoded becomes Refused(`unreadable`). The iterator
+        raises Unavailable when the connection is lost.
         """
         names = {node.id: name for name, node in values.items()}
         asked = partial(TracedCall, "watch", (source, fields, values))
@@ -290,7 +290,7 @@ class ClientSession:
     @asynccontextmanager
     async def _subscription(self) -> AsyncIterator[Subscription]:
         with _translate_errors(self.url):
-            # A queue that overflows costs the connection: what is missed is asked for after the next one.
+            # A full queue ends the connection: missed results are requested on the next one.
             subscription = await self._client.create_subscription(
                 _PUBLISHING_MS, queue_maxsize=_EVENTS_AT_MOST, overflow=OverflowPolicy.DISCONNECT
             )
@@ -324,17 +324,17 @@ class ClientSession:
 
     @_traced
     async def is_a(self, type_id: Any, of: TypeName) -> bool:
-        """Return whether a type, by its NodeId as the server told it in text form, is the named one or derived from it.
+        """Return whether a type, by its NodeId in text form, is the type `of` or derived from it.
 
-        Raises Refused(`unreadable`) for what is no NodeId.
+        Raises Refused(`unreadable`) for an invalid NodeId.
         """
         told = _parse_node_id(type_id)
         with _translate_errors(self.url):
             return await self._type_id(of) in await self._browser.bases(told)
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
-        # asyncua makes clauses that name BaseEventType for every field, which strict servers refuse
-        # (github.com/FreeOpcUa/opcua-asyncio/issues/1968): each names the type that defines it.
+        # asyncua names BaseEventType in the clause of every field, which strict servers refuse
+        # (github.com/FreeOpcUa/opcua-asyncio/issues/1968). Here each clause names the type that defines the field.
         clauses = [_clause(ua.NodeId(ua.ObjectIds.BaseEventType), ua.QualifiedName("EventType"))]
         for field in fields:
             type_id = await self._type_id(field.defined_by)
@@ -352,7 +352,7 @@ class ClientSession:
 def _parse_node_id(told: Any) -> ua.NodeId:
     try:
         node_id = ua.NodeId.from_string(told)
-        # Numbers that are too large for one, it takes; nobody could ask for it.
+        # `from_string` accepts numbers that are too large for a NodeId; the encoder rejects them.
         nodeid_to_binary(node_id)
     except (ua.UaError, AttributeError, struct.error):
         raise Refused("unreadable", f"what should be the NodeId of a type is {told!r:.200}") from None
@@ -368,7 +368,7 @@ def _translate_errors(url: str) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        # That of asyncua may bear the answer that it met (wait_for2): a TaskGroup takes it for an error.
+        # asyncua may raise a CancelledError that holds a result (wait_for2): a TaskGroup treats it as an error.
         raise asyncio.CancelledError from None
     except (OSError, ua.UaError) as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__

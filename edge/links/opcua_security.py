@@ -1,4 +1,4 @@
-"""How a client session is secured: the strongest policy that the server offers, with certificates both sides trust."""
+"""Security of a client session: the strongest policy of the server, with certificates that both sides trust."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.errors import SettingsError, Unavailable
 from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, read_certificate
 
-# The strongest first (OPC 10000-7); what is older is broken and not listed.
+# The strongest first (OPC 10000-7); older policies are broken and not listed.
 _POLICIES = (
     security_policies.SecurityPolicyAes256Sha256RsaPss,
     security_policies.SecurityPolicyAes128Sha256RsaOaep,
@@ -26,10 +26,10 @@ _RENEW = "Compare the clocks of both; else have it make a new one, with RSA of 2
 
 
 async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
-    """Have a client that is not yet connected encrypt, and accept the server only if we trust it.
+    """Set the user and the encryption of a client that is not connected yet; accept only a trusted server.
 
-    Raises Unavailable when the server offers nothing that we take or is not trusted, SettingsError when a file of ours
-    cannot be read.
+    Raises Unavailable when the server offers no accepted policy or is not trusted, SettingsError when a file of ours
+    cannot be used.
     """
     if settings.username:
         client.set_user(settings.username)
@@ -39,7 +39,7 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
     own = _own(settings.cert_file)
     if problems := [*_uri_problems(own, settings.cert_file), *_key_problems(own, settings.key_file)]:
         raise SettingsError(problems, "docs/how-to/opcua-equipment.md tells how to make both.")
-    # A server compares the URI of the certificate with the one we tell (OPC 10000-4, 6.1.3).
+    # A server compares the URI of the certificate with that of the client (OPC 10000-4, 6.1.3).
     client.application_uri = application_uris(own)[0]
     endpoints = await client.connect_and_get_server_endpoints()
     for policy in _POLICIES:
@@ -78,7 +78,7 @@ def _key_problems(own: x509.Certificate, key_file: str) -> Iterator[str]:
 
 def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
     try:
-        # It may be followed by those of the authorities that vouch for it.
+        # The certificates of its authorities may follow it.
         certificate: x509.Certificate | None = x509_from_der(der)
     except ValueError as error:
         raise Unavailable(f"the OPC UA server {url} has a certificate that we cannot read: {error}") from error

@@ -1,4 +1,4 @@
-"""Equipment that is there or away: commands one by one while there is a connection; each kind brings its device."""
+"""Connected equipment: executes commands one by one while its device is connected; each kind provides the device."""
 
 import asyncio
 from collections import Counter
@@ -20,56 +20,57 @@ from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 
 RETRY_SECONDS = (0.1, 5.0)
-# How many ended commands are remembered, to know one that is sent again.
+# Number of ended commands that are remembered, to recognize a command that is sent again.
 MEMORY = 10_000
-# What a device says is told and kept up to here.
+# Maximum length, in characters, of a message of a device.
 _MESSAGE_LIMIT = 500
-# So often in so many seconds the log tells of what is passed over, all of which is counted and kept, and of defects.
+# Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.
 _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
 
 _log = structlog.get_logger(__name__)
 
 
 class OutcomeUnknownError(EdgeError):
-    """A physical action was started, and the device cannot say how it ended."""
+    """Error for a physical action that was started and whose result the device cannot report."""
 
 
 DeviceEvent = Mapping[str, Any]
 
 
 class Device(Protocol):
-    """What a kind knows of its device, for the length of one connection."""
+    """A device during one connection, as its kind implements it."""
 
     @property
     def problem(self) -> str:
-        """Why the device cannot work although it is connected; empty when it can."""
+        """Reason why the connected device cannot execute commands; empty when it can."""
 
     async def catch_up(self) -> None:
-        """Collect what came about without a connection, before any command; raises as `perform`."""
+        """Collect the results from the time without a connection, before any command runs; raises as `perform`."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Take what happened at the device, as its connection tells it; Refused, as any defect, passes over it."""
+        """Handle an event of the device; Refused, as any unexpected exception, discards the event."""
 
     async def perform(self, command: Command) -> Any:
-        """Have the device do a command, if it has not done or begun it yet; give the data of the answer.
+        """Execute a command, without repeating one that the device has begun or done; return the data of the answer.
 
-        Raises Refused with the reason when the device cannot do it, Unavailable when the connection is lost.
+        Raises Refused with the reason when the device cannot execute it, Unavailable when the connection is lost,
+        OutcomeUnknownError when the device cannot report the result.
         """
 
     async def stop(self, command: Command) -> None:
-        """End the work of a command, if the device is at it, also since a connection before; raises as `perform`."""
+        """Stop a command if the device executes it, also since an earlier connection; raises as `perform`."""
 
     async def settle(self, command: Command) -> None:
-        """Let go of what was kept for a command: its answer is durable; raises as `perform`."""
+        """Release the data kept for a command whose answer is durable; raises as `perform`."""
 
 
 DeviceEvents = AsyncIterator[DeviceEvent | Refused]
-"""What happens at a device; Refused stands for what happened and cannot be read."""
+"""Events of a device; Refused stands for an event that cannot be read."""
 
 Connector = Callable[[], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
-"""Connects once; gives the device with what happens there.
+"""Connects once; yields the device with its events.
 
-Raises Unavailable when it is not there now, Refused when it is not, or not yet, what it should be.
+Raises Unavailable when the device cannot be reached, Refused when it is not, or not yet, the expected device.
 """
 
 
@@ -83,9 +84,10 @@ async def open_connected(
     connect: Connector,
     repetition: Repetition = Repetition.REPEATABLE,
 ) -> AsyncIterator["ConnectedEquipment"]:
-    """Connect to the equipment for the length of the block, again and again while it is not there.
+    """Connect to the equipment for the length of the block, and reconnect while it is unavailable.
 
-    `place` says for people where it is. A SettingsError of `connect` ends the block, until it has connected once.
+    `place` is the address shown to people. A SettingsError of `connect` ends the block, unless an earlier connection
+    succeeded.
     """
     equipment = ConnectedEquipment(name, place, type_ids, station, scopes, repetition)
     async with background_task(_keep_connected(equipment, connect, station), f"equipment {name}"):
@@ -102,7 +104,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
                 last, has_worked = "", True
                 await equipment.serve(device, device_events)
         except (Unavailable, Refused, SettingsError) as error:
-            # Settings that have worked are right: somebody may be renewing a file that they name.
+            # Settings that worked once are valid: a file that they name may be in the middle of its renewal.
             if isinstance(error, SettingsError) and not has_worked:
                 raise
             reason = _bounded_message(error)
@@ -110,7 +112,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
                 _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=reason)
                 station.trace(TraceKind.LOST, reason)
             last = reason
-        except Exception as error:  # noqa: BLE001 - what a device says against all rules must not end the work of others
+        except Exception as error:  # noqa: BLE001 - a device that violates its protocol must not stop others
             defect = _root_cause(error)
             if defects.try_acquire():
                 _log.error("equipment could not be worked with, trying on", equipment=equipment.name, exc_info=defect)
@@ -119,10 +121,10 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
 
 
 class ConnectedEquipment:
-    """The port to a device that has to be connected to. Nothing is kept of a connection that is lost.
+    """Port of a device that needs a connection. The loss of the connection clears the device and the queue of commands.
 
-    At each new connection the station tells which commands have no answer: what the device did or began of them,
-    meanwhile or before, is for `Device.perform` to find out.
+    On each new connection the station lists the commands without an answer. `Device.perform` finds out which of these
+    the device has already begun or done.
     """
 
     def __init__(
@@ -150,12 +152,12 @@ class ConnectedEquipment:
 
     @property
     def connected(self) -> bool:
-        """Whether the device is there and takes commands."""
+        """Whether the device is connected and accepts commands."""
         return self._device is not None
 
     @property
     def problem(self) -> str:
-        """Why the device cannot work although it is connected; empty when it can."""
+        """Reason why the connected device cannot execute commands; empty when it can."""
         return self._device.problem if self._device else ""
 
     def repetition_of(self, type_id: str) -> Repetition:
@@ -167,7 +169,7 @@ class ConnectedEquipment:
         self._queue(command)
 
     async def reset(self, command: Command) -> None:
-        """Queue a reset before all starts; raises Unavailable while the device is not connected."""
+        """Queue a reset ahead of all starts; raises Unavailable while the device is not connected."""
         self._queue(command)
 
     def _queue(self, command: Command) -> None:
@@ -181,15 +183,15 @@ class ConnectedEquipment:
         self._wake.set()
 
     async def stop(self, command: Command) -> None:
-        """Drop a command that waits and stop the device. Raises Unavailable when the device is not connected."""
+        """Drop a queued command and stop the device. Raises Unavailable while the device is not connected."""
         device = self._connected()
         self._station.trace(TraceKind.STOP, command)
         self._mark_ended(command.command_id)
-        # A stop bears no parameters: those of the command say what to stop.
+        # A stop has no parameters: those of the command define what to stop.
         pending = self._pending.pop(command.command_id, None)
         running = self._running[0] if self._running and self._is_running(command) else None
         try:
-            # Also for one that waits: it may have been started on a connection before.
+            # A queued command is stopped too: it may have been started on an earlier connection.
             await device.stop(running or pending or command)
         except Refused as refusal:
             error: str | None = _bounded_message(refusal)
@@ -201,7 +203,7 @@ class ConnectedEquipment:
         await self._station.stopped(command.command_id, error)
 
     def _supersede(self, reset: Command) -> None:
-        """Put a reset before all other commands, and end those that set what it resets."""
+        """Queue a reset ahead of all other commands, and cancel the starts of the action that it resets."""
         self._pending = {reset.command_id: reset} | self._pending
         for command in [each for each in self._pending.values() if _sets_what(each, reset)]:
             del self._pending[command.command_id]
@@ -214,7 +216,7 @@ class ConnectedEquipment:
         return self._running is not None and self._running[0].command_id == command.command_id
 
     async def serve(self, device: Device, device_events: DeviceEvents) -> None:
-        """Work on one connection until it is lost; then raise Unavailable."""
+        """Serve one connection until it is lost; then raise Unavailable."""
         outstanding = await self._outstanding()
         self._station.trace(TraceKind.CONNECTED, outstanding)
         for command in outstanding:
@@ -238,14 +240,14 @@ class ConnectedEquipment:
                 await _handle(device, device_event)
             except Unavailable:
                 raise
-            except Exception as error:  # noqa: BLE001 - a device that repeats it would be lost for ever
+            except Exception as error:  # noqa: BLE001 - an event that is repeated must not end each connection
                 await self._discard_event(error)
-            # A device that never pauses must not keep all else waiting.
+            # A device with a constant stream of events must not block the other tasks.
             await asyncio.sleep(0)
         raise Unavailable(f"{self.name} at {self._place} has ended the connection")
 
     async def _discard_event(self, error: Exception) -> None:
-        """Set aside what happened and cannot be taken; who looks for the reason finds it at the equipment."""
+        """Log an event that cannot be handled, at a limited rate, and record it at the station with the reason."""
         match error:
             case Refused():
                 refusal = error
@@ -310,7 +312,7 @@ class ConnectedEquipment:
         except Unavailable:
             raise
         except Exception as error:
-            # A new connection may mend it; what meets a defect each time must not keep the device from all else.
+            # A new connection may fix the defect. A command that fails each time must not block the others.
             self._defects[command.command_id] += 1
             if self._defects[command.command_id] < MOST_TRIES:
                 raise
@@ -328,7 +330,7 @@ class ConnectedEquipment:
                 attempt += 1
                 await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
             except Exception as error:
-                # On a new connection the device would do all of it once more, to the same end.
+                # A retry on a new connection would repeat the work of the device, with the same error.
                 if isinstance(answer, OutcomeUnknown) or answer.error is not None:
                     raise
                 _log.exception("an answer cannot be taken", equipment=self.name, command=answer.command_id)
@@ -351,16 +353,16 @@ def _sets_what(command: Command, reset: Command) -> bool:
 
 
 def _root_cause(error: Exception) -> Exception:
-    """Return the defect itself, without the groups of the tasks that it ended."""
+    """Return the first unexpected exception of nested exception groups; without one, the first exception."""
     while isinstance(error, ExceptionGroup):
-        # In the same moment the connection may have been lost, too.
+        # The group may also hold the loss of the connection, which is expected.
         _expected, unexpected = error.split(EdgeError)
         error = (unexpected or error).exceptions[0]
     return error
 
 
 def _bounded_message(error: EdgeError) -> str:
-    """Return what a device made us say, not longer than anybody reads, and so that it can be written."""
+    """Return the message of an error, cut to `_MESSAGE_LIMIT` characters; replace characters that cannot be encoded."""
     message = error.message if len(error.message) <= _MESSAGE_LIMIT else f"{error.message[:_MESSAGE_LIMIT]}…"
     return message.encode(errors="replace").decode()
 

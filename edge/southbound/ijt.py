@@ -1,8 +1,8 @@
-"""Tightening controllers (OPC 40450-1, 40451-1): a command is one joining operation, its answer the result of that.
+"""Tightening controllers (OPC 40450-1, 40451-1): a command executes one joining operation and returns its result.
 
-The id of the command travels among the identifiers of the operation and comes back with its result, among its
-AssociatedEntities. By that a result is found again after a lost connection, also by a gateway that was restarted.
-A joining that was started is never started again: when its result cannot be found, its outcome is unknown.
+The identifiers of the operation contain the id of the command. The controller returns it in the AssociatedEntities of
+the result. With it the gateway finds the result again after a lost connection or a restart.
+By default, a started joining is never started again: when its result cannot be found, its outcome is unknown.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _FIELDS = (
     EventField(_BASE_EVENT, "Message"),
     EventField(_BASE_EVENT, "Severity"),
 )
-# From here on an error is one that stops the work (OPC 10000-5, 6.4.2: high severity).
+# From this severity on, an error stops the work (OPC 10000-5, 6.4.2: high severity).
 _HIGH = 667
 
 _log = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IjtTimes:
-    """Seconds between two looks for the result of a command, and for how long one that was started is searched for."""
+    """Times in seconds: interval of the polls for a result, and time limit of the search for a started joining."""
 
     poll: float = 5.0
     search: float = 10.0
@@ -74,7 +74,7 @@ def open_ijt(
     *,
     times: IjtTimes = _TIMES,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Connect to a controller for the length of the block; one that is not there yet is waited for."""
+    """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
     state = ControllerState()
     repetition = chosen_repetition(settings, Repetition.ONCE)
     claim = partial(claim_start, station) if repetition is Repetition.ONCE else None
@@ -97,7 +97,7 @@ def open_ijt(
 
 
 class Controller:
-    """A controller on one connection; without `claim` a joining whose outcome is unknown is started again."""
+    """A controller during one connection; without `claim`, a joining with an unknown outcome is started again."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Controller:
         return self._error
 
     async def catch_up(self) -> None:
-        """Collect the results that came about without a connection."""
+        """Collect the results from the time without a connection."""
         await self._results.catch_up()
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
@@ -143,7 +143,7 @@ class Controller:
                 self._results.changed.set()
 
     async def perform(self, command: Command) -> Any:
-        """Perform a joining, or wait for the one that was started before; return the result as JSON.
+        """Execute a joining, or wait for the one that was started earlier; return the result as JSON.
 
         A reset makes the tool safe and starts nothing.
         """
@@ -158,18 +158,18 @@ class Controller:
             return answer_data(await self._result(command))
 
     async def stop(self, command: Command) -> None:
-        """Abort the joining of a command, if the controller is at it, and make its tool safe in any case."""
+        """Abort the joining of a command and make the tool safe, unless the tool works for another command."""
         await self._make_safe(command)
 
     async def settle(self, command: Command) -> None:
-        """Acknowledge the result of a command; lock the tool again that an operator was to trigger."""
+        """Acknowledge the result of a command; make the tool safe again if the operator was to start the joining."""
         await self._results.settle(command)
         if command.parameters.get("start") is False:
             await self._tool.make_safe(command, is_running=False)
 
     @contextmanager
     def _occupying(self, command: Command) -> Iterator[None]:
-        """Mark the tool as the command's for the length of the block: no stop of another one touches it."""
+        """Reserve the tool for a command during the block; the stop of another command does not affect it."""
         self._state.current = command.command_id
         try:
             yield
@@ -181,15 +181,18 @@ class Controller:
             pending = await self._tool.pending_command()
             owner = self._state.current or pending
             if command.phase is not Phase.RESET and owner and owner != command.command_id:
-                # The tool works for another command by now.
+                # The tool already works for another command.
                 return
             may_run = pending != "" or bool(self._state.begun)
             await self._tool.make_safe(command, is_running=may_run and not self._results.find(command))
             self._state.begun.discard(command.command_id)
 
     async def _ensure_begun(self, command: Command) -> None:
-        """Start a command once; one that was started before is searched for and never started again."""
-        # A stop waits until the joining that is being started is started.
+        """Start a command that was never started; search for the joining of a started one.
+
+        When the search fails, start the command again if it may be repeated, else raise OutcomeUnknownError.
+        """
+        # The lock makes a stop wait until the start is complete.
         async with self._starting:
             if await self._may_start(command):
                 await self._start(command)
@@ -203,7 +206,7 @@ class Controller:
                 await self._start(command)
 
     async def _may_start(self, command: Command) -> bool:
-        """Return whether a command was never started; where it must not be repeated, commit its begun mark."""
+        """Return whether a command may be started; commit its begun mark if it must not be repeated."""
         if command.begun or command.command_id in self._state.begun:
             return False
         if self._claim is None:
@@ -218,15 +221,15 @@ class Controller:
         try:
             await self._tool.start(command)
         except Refused:
-            # Declined is not started.
+            # A declined start has started nothing.
             self._state.begun.discard(command.command_id)
             await self._tool.release(command)
             raise
 
     async def _search(self, command: Command) -> None:
-        """Search the result of a joining that was started before; return when there is one or the joining goes on.
+        """Search for the result of a started joining; return when it is found, or when the joining may still run.
 
-        Raises OutcomeUnknownError when the controller has neither.
+        Raises OutcomeUnknownError when the controller has neither the result nor the identifier.
         """
         try:
             async with asyncio.timeout(self._times.search):
@@ -234,7 +237,7 @@ class Controller:
                     pending = await self._tool.pending_command()
                     if pending is None or pending == command.command_id:
                         return
-                    # It may have ended between the last look for results and this one.
+                    # The joining may have ended after the last check for results.
                     await self._results.search(command)
                     await self._results.wait_until(lambda: self._results.find(command) is not None, self._times.poll)
         except TimeoutError:
@@ -242,7 +245,10 @@ class Controller:
             raise OutcomeUnknownError(message) from None
 
     async def _result(self, command: Command) -> Result:
-        """Wait for the result of a command, and look for it while none is reported."""
+        """Return the result of a command; poll for it while no event reports it.
+
+        Raises Refused when the controller reports an error.
+        """
         while not (result := self._results.find(command)):
             if self._error:
                 raise Refused("device", f"the controller reports an error: {self._error}")

@@ -1,4 +1,4 @@
-"""What goes to a tightening controller and comes from it, in the words of OPC 40450-1 and in ours."""
+"""Converts commands to data of OPC 40450-1, and results of a tightening controller to answers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from edge.southbound.ijt_schema import Result
 from edge.station.equipment import Command
 
 COMMAND_ID = "CommandID"
-"""The name of the identifier that is the id of a command."""
+"""The name of the identifier that holds the id of a command."""
 
 _OTHER, _ORDER, _TASK = 1, 25, 31
-# The parameters that are identifiers: their names at the controller and their EntityType (OPC 40450-1, 10.10).
+# The parameters that are identifiers, with their names at the controller and their EntityType (OPC 40450-1, 10.10).
 _IDENTIFIERS = MappingProxyType(
     {"vin": ("VIN", 20), "product_id": ("ProductID", 21), "part_id": ("PartID", 22), "joint_id": ("JointID", 23)}
 )
@@ -37,7 +37,7 @@ _QUANTITIES = MappingProxyType({"torque": 2, "angle": 3})
 
 
 def entities(command: Command) -> list[dict[str, Any]]:
-    """Return the identifiers of a command: its own, that of its job order, and those its parameters name."""
+    """Return the identifiers of a command: its own id, the id of its job order, and those in its parameters."""
     told = {COMMAND_ID: (command.command_id, _TASK), "JobOrderID": (command.job_id, _ORDER)}
     for parameter, (name, entity_type) in _IDENTIFIERS.items():
         if value := command.parameters.get(parameter):
@@ -51,12 +51,12 @@ def entities(command: Command) -> list[dict[str, Any]]:
 
 
 def process(command: Command) -> dict[str, str]:
-    """Return which joining process a command names (JoiningProcessIdentificationDataType); empty when it names none."""
+    """Return the joining process of a command as JoiningProcessIdentificationDataType; empty when it names none."""
     return {field: str(value) for name, field in _PROCESS.items() if (value := command.parameters.get(name))}
 
 
 def validate_command(command: Command) -> None:
-    """Raise Refused when parameters of a command are not what they have to be."""
+    """Raise Refused when the parameter `identifiers` or `classification` of a command is invalid."""
     if not isinstance(command.parameters.get("identifiers", {}), Mapping):
         raise Refused("parameters", "the parameter identifiers has to be an object: names and identifiers")
     wanted = command.parameters.get("classification", "single")
@@ -65,25 +65,28 @@ def validate_command(command: Command) -> None:
 
 
 def has_command_id(result: Result, command: Command) -> bool:
-    """Return whether a result bears the id of a command."""
+    """Return whether a result contains the id of a command."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
     return command.command_id in {each.get("EntityId") for each in entities_of_it}
 
 
 def is_result_of(result: Result, command: Command) -> bool:
-    """Return whether a result bears the id of a command and is of the classification that the command waits for."""
+    """Return whether a result contains the id of a command and has the classification that the command expects."""
     return has_classification_for(result, command) and has_command_id(result, command)
 
 
 def has_classification_for(result: Result, command: Command) -> bool:
-    """Return whether a result is of the classification that a command waits for."""
+    """Return whether a result has the classification that a command expects, or is an intervention."""
     wanted = command.parameters.get("classification")
     classification = result["ResultMetaData"].get("Classification")
     return wanted is None or classification in {_CLASSIFICATIONS.get(wanted), _INTERVENTION}
 
 
 def may_be_result_of(result: Result, command: Command) -> bool:
-    """Return whether a result without a command id is of the process, or the joint, that a command names."""
+    """Return whether a result without a command id can belong to a command.
+
+    The classification must match. If both name processes or joints, they must have one in common.
+    """
     if not has_classification_for(result, command):
         return False
     meta = result["ResultMetaData"]
@@ -94,19 +97,19 @@ def may_be_result_of(result: Result, command: Command) -> bool:
 
 
 def is_newer(result: Result, number: int | None) -> bool:
-    """Return whether a result came after a SequenceNumber; one without a number counts as newer."""
+    """Return whether a result came after a SequenceNumber; a result without a number counts as newer."""
     own = result["ResultMetaData"].get("SequenceNumber")
     return own is None or number is None or own > number
 
 
 def was_aborted(result: Result) -> bool:
-    """Return whether a result says only that its joining was ended before its time."""
+    """Return whether a result is an intervention without content: it only reports that its joining was aborted."""
     meta = result["ResultMetaData"]
     return meta.get("Classification") == _INTERVENTION and not result.get("ResultContent")
 
 
 def without_traces(result: Result) -> Result:
-    """Leave the curves out, which make nearly all of the size of a result and no part of an answer."""
+    """Return a result without its traces, which are most of its size and no part of an answer."""
     contents = result.get("ResultContent") or []
     light = [
         {name: value for name, value in each.items() if name != "Trace"} if isinstance(each, Mapping) else each
@@ -116,20 +119,20 @@ def without_traces(result: Result) -> Result:
 
 
 def command_id_of(result: Result) -> str | None:
-    """Return the id of the command that a result bears; None when it bears none of ours."""
+    """Return the command id that a result contains; None when it contains none of ours."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
     found = [each["EntityId"] for each in entities_of_it if each.get("EntityId") and _is_command_id(each)]
     return found[-1] if found else None
 
 
 def _is_command_id(entity: Mapping[str, Any]) -> bool:
-    """Return whether an entity is the id of a command; sent as plain text it has no name."""
+    """Return whether an entity is the id of a command; an id that was sent as plain text has no name."""
     name = entity.get("Name")
     return name == COMMAND_ID or (not name and parse_command_id(entity["EntityId"]) is not None)
 
 
 def answer_data(result: Result) -> dict[str, Any]:
-    """Return a result as plain JSON; raises Refused for one that did not come about."""
+    """Return a result as plain JSON; raises Refused when the joining did not finish."""
     meta = result["ResultMetaData"]
     state = meta.get("ResultState")
     if state in _UNFINISHED or meta.get("Classification") == _INTERVENTION:
@@ -139,7 +142,7 @@ def answer_data(result: Result) -> dict[str, Any]:
 
 
 def result_data(result: Result) -> dict[str, Any]:
-    """Return a result as plain JSON, whatever became of its joining."""
+    """Return a result as plain JSON, whatever the outcome of its joining."""
     meta, contents = result["ResultMetaData"], result.get("ResultContent") or []
     measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
     parts = [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
@@ -155,7 +158,7 @@ def result_data(result: Result) -> dict[str, Any]:
 
 
 def _measured(joining: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was measured (JoiningResultDataType); what was violated stands in it once more, with its limits."""
+    """Return the measured values (JoiningResultDataType); `violations` repeats those out of limits, with the limits."""
     overall, steps = joining["OverallResultValues"] or [], joining.get("StepResults") or []
     told: dict[str, Any] = {
         **_quantities(overall),
@@ -195,7 +198,7 @@ def _violations(
 
 
 def _quantities(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return torque and angle: the final ones, where the controller says which are."""
+    """Return torque and angle: the final values if the controller marks them, else the first ones."""
     found = {}
     for name, quantity in _QUANTITIES.items():
         fitting = [each for each in values if each.get("PhysicalQuantity") == quantity]
@@ -225,7 +228,7 @@ def _step_name(step: Mapping[str, Any]) -> str:
 
 
 def _by_name(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Collect by name; what has the name of another is numbered."""
+    """Collect items by name; a repeated name gets a number."""
     found: dict[str, Any] = {}
     times: Counter[str] = Counter()
     for name, value in items:

@@ -1,4 +1,4 @@
-"""The methods of a joining system (OPC 40450-1, clause 7): all of them are optional, so who calls asks first."""
+"""Methods of a joining system (OPC 40450-1, clause 7): all are optional, so callers check whether a method exists."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _MANAGEMENTS = ("JoiningProcessManagement", "ResultManagement")
 
 
 class IjtMethods:
-    """What a controller can be asked for. Every call raises Refused when it declines, Unavailable when it is gone."""
+    """The methods of a controller. A call raises Refused when declined, Unavailable when the connection is lost."""
 
     def __init__(self, session: ClientSession, owners: dict[str, Node]) -> None:
         self._session = session
@@ -20,7 +20,10 @@ class IjtMethods:
         return name in self._owners
 
     async def call(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:
-        """Call a method that tells Status and StatusMessage; give what it tells before them, so many values."""
+        """Call a method that returns Status and StatusMessage as its last outputs; return the outputs before them.
+
+        Raises Refused when Status is not 0, or when the number of these outputs is not `output_count`.
+        """
         match await self._session.call(self._owners[name], name, *arguments):
             case [*outputs, int(status), str() | None as message] if (
                 output_count is None or len(outputs) == output_count
@@ -32,7 +35,10 @@ class IjtMethods:
                 raise Refused("device", f"{name}: what the controller answers is not what OPC 40450-1 says")
 
     async def call_result_method(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:
-        """Call a method of OPC 40001-101, which tells an Error; give what it tells before it, so many values."""
+        """Call a method of OPC 40001-101, which returns an Error as its last output; return the outputs before it.
+
+        Raises Refused when Error is not 0, or when the number of these outputs is not `output_count`.
+        """
         match await self._session.call(self._owners[name], name, *arguments):
             case [*outputs, int(error)] if output_count is None or len(outputs) == output_count:
                 if error:
@@ -43,7 +49,7 @@ class IjtMethods:
 
 
 async def find_methods(session: ClientSession, system: Node) -> IjtMethods:
-    """Browse which methods a joining system has."""
+    """Browse a joining system and return its methods."""
     parts = await session.children(system)
     blocks = await session.children(parts["MachineryBuildingBlocks"]) if "MachineryBuildingBlocks" in parts else {}
     assets = await session.children(parts["AssetManagement"]) if "AssetManagement" in parts else {}

@@ -1,4 +1,4 @@
-"""The results of a tightening controller: as they come, and those that were missed."""
+"""Collects the results of a tightening controller: live results and missed ones."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -25,11 +25,11 @@ from edge.southbound.ijt_schema import Result, parse_result
 from edge.southbound.late import LateResults
 from edge.station.equipment import Command
 
-# What a server may do with the handle of a result: it is given back at once.
+# Time for which the server must keep a result handle; it is released at once.
 _HANDLE_MS = 1000
-# How many settled results are remembered, to know one that is reported again.
+# Number of settled results that are remembered, to recognize a result that is reported again.
 _SETTLED = 10_000
-# The newest results that are looked through when a result cannot be found by its number.
+# Number of newest results that are searched when a result cannot be found by its SequenceNumber.
 _SEARCHED = 100
 
 _log = structlog.get_logger(__name__)
@@ -37,9 +37,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ResultLimits:
-    """How long requested results may take to come, and how many results, and bytes of JSON, are kept in memory.
+    """Limits: seconds to wait for requested results, and number and bytes of JSON of the results kept in memory.
 
-    In memory a result takes ten times its JSON.
+    In memory, a result takes ten times the size of its JSON.
     """
 
     missed_seconds: float = 5.0
@@ -52,13 +52,13 @@ _LIMITS = ResultLimits()
 
 @dataclass(slots=True)
 class ControllerState:
-    """What is known of a controller beyond one connection.
+    """The state of a controller beyond one connection.
 
-    `last` is the last SequenceNumber: up to it no result is requested again. `begun` are the commands whose start left
-    us, `current` is the one that occupies the tool. `kept` are the results that nobody has settled yet, each with its
-    bytes as JSON. `expected` is the command that takes the next result without a command id, with the SequenceNumber
-    before its start; `assigned` are the commands of such results by ResultId. `settled` are the ids of results that
-    are durable.
+    `last` is the last SequenceNumber: results up to it are not requested again. `begun` holds the ids of started
+    commands, `current` the id of the command that occupies the tool. `kept` holds the results that are not settled,
+    each with the size of its JSON in bytes. `expected` is the command that takes the next result without a command id,
+    with the SequenceNumber before its start; `assigned` maps the ResultIds of such results to command ids. `settled`
+    holds the ids of results that are durable.
     """
 
     last: int | None = None
@@ -70,7 +70,7 @@ class ControllerState:
     settled: dict[str, None] = field(default_factory=dict)
 
     def settle(self, result_ids: Collection[str]) -> None:
-        """Forget results whose answer is durable, but that they were there."""
+        """Forget results whose answers are durable; remember only their ids."""
         for result_id in result_ids:
             self.kept.pop(result_id, None)
             self.assigned.pop(result_id, None)
@@ -80,10 +80,10 @@ class ControllerState:
 
 
 class ResultCollector:
-    """The results as they come on one connection; `changed` is set with each.
+    """Collector of the results on one connection; each result sets `changed`.
 
     With `acknowledge`, results of our commands are acknowledged at the controller once they are stored. With the
-    `correlation` "next", a result without a command id is that of the command that was started last.
+    `correlation` "next", a result without a command id belongs to the command that was started last.
     """
 
     def __init__(
@@ -107,18 +107,18 @@ class ResultCollector:
         self._came = 0
 
     async def handle_live(self, data: Any) -> None:
-        """Keep the result of what was just done; request those that are missing before its SequenceNumber."""
+        """Keep a live result; request the results that are missing before its SequenceNumber."""
         result = parse_result(data)
         number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
         if number is not None and last is not None:
             await self._request_range(last + 1, number - 1)
         await self._keep(result)
         if number is not None:
-            # Only now: what could not be requested, or kept, is requested on the next connection.
+            # Set it last: a result that could not be requested or kept is requested on the next connection.
             self._known.last = number
 
     async def handle_requested(self, data: Any) -> None:
-        """Keep a result that was requested; if the connection were lost now, those after it would be requested."""
+        """Keep a requested result and advance `last`: the next connection requests only later results."""
         self._came += 1
         result = parse_result(data)
         await self._keep(result)
@@ -127,11 +127,11 @@ class ResultCollector:
             self._known.last = max(last, number)
 
     def expect(self, command: Command) -> None:
-        """Note that a command is being started: the next result without a command id may be its own."""
+        """Record the command that is about to start: the next result without a command id may belong to it."""
         self._known.expected = (command, self._known.last) if self._correlation == "next" else None
 
     def find(self, command: Command) -> Result | None:
-        """Return the result of a command, None while it has not come."""
+        """Return the result of a command; None until the result has come."""
         return next(
             (
                 each
@@ -143,9 +143,9 @@ class ResultCollector:
         )
 
     async def catch_up(self, command: Command | None = None) -> None:
-        """Get the results that came about without a connection, until the result of a command is among them."""
+        """Collect the results from the time without a connection; stop early when the result of `command` is found."""
         await self._poll_latest(command)
-        # Where the numbers lead to nothing, as after a restart of ours, what nobody has acknowledged may be it.
+        # After a restart the SequenceNumbers find no missed result; it may be among the unacknowledged ones.
         if not self._has(command):
             await self._wait_for_results(command, await self._request_unacknowledged())
 
@@ -153,14 +153,14 @@ class ResultCollector:
         return command is not None and self.find(command) is not None
 
     async def poll(self, command: Command) -> None:
-        """Check for a result whose event was lost; what the controller declines is logged."""
+        """Check for a result whose event was lost; a refusal of the controller is logged."""
         try:
             await self._poll_latest(command)
         except Refused as refusal:
             _log.info("results not polled", reason=refusal.message)
 
     async def search(self, command: Command) -> None:
-        """Check for the result of a command in every way that the controller has."""
+        """Search for the result of a command with every method that the controller has."""
         await self.catch_up(command)
         if not self.find(command):
             await self._read_listed(command)
@@ -170,7 +170,7 @@ class ResultCollector:
         latest = await self._latest()
         number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
         if latest and (number is None or number != last):
-            # One from before our time was answered, unless nobody has acknowledged it: then it comes again.
+            # While `last` is unknown, the latest result is not new: it was answered, or comes again as unacknowledged.
             await self._keep(latest, is_new=last is not None)
         if last is not None and number is not None:
             await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
@@ -178,7 +178,7 @@ class ResultCollector:
             self._known.last = number
 
     async def _read_listed(self, command: Command) -> None:
-        """Read the results that the controller lists, one by one, until that of a command is among them."""
+        """Read the results that the controller lists, one by one, until the result of a command is found."""
         if not all(name in self._methods for name in ("GetResultIdListFiltered", "GetResultById")):
             return
         try:
@@ -201,13 +201,13 @@ class ResultCollector:
             await self._methods.call_result_method("ReleaseResultHandle", handle)
 
     async def _wait_for_results(self, command: Command | None, end: int) -> None:
-        """Wait until so many results have come, or that of a command is among them."""
+        """Wait until the number of requested results reaches `end`, or the result of a command is found."""
         enough = await self.wait_until(lambda: self._came >= end or self._has(command), self._limits.missed_seconds)
         if not enough:
             _log.warning("missed results incomplete", missing=end - self._came)
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float | None) -> bool:
-        """Wait for a condition that a result may make true, at most so long; tell whether it is true."""
+        """Wait at most `seconds` for a condition that a result may make true; return whether it is true."""
         try:
             async with asyncio.timeout(seconds):
                 while not condition():
@@ -246,7 +246,7 @@ class ResultCollector:
         self.changed.set()
 
     async def _dismiss(self, result: Result, *, is_new: bool) -> None:
-        """Report a result that no command waits for, and acknowledge it only then."""
+        """Report a new result that no command waits for, then acknowledge it; an aborted joining is not reported."""
         if not is_new:
             return
         meta = result["ResultMetaData"]
@@ -258,7 +258,7 @@ class ResultCollector:
 
     async def _acknowledge_own(self, result: Result) -> None:
         if command_id_of(result) is None:
-            # A result of the operator's own is for whoever else collects the results.
+            # A result without a command id belongs to other clients that collect results.
             return
         try:
             await self._acknowledge([result["ResultMetaData"]["ResultId"]])
@@ -266,7 +266,7 @@ class ResultCollector:
             _log.debug("late result not acknowledged", reason=refusal.message)
 
     def _assign(self, result: Result) -> None:
-        """Assign a result without a command id to the command that was started last, where the settings say so."""
+        """Assign a result without a command id to the command that was started last, if the settings allow it."""
         meta, known = result["ResultMetaData"], self._known
         if meta["ResultId"] in known.assigned or meta["ResultId"] in self._kept:
             return
@@ -279,7 +279,7 @@ class ResultCollector:
     def _store(self, result_id: str, result: Result) -> None:
         kept, limits = self._kept, self._limits
         kept[result_id] = result, len(msgspec.json.encode(result))
-        # The newest stays in any case: the command that waits for one that is too large must fail with that reason.
+        # Keep the newest result in any case: a command with a result that is too large must fail with that reason.
         while len(kept) > 1 and (len(kept) > limits.kept or sum(size for _, size in kept.values()) > limits.kept_bytes):
             oldest = next(iter(kept))
             del kept[oldest]
@@ -297,11 +297,11 @@ class ResultCollector:
             await self._release(handle)
             return parse_result(data)
         except Refused:
-            # There is none yet, or none that we could read.
+            # The controller has no result yet, or none that is readable.
             return None
 
     async def _request_range(self, first: int, last: int) -> int:
-        """Ask for the results from one SequenceNumber to another; give how many have come when they all have."""
+        """Request the results from one SequenceNumber to another; return the result count at which all have come."""
         first = max(first, last - self._limits.kept + 1)
         if first > last or "RequestResults" not in self._methods:
             return self._came
@@ -314,7 +314,7 @@ class ResultCollector:
         return end
 
     async def _request_unacknowledged(self) -> int:
-        """Ask for the results that nobody has acknowledged; give as `_request_range`."""
+        """Request the unacknowledged results; return the result count as `_request_range` does."""
         if "RequestUnacknowledgedResults" not in self._methods:
             return self._came
         came = self._came

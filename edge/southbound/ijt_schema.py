@@ -1,4 +1,4 @@
-"""The shape of what a tightening controller tells, as far as we read it (OPC 40001-101, 40450-1)."""
+"""Schema of the fields that are read from a result of a tightening controller (OPC 40001-101, 40450-1)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -75,7 +75,7 @@ class _Result(Struct):
 
 
 def parse_result(told: Any) -> Result:
-    """Return what a controller told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    """Return data of a controller as a validated result. Raises Refused(`unreadable`) when it is no valid result."""
     try:
         _check(told)
     except msgspec.ValidationError as error:
@@ -86,7 +86,7 @@ def parse_result(told: Any) -> Result:
 
 def _check(told: Any) -> None:
     for each in msgspec.convert(told, _Result).ResultContent or ():
-        # What is neither a joining nor the result of one among many is not read.
+        # Content that is neither a joining nor a nested result is not read.
         if isinstance(each, Mapping):
             msgspec.convert(each, _Joining)
             if "ResultMetaData" in each:

@@ -1,4 +1,4 @@
-"""The tool of a joining system: made ready for a command, started, and made safe again."""
+"""The tool of a joining system: prepared for a command, started, and made safe again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _log = structlog.get_logger(__name__)
 
 
 class JoiningTool:
-    """One tool, by its ProductInstanceUri, or the only one where `uri` is empty.
+    """One tool, identified by its ProductInstanceUri; an empty `uri` means the only tool.
 
     Every call raises Refused when the controller declines it, Unavailable when the connection is lost.
     """
@@ -26,9 +26,9 @@ class JoiningTool:
         self._uri = uri
 
     async def pending_command(self) -> str | None:
-        """Return the id of the command whose identifier waits at the tool for a result; empty when none does.
+        """Return the id of the command whose result is pending at the tool; empty when no result is pending.
 
-        None says that the controller cannot tell.
+        Return None when the controller cannot report identifiers.
         """
         if "SendIdentifiers" not in self._methods or "GetIdentifiers" not in self._methods:
             return None
@@ -50,7 +50,7 @@ class JoiningTool:
             raise Refused("device", "the controller takes no identifiers: its results could not be told apart")
 
     async def start(self, command: Command) -> None:
-        """Start the joining of a command, or select its process where the operator starts it."""
+        """Start the joining of a command, or select its process if the operator starts it."""
         methods, named = self._methods, process(command)
         if command.parameters.get("start") is False:
             await self._select(named)
@@ -58,19 +58,19 @@ class JoiningTool:
             await methods.call("StartJoiningProcess", self._uri, named, entities(command))
         else:
             await self._select(named)
-            # Without the method, the operator starts it with the trigger of the tool.
+            # Without the method, the operator starts the joining with the trigger of the tool.
             if "StartSelectedJoining" in methods:
                 await methods.call("StartSelectedJoining", self._uri, bool(named))
 
     async def release(self, command: Command) -> None:
-        """Deselect the process and drop the identifiers of a command that did not start; refusals are logged."""
+        """Reset the process selection and the identifiers of a command that did not start; refusals are logged."""
         for step, refusal in (await self._attempt(self._release_steps(command))).items():
             _log.info("tool release declined", step=step, reason=refusal)
 
     async def make_safe(self, command: Command, *, is_running: bool) -> None:
-        """Abort, deselect, drop the identifiers and disable the tool, each also when another step was declined.
+        """Abort a running joining, deselect its process, drop its identifiers and disable the tool.
 
-        Raises Refused when the tool may still be able to move.
+        A declined step does not prevent the others. Raises Refused when the tool may still be able to move.
         """
         steps: dict[str, tuple[Any, ...]] = {}
         if is_running and "AbortJoiningProcess" in self._methods:
@@ -93,7 +93,7 @@ class JoiningTool:
         return {name: arguments for name, arguments in steps.items() if name in self._methods}
 
     async def _attempt(self, steps: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
-        """Call methods one after the other; return the reasons of those that the controller declines."""
+        """Call methods one after the other; return the reason of each declined call."""
         declined: dict[str, str] = {}
         for name, arguments in steps.items():
             try:
@@ -110,6 +110,6 @@ class JoiningTool:
         await self._methods.call("SelectJoiningProcess", self._uri, named)
 
     async def _reset_identifiers(self, command: Command) -> None:
-        # A controller may find it an error that there is nothing to be reset.
+        # A controller may report an error when there is nothing to reset.
         steps = {name: each for name, each in self._release_steps(command).items() if name == "ResetIdentifiers"}
         await self._attempt(steps)

@@ -1,7 +1,8 @@
-"""The kinds of equipment, one line each: where its settings and what opens it are.
+"""The kinds of equipment, each with the location of its settings and of the function that opens it.
 
-Both stand in the file of the kind, unless that imports the library of a protocol: every command reads the settings, and
-those that look into the store only should not wait half a second for asyncua. Such settings stand in `edge.config`.
+Both are in the module of the kind, unless this module imports the library of a protocol. Every command reads the
+settings, and a command that only reads the store must not wait half a second for asyncua. Settings of such kinds are
+in `edge.config`.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EquipmentKind:
-    """Where a kind is found, as `module:name`; it is imported once the settings name it.
+    """The location of a kind, as `module:name`; it is imported when the settings name the kind.
 
     `settings` is the type of its section, `opener` the function that opens it: `opener(name, settings, station,
-    scopes)` gives an asynchronous context manager with the `Equipment`. That of MQTT is given a session as well, at a
-    broker that it may share with the MES.
+    scopes)` returns an asynchronous context manager with the `Equipment`. The opener of MQTT also takes a session, with
+    a broker that it may share with the MES, and a CloudEvents source.
     """
 
     settings: str
@@ -29,7 +30,7 @@ KINDS: Mapping[str, EquipmentKind] = {
     "vision": EquipmentKind("edge.config:VisionSettings", "edge.southbound.vision:open_vision"),
     "ijt": EquipmentKind("edge.config:IjtSettings", "edge.southbound.ijt:open_ijt"),
 }
-"""Every kind, by the word that stands as `kind` in its section."""
+"""Every kind, by the value of `kind` in its section."""
 
 EQUIPMENT_SETTINGS: Mapping[str, str] = {name: kind.settings for name, kind in KINDS.items()}
-"""The type of the section of each kind, as `load_settings` asks for it."""
+"""The type of the section of each kind, for `load_settings`."""

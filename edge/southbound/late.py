@@ -22,7 +22,7 @@ class LateResults:
         self._station = station
 
     async def is_awaited(self, command_id: str) -> bool:
-        """Return whether a command waits for its result; also when the store cannot answer."""
+        """Return whether a command waits for its result; True while the store is unavailable."""
         try:
             return await self._station.is_outstanding(command_id)
         except Unavailable:
@@ -40,7 +40,7 @@ class LateResults:
         await self._station.late(
             LateResult(
                 source=self._source,
-                # Numbers of results may begin again after a reset of the device.
+                # A device may reuse its result numbers after a reset.
                 key=f"{result_id} {created.isoformat() if created else ''}".rstrip(),
                 scope=self._scope,
                 data=data,
@@ -49,5 +49,5 @@ class LateResults:
         )
 
     async def report_surely(self, result_id: str, created: datetime | None, command_id: str | None, data: Any) -> None:
-        """Pass a result that the device does not report again to the station, as soon as the station keeps it."""
+        """Pass a result that the device does not report again to the station; retry while the store is unavailable."""
         await retry_while_unavailable("late results", partial(self.report, result_id, created, command_id, data))

@@ -42,7 +42,7 @@ from edge.station.equipment import (
 from edge.store.refused import RefusedMessage
 
 OFFER_RETRY_SECONDS = (1.0, 60.0)
-"""The shortest and the longest wait before a command without a subscriber is sent again."""
+"""The shortest and the longest delay before a command without a subscriber is sent again."""
 
 _log = structlog.get_logger(__name__)
 
@@ -57,8 +57,8 @@ async def open_equipment(
 ) -> "MqttEquipment":
     """Subscribe to the topics of the equipment `name` for the life of the session; return its port.
 
-    It works for the jobs of `scopes`; `source` is the CloudEvents source of what we send. A refused subscription is
-    retried by the session.
+    The equipment executes the jobs of `scopes`; `source` is the CloudEvents source of our messages. The session retries
+    a refused subscription.
     """
     outstanding = partial(station.outstanding, scopes, settings.type_ids)
     equipment = MqttEquipment(
@@ -86,7 +86,7 @@ async def open_equipment(
 class MqttEquipment:
     """One piece of equipment on `{topic prefix}/{name}/commands`, `answers`, `events`, `data` and `presence`.
 
-    `present` tells whether the equipment says that it is there, None when it has not said anything.
+    `present` is the presence that the equipment published; None before its first message.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class MqttEquipment:
 
     @property
     def connected(self) -> bool | None:
-        """Whether it is there: not without its broker, else as it says itself; None when it has not said anything."""
+        """Whether the equipment is present: False without its broker, None before its first presence message."""
         return self.present if self._session.connected else False
 
     @property
     def problem(self) -> str:
-        """Why the equipment cannot work although it is connected; empty when it can."""
+        """Reason why the connected equipment cannot execute commands; empty when it can."""
         return "" if self._has_subscriber else f"nothing subscribes to {self.commands_topic}"
 
     def repetition_of(self, type_id: str) -> Repetition:
@@ -143,7 +143,7 @@ class MqttEquipment:
         return self._repetition
 
     async def send(self, command: Command) -> None:
-        """Send a start; return when the broker has it. One that must not be repeated is sent once."""
+        """Send a start; return when the broker has it. A start that must not be repeated is sent once."""
         if not command.offered_again and self._sent.is_sent(command):
             return
         if not await self._may_start(command):
@@ -153,7 +153,7 @@ class MqttEquipment:
         await self._publish(command, Phase.START)
 
     async def _may_start(self, command: Command) -> bool:
-        """Return whether a start may leave us: one that must not be repeated only until a subscriber had it."""
+        """Return whether a start may be sent; one that must not be repeated only until a subscriber received it."""
         if self._repetition is not Repetition.ONCE or self._sent.is_undelivered(command.command_id):
             return True
         return await self._station.begin(command.command_id) is Begin.NEW
@@ -163,12 +163,12 @@ class MqttEquipment:
         await self._publish(command, Phase.RESET)
 
     async def stop(self, command: Command) -> None:
-        """Ask the equipment to stop the command of that id."""
+        """Request the stop of a command from the equipment."""
         self._sent.forget(command.command_id)
         await self._publish(command, Phase.STOP)
 
     async def pause(self, command: Command) -> None:
-        """Ask the equipment to pause or to resume the command of that id."""
+        """Request the pause or the resumption of a command from the equipment."""
         await self._publish(command, command.phase)
 
     async def handle_answer(self, message: Message) -> None:
@@ -188,14 +188,14 @@ class MqttEquipment:
             self._sent.forget(answer.command_id)
 
     async def fail_command(self, message: Message, error: Exception) -> None:
-        """End the command whose answer met a defect of ours: no other answer will come."""
+        """End the command whose answer caused a defect in this software: no other answer will come."""
         refusal = _defect("the answer", error)
         await self._lose_answer(message, refusal, refusal.message)
 
     async def _lose_answer(self, message: Message, refusal: Refused, reason: str) -> None:
         """End the command that an answer names, if it names one, and refuse the answer.
 
-        The equipment has answered: unless it may do the work again, what it has done is unknown.
+        The command fails if it may be repeated. Otherwise its outcome is unknown: the equipment has already answered.
         """
         if command_id := message.user_properties.get("causationid"):
             if self._repetition is Repetition.REPEATABLE:
@@ -205,11 +205,11 @@ class MqttEquipment:
         await self._refuse(message, refusal)
 
     async def refuse_event(self, message: Message, error: Exception) -> None:
-        """Tell of an event that met a defect of ours."""
+        """Refuse an event that caused a defect in this software."""
         await self._refuse(message, _defect("the event", error))
 
     async def handle_event(self, message: Message) -> None:
-        """Take a message from the events or the data topic; where it asks for work, answer with it."""
+        """Handle a message from the events or the data topic; reply to a request for work."""
         if message.response_topic and not self._may_answer(message.response_topic):
             reason = f"the response topic {message.response_topic!r} is not below {self._own_topics}"
             await self._refuse(message, Refused("forbidden_topic", reason, "Allow it in response_topics."))
@@ -223,19 +223,22 @@ class MqttEquipment:
         await self._session.answer(message, self._task_answer(event, task))
 
     def _may_answer(self, topic: str) -> bool:
-        """Return whether a response topic is the equipment's own or allowed by the settings, and no command topic."""
+        """Return whether a reply to a response topic is allowed.
+
+        The topic must be below that of the equipment or match the settings; it must not be that of commands or answers.
+        """
         if topic in {self.commands_topic, self.answers_topic}:
             return False
         allowed = any(matches(each, topic) for each in self._response_topics)
         return allowed or topic.startswith(self._own_topics)
 
     async def handle_presence(self, message: Message) -> None:
-        """Handle a birth or a last will; at a birth all open commands are sent again, under the same ids."""
+        """Handle a birth or a will; a birth sends all open commands again with the same ids."""
         match message.payload:
             case b"online":
                 _log.info("equipment is online", equipment=self.name)
                 if not message.retain:
-                    # It came back just now: without a session of its own it has lost what was sent before.
+                    # The equipment came back just now. Without a persistent session it has lost the earlier commands.
                     self._sent.forget_all()
                 await self._offer_outstanding()
                 self.present = True
@@ -248,7 +251,7 @@ class MqttEquipment:
     async def keep_offering(self) -> None:
         """Send open commands at the start and on each new connection: the broker may have lost them.
 
-        While nothing subscribes to the commands, they are sent again with growing delays.
+        While no client subscribes to the commands, send them again with growing delays.
         """
 
         def on_change(connected: bool) -> None:  # noqa: FBT001 - the argument of a session's listeners
@@ -282,14 +285,14 @@ class MqttEquipment:
         async with self._offering:
             for command in await self._outstanding():
                 if command.queued:
-                    # The sender sends it, and marks it as sent.
+                    # The sender of queued commands sends it and marks it as sent.
                     continue
-                # One that was stopped meanwhile must not start after its stop; the sender may have sent one meanwhile.
+                # The command may have been stopped, or sent by the sender, since the list was read.
                 if await self._station.is_outstanding(command.command_id) and not self._sent.is_sent(command):
                     await self._offer_again(command)
 
     async def _offer_again(self, command: Command) -> None:
-        """Send a command that was not answered; a start that must not be repeated only if it was never sent."""
+        """Send a command without an answer again; a start that must not be repeated only if it was never sent."""
         if command.phase is Phase.START:
             await self.send(command)
         else:
@@ -322,14 +325,14 @@ class MqttEquipment:
                 self._offer_due.set()
 
     def _expiry(self, command: Command, phase: Phase) -> int | None:
-        """Return for how many seconds a start is of use; stops and resets never expire."""
+        """Return the seconds until a start expires; None without expiry. Stops and resets never expire."""
         if phase is not Phase.START or command.expires_at is None:
             return None
         return max(1, -(-(command.expires_at - self._clock()) // 1000))
 
     def _task_answer(self, request: CloudEvent, task: Task | Kept | None) -> CloudEvent:
         answer = CloudEvent(
-            # The same request may come twice and then gets the same answer, under the same id.
+            # A repeated request gets the same answer with the same id.
             id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{request.source}#{request.id}")),
             source=self._source,
             type=request.type,
@@ -347,7 +350,7 @@ class MqttEquipment:
         return msgspec.structs.replace(answer, data=data)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
-        """Set a message aside, where it is counted, tell its sender and the log; it is acknowledged after that."""
+        """Record and log a refused message, and send the reason to its sender; then it is acknowledged."""
         request = message.user_properties
         told = request.get("type", ""), request.get("id", "")
         await self._station.record_refusal(

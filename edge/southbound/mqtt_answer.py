@@ -9,13 +9,13 @@ from edge.sfc.command_id import parse_command_id
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
 
 UNKNOWN = "unknown"
-"""The `mdcserrorkind` of equipment that lost its memory and cannot say whether it carried out a command."""
+"""The `mdcserrorkind` of equipment that lost its memory and cannot report whether it executed a command."""
 
 
 def complete_answer(message: Message) -> Message:
-    """Return an answer with the attributes that CloudEvents requires and its sender left out.
+    """Return an answer completed with the attributes that CloudEvents requires and its sender left out.
 
-    The command that it names says all that is needed: a bolt must not fail for a missing attribute.
+    The command id is enough to identify the answer: a bolt must not fail for a missing attribute.
     """
     given = message.user_properties
     if "causationid" not in given:
@@ -28,7 +28,7 @@ def complete_answer(message: Message) -> Message:
 
 
 def to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
-    """Return the result of work that no command of ours has asked for; None for an answer, and for no result."""
+    """Return an event as an unsolicited result: it has data, no error, and no command id of ours; else return None."""
     command_id = event.causationid
     if not event.data or event.mdcserrorkind or (command_id and parse_command_id(command_id) is not None):
         return None
@@ -36,7 +36,7 @@ def to_unsolicited(event: CloudEvent, scope: str) -> LateResult | None:
 
 
 def to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
-    """Return the answer to a command. Raises Refused(`unreadable`) for one that names none."""
+    """Return the answer to a command. Raises Refused(`unreadable`) when the answer names no command."""
     if not event.causationid:
         raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
     error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
@@ -46,12 +46,12 @@ def to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
 
 
 def without_correlation_data(question: Message) -> Message:
-    """Return a question without Correlation Data, which belong to its answer and name no job."""
+    """Return a request without Correlation Data, which belong to its reply and name no job."""
     return dataclasses.replace(question, correlation_data=None)
 
 
 def to_equipment_event(event: CloudEvent) -> EquipmentEvent:
-    """Return an event of equipment. Raises Refused(`unreadable`) for one without scope."""
+    """Return an event of equipment. Raises Refused(`unreadable`) for an event without scope."""
     if not event.subject:
         raise Refused("unreadable", "an event without subject", "Name the scope of the station in subject.")
     return EquipmentEvent(

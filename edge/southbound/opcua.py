@@ -1,4 +1,4 @@
-"""Equipment that is an OPC UA server: what each kind of it has in common."""
+"""Equipment that is an OPC UA server: the common part of all its kinds."""
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,19 +12,19 @@ from edge.southbound.connected_equipment import ConnectedEquipment, Device, Devi
 from edge.station.equipment import Repetition, StationPort
 
 REQUEST_SECONDS = 30.0
-"""A device may take that long for one method."""
+"""Timeout of one request: a method of a device may take that long."""
 
 OpenSession = Callable[[OpcuaEquipmentSettings, CallTracer], AbstractAsyncContextManager[ClientSession]]
 """Opens a session with the server that the settings name; raises as `open_client`."""
 
 DeviceOpener = Callable[[ClientSession], AbstractAsyncContextManager[tuple[Device, DeviceEvents]]]
-"""Finds the device on a new session and subscribes; gives the device with what happens there."""
+"""Finds the device on a new session and subscribes; yields the device with its events."""
 
 
 def open_session(
     settings: OpcuaEquipmentSettings, trace_call: CallTracer
 ) -> AbstractAsyncContextManager[ClientSession]:
-    """Open a session that waits as long as a device may take for one method."""
+    """Open a session whose request timeout is the longest duration of a method, `REQUEST_SECONDS`."""
     return open_client(settings.url, settings=settings, request_timeout=REQUEST_SECONDS, trace_call=trace_call)
 
 
@@ -37,10 +37,10 @@ def open_opcua_equipment(
     open_device: DeviceOpener,
     repetition: Repetition = Repetition.REPEATABLE,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Connect to the equipment for the length of the block; a server that is not there yet is waited for.
+    """Connect to the equipment for the length of the block, and reconnect while the server is unavailable.
 
-    Nothing of a session outlives it: a server that was started again may have other namespace indexes, other nodes and
-    no subscriptions, so `open_device` finds its nodes and subscribes anew on each.
+    `open_device` finds its nodes and subscribes again on each session: a restarted server may have other namespace
+    indexes, other nodes and no subscriptions.
     """
     trace_call = partial(station.trace, TraceKind.ASKED)
 
@@ -53,7 +53,7 @@ def open_opcua_equipment(
 
 
 async def find_single_instance(session: ClientSession, of: TypeName, what: str) -> Node:
-    """Find the one object of a type that a device has. Raises Refused(`unknown_node`) when there is none, or many."""
+    """Return the only object of a type on a server. Raises Refused(`unknown_node`) when there is none, or several."""
     systems = await session.instances(of)
     if len(systems) != 1:
         found = ", ".join(each.path for each in systems) or "none"

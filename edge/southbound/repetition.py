@@ -1,4 +1,4 @@
-"""Whether a start may be sent a second time, as the settings of a piece of equipment or its kind say."""
+"""Whether a start may be sent a second time, according to the settings of the equipment or the default of its kind."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from edge.store.retry import retry_while_unavailable
 
 
 def chosen_repetition(settings: EquipmentSettings, default: Repetition) -> Repetition:
-    """Return what the settings choose, else the default of the kind."""
+    """Return the repetition in the settings, else the default of the kind."""
     return Repetition(settings.repetition) if settings.repetition else default
 
 
@@ -20,9 +20,9 @@ def count_repeated_start(station: StationPort, command: Command) -> None:
 
 
 async def claim_start(station: StationPort, command: Command) -> bool:
-    """Commit the begun mark of a command, as soon as the station can; return False when it was started before.
+    """Commit the begun mark of a command, retrying while the store is unavailable; return False for a started command.
 
-    Raises Refused for a command that was stopped meanwhile.
+    Raises Refused for a command that was stopped in the meantime.
     """
     if command.begun:
         return False

@@ -1,4 +1,4 @@
-"""A stack light, and the buttons beside it, at GPIO lines."""
+"""A stack light and its buttons at GPIO lines."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
@@ -46,7 +46,7 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
     ] = ""
 
     def conflicts(self, settings: Settings) -> Iterator[str]:
-        """Yield which lines are given twice, and a scope whose jobs run elsewhere."""
+        """Yield the lines that are used twice, and a scope that the gateway does not have."""
         scopes = settings.gateway.scopes
         for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
             if times > 1:
@@ -65,7 +65,7 @@ def open_stacklight(
     scopes: Collection[str],
     lines_factory: OpenLines = open_lines,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Take the lines for the length of the block; a chip that is not there yet is waited for."""
+    """Open the lines for the length of the block, and retry while the chip is unavailable."""
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, AsyncIterator[DeviceEvent]]]:
@@ -82,7 +82,7 @@ async def _presses(lines: Lines) -> AsyncIterator[DeviceEvent]:
 
 
 class StackLight:
-    """Lamps by name, such as `red`. A command switches those that its parameters name, and is done."""
+    """A stack light with lamps by name, such as `red`. A command switches the lamps that its parameters name."""
 
     def __init__(self, name: str, lamps: frozenset[str], lines: Lines, station: StationPort, scope: str) -> None:
         self._name = name
@@ -93,14 +93,14 @@ class StackLight:
 
     @property
     def problem(self) -> str:
-        """Lamps do not report whether they work."""
+        """Always empty: lamps do not report faults."""
         return ""
 
     async def catch_up(self) -> None:
-        """Lamps have nothing to catch up with."""
+        """Return at once: lamps have no results to collect."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Tell the station of a button; one that is pressed while the store is away has to be pressed again."""
+        """Pass a pressed button to the station as an event; drop it while the store is unavailable."""
         event = EquipmentEvent(
             source=f"urn:microdcs-edge:equipment:{self._name}",
             event_id=new_id(),
@@ -114,9 +114,9 @@ class StackLight:
             _log.warning("button pressed in vain", equipment=self._name, type=event.type_id, reason=error.message)
 
     async def perform(self, command: Command) -> Any:
-        """Switch lamps: `start` as the parameters say, such as `{"red": true}`, `reset` all of them off.
+        """Switch the lamps that the parameters name, such as `{"red": true}`; a reset switches all lamps off.
 
-        What names no lamp is another's, the job order's for instance.
+        Other parameters are ignored: they may come from the job order, for example.
         """
         told = {name: wish for name, wish in command.parameters.items() if name in self._lamps}
         if command.phase is Phase.RESET:
@@ -129,7 +129,7 @@ class StackLight:
         return told
 
     async def settle(self, command: Command) -> None:
-        """Nothing is left to tell a lamp."""
+        """Return at once: nothing is kept for a command."""
 
     async def stop(self, command: Command) -> None:
-        """Leave the lamps as they are: a command is done at once."""
+        """Keep the lamps as they are: a command ends as soon as the lamps are switched."""

@@ -1,7 +1,7 @@
-"""Machine Vision cameras (OPC 40100-1): a command is a single job, its answer the result of that job.
+"""Machine Vision cameras (OPC 40100-1): a command executes one single job and returns its result.
 
-A job bears the id of its command as its MeasId, unless the command names one. By that its result is found again after a
-lost connection, also by a gateway that was started anew.
+The MeasId of a job is the id of its command, unless the command names another one. With it the gateway finds the result
+again after a lost connection or a restart.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ _FIELDS = (
 _RECIPE_FIELDS = ("ExternalId", "InternalId")
 _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
 _IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
-# The causes of Reset, Stop and Abort are the manufacturer's; 0 is none of them.
+# The vendor defines the causes of Reset, Stop and Abort; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
 _JOBS_LIMIT = 1000
 _LOST = "the job was started, and the camera neither is at it nor has its result"
@@ -68,9 +68,9 @@ def open_vision(
     *,
     ready_seconds: float = READY_SECONDS,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Connect to a camera for the length of the block; one that is not there yet is waited for.
+    """Connect to a camera for the length of the block, and reconnect while it is unavailable.
 
-    `ready_seconds` is how long it may take to become ready, or to prepare a recipe.
+    `ready_seconds` is the time limit for the camera to become ready, or to prepare a recipe.
     """
     jobs: dict[str, str] = {}
     repetition = chosen_repetition(settings, Repetition.REPEATABLE)
@@ -85,7 +85,7 @@ def open_vision(
         machine = await session.children(find_part(parts, _STATE))
         automatic = find_part(machine, _MODE)
         states = await find_states(session, {_STATE: parts[_STATE], _MODE: automatic})
-        # The fields of a result are defined by the event type itself, as are those of its base by their own.
+        # Each of the two event types defines these fields itself; none of the fields belongs to a base type.
         fields = [EventField(_RESULT_READY, field) for field in _FIELDS]
         fields += [EventField(_RECIPE_PREPARED, field) for field in _RECIPE_FIELDS]
         async with session.watch(None, fields, states.variables) as device_events:
@@ -107,9 +107,9 @@ def open_vision(
 
 
 class Camera:
-    """A camera on one connection, its states mirrored; `jobs` are its JobIds by command, kept beyond it.
+    """A camera during one connection, with a mirror of its states; `jobs`, by command, keeps the JobIds beyond it.
 
-    With `claim`, a job is started once; one whose result cannot be found has an unknown outcome.
+    With `claim`, a job is started once; the outcome of a started job is unknown when its result cannot be found.
     """
 
     def __init__(
@@ -142,14 +142,14 @@ class Camera:
 
     @property
     def problem(self) -> str:
-        """The state in which the camera takes no job, if it is in one."""
+        """Message about a state in which the camera accepts no job; empty in any other state."""
         return f"the camera is in the state {self._state.title}" if self._state in _IDLE else ""
 
     async def catch_up(self) -> None:
-        """Results are looked for by command."""
+        """Return at once: each command searches for its own result."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Mirror a state, note a prepared recipe, or keep a result until its job asks for it."""
+        """Mirror a state, record a prepared recipe, or keep a result until its command takes it."""
         if (event_type := device_event.get("EventType")) is None:
             for name, value in device_event.items():
                 self._states[name] = await self._reader.state(value)
@@ -163,15 +163,15 @@ class Camera:
     async def _handle_result(self, device_event: DeviceEvent) -> None:
         if not device_event["IsPartial"]:
             result = parse_result(device_event)
-            # The JobId of a job that is being started is known after its start.
+            # Wait for a start in progress: the JobId is known only after the start.
             async with self._starting:
                 pass
             await self._results.handle(result)
 
     async def perform(self, command: Command) -> Any:
-        """Run a job, unless the camera has its result already or is at it; return the result as JSON.
+        """Execute a job, unless the camera has its result or already executes it; return the result as JSON.
 
-        A reset stops the job at hand and starts none.
+        A reset stops the current job and starts none.
         """
         if command.phase is Phase.RESET:
             if await self._is_busy():
@@ -179,7 +179,7 @@ class Camera:
             return {"reset": True}
         found = await self._results.find(command)
         if found is None and not await self._is_running(command) and await self._is_busy():
-            # A gateway that was killed in mid-command has not left us the JobId: it may be this very job.
+            # A killed gateway may have left this job running without its JobId: wait for the end of the job.
             await self._wait_until("end its job", lambda: not self._executes, seconds=None)
             found = await self._results.find(command)
         if found is None and not await self._is_running(command):
@@ -187,7 +187,7 @@ class Camera:
                 raise OutcomeUnknownError(_LOST)
             await self._get_ready()
             await self._prepare(command)
-            # A stop of a job that is being started waits until the job has its id.
+            # The lock makes a stop wait until the JobId is known.
             async with self._starting:
                 if self._claim is not None and not await self._claim(command):
                     raise OutcomeUnknownError(_LOST)
@@ -195,8 +195,8 @@ class Camera:
         return answer_data(found or await self._result(command))
 
     async def stop(self, command: Command) -> None:
-        """Stop the job of a command, if the camera is at it; report its result as late, if it has ended before."""
-        # A job that is being started can be stopped once it is started.
+        """Stop the job of a command if the camera executes it; report its result as late if the job has ended."""
+        # Wait for a start in progress: the job can be stopped only after its start.
         async with self._starting:
             pass
         if await self._is_running(command):
@@ -204,28 +204,28 @@ class Camera:
         await self._results.report_late(command)
 
     async def _stop_job(self) -> None:
-        """Stop the job at hand; where Stop is declined, abort it."""
+        """Stop the current job; abort it if Stop is missing or declined."""
         methods = await self._session.children(self._automatic)
         offered = [name for name in ("Stop", "Abort") if name in methods]
         for name in offered:
             try:
                 await self._call(self._automatic, name, *_CAUSE)
             except Refused:
-                # It may have ended in this moment.
+                # The job may have ended in the meantime.
                 if name == offered[-1] and await self._is_busy():
                     raise
             else:
                 return
 
     async def settle(self, command: Command) -> None:
-        """Forget the JobId of a command that is answered."""
+        """Forget the JobId of an answered command."""
         self._forget(command.command_id)
 
     def _forget(self, command_id: str) -> None:
         self._started.discard(self._jobs.pop(command_id, ""))
 
     async def _get_ready(self) -> None:
-        """Bring the camera into the automatic mode, out of an error too."""
+        """Switch the camera to the automatic mode, also out of an error."""
         machine = self._parts[_STATE]
         await self._synchronize_state()
         if self._state in _IDLE:
@@ -236,7 +236,7 @@ class Camera:
         await self._wait_until("become Operational", lambda: self._state is VisionState.OPERATIONAL)
 
     async def _synchronize_state(self) -> None:
-        """Wait until our mirror shows the present state: what a camera reports comes a moment after it is so."""
+        """Wait until the mirror shows the current state: the camera reports a change with a delay."""
         try:
             async with asyncio.timeout(self._ready_seconds):
                 await self._mirror(_STATE)
@@ -247,7 +247,7 @@ class Camera:
 
     async def _mirror(self, machine: str) -> None:
         variable = self._reader.variables[machine]
-        # A change may be reported late, or not at all when another follows at once: none is known as the last.
+        # A change may be reported late, or not at all when another follows at once: no report is surely the last.
         while await self._reader.state(await self._session.read(variable)) is not self._states.get(machine):  # noqa: ASYNC110
             await asyncio.sleep(_MIRROR_SECONDS)
 
@@ -264,7 +264,7 @@ class Camera:
         await self._wait_until("become Ready", lambda: self._states.get(_MODE) is VisionState.READY)
 
     async def _recipe_prepared(self, ids: set[str | None]) -> None:
-        """Wait until the camera reports a recipe as prepared: until then it may be Ready with the recipe before."""
+        """Wait until the camera reports a recipe as prepared: before that it may be Ready with the previous recipe."""
         named = ids - {None, ""}
         what = f"report the recipe {', '.join(sorted(filter(None, named)))} as prepared"
         await self._wait_until(what, lambda: bool(named & self._prepared) or self._state in _IDLE)
@@ -274,7 +274,7 @@ class Camera:
     async def _start(self, command: Command) -> None:
         part = {"Id": str(command.parameters.get("part_id", ""))}
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
-        # A camera may give the id of a job before once more: that one's result is not ours.
+        # A camera may reuse a JobId: a kept result with this id belongs to an earlier job.
         self._results.kept.clear()
         self._on_start(command)
         match await self._call(self._automatic, "StartSingleJob", *arguments):
@@ -312,7 +312,7 @@ class Camera:
 
     @property
     def _executes(self) -> bool:
-        """Whether it is at a job; out of the automatic mode its last mode stays where it was."""
+        """Whether the camera executes a job. Outside the automatic mode, its mode variable keeps the last value."""
         return self._state is VisionState.OPERATIONAL and self._states.get(_MODE) is VisionState.SINGLE_EXECUTION
 
     async def _call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
@@ -326,7 +326,10 @@ class Camera:
         return Refused("device", f"the camera went into the state {self._state.title}")
 
     async def _wait_until(self, what: str, condition: Callable[[], bool], seconds: float | None = _UNTIL_READY) -> None:
-        """Wait for a condition, for as long as a camera may take to become ready unless another limit is named."""
+        """Wait for a condition, at most `seconds`: `ready_seconds` by default, without a limit for None.
+
+        Raises Refused when the time is over.
+        """
         try:
             async with asyncio.timeout(self._ready_seconds if seconds == _UNTIL_READY else seconds):
                 while not condition():

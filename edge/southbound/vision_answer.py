@@ -1,4 +1,4 @@
-"""What goes to a camera and comes from it, in the words of OPC 40100-1 and in ours."""
+"""Converts commands to data of OPC 40100-1, and results of a camera to answers."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ class _JobIdentifier(Struct):
 
 
 class _VisionResult(Struct):
-    """What is read of a result, be it told or asked for."""
+    """The fields that are read from a result, whether reported or requested."""
 
     JobId: _JobIdentifier
     ResultId: _Identifier | None = None
@@ -38,18 +38,18 @@ class _VisionResult(Struct):
 
 
 def recipe_of(command: Command) -> dict[str, str] | None:
-    """Return the recipe that a command names."""
+    """Return the recipe that a command names; None when it names none."""
     recipe = command.parameters.get("recipe_id")
     return {"Id": str(recipe)} if recipe else None
 
 
 def meas_id_of(command: Command) -> str:
-    """Return the MeasId of the job of a command: its own id, unless the command names one."""
+    """Return the MeasId for the job of a command: the id of the command, unless its parameters name one."""
     return str(command.parameters.get("meas_id", command.command_id))
 
 
 def parse_result(told: Any) -> Mapping[str, Any]:
-    """Return what a camera told, when it is a result. Raises Refused(`unreadable`) when it is none."""
+    """Return data of a camera as a validated result. Raises Refused(`unreadable`) when it is no valid result."""
     try:
         msgspec.convert(told, _VisionResult)
     except msgspec.ValidationError as error:
@@ -65,12 +65,12 @@ def id_of(result: Mapping[str, Any], field: str) -> str | None:
 
 
 def is_completed(result: Mapping[str, Any]) -> bool:
-    """Return whether the job of a result has come to its end."""
+    """Return whether the job of a result is completed."""
     return (result.get("ResultState") or 0) == _COMPLETED
 
 
 def answer_data(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result as plain JSON; raises Refused for one that did not come about."""
+    """Return a result as plain JSON; raises Refused when its job is not completed."""
     state: int = result.get("ResultState") or 0
     if state != _COMPLETED:
         raise Refused("device", f"the result has the state {_RESULT_STATES.get(state, state)}")

@@ -1,4 +1,4 @@
-"""The results of a camera: those of waiting commands are kept for them, others are reported as late."""
+"""The results of a camera: results of waiting commands are kept, others are reported as late."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,9 +23,9 @@ _log = structlog.get_logger(__name__)
 
 
 class VisionResults:
-    """The results as they come on one connection; `jobs` are the JobIds of commands.
+    """The results received on one connection; `jobs` maps commands to JobIds.
 
-    `kept` are the results that a command waits for, by JobId.
+    `kept` holds the results that a command waits for, by JobId.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class VisionResults:
         self._reporter = reporter
 
     async def handle(self, result: VisionResult) -> None:
-        """Keep the result of a command that waits for it, report any other one."""
+        """Keep a result that a command waits for; report any other result."""
         command_id = self._command_of(result)
         if command_id is None or not await self._reporter.is_awaited(command_id):
             await self._report(result, command_id)
@@ -48,7 +48,7 @@ class VisionResults:
             del self.kept[next(iter(self.kept))]
 
     async def report_late(self, command: Command) -> None:
-        """Report the result of a command that waits for it no longer, if the camera has one."""
+        """Report the result of a command that no longer waits for it, if the camera has one."""
         if (found := await self.find(command)) is not None:
             await self._report(found, command.command_id)
 
@@ -60,13 +60,13 @@ class VisionResults:
             _log.info("incomplete result discarded", result=result_id, command=command_id)
 
     def _command_of(self, result: VisionResult) -> str | None:
-        """Return the command of a result by its JobId, else by its MeasId; None when it is the result of none."""
+        """Return the command id of a result, by its JobId or else its MeasId; None when it belongs to no command."""
         job_id, meas_id = result["JobId"]["Id"], id_of(result, "MeasId") or ""
         started = next((command_id for command_id, each in self._jobs.items() if each == job_id), None)
         return started or (meas_id if parse_command_id(meas_id) is not None else None)
 
     async def find(self, command: Command) -> VisionResult | None:
-        """Ask for the result of a command that was started before; not every camera can tell."""
+        """Fetch the result of a command that was started earlier; None when the camera has none or cannot search."""
         results = self._parts.get("ResultManagement")
         if results is None or "GetResultListFiltered" not in await self._session.children(results):
             return None
@@ -78,7 +78,7 @@ class VisionResults:
             *_, handle, listed = outputs if len(outputs) > 1 else (None, None)
             found = [parse_result(each) for each in listed or ()]
         except Refused:
-            # A camera may show the method and not have it: then it cannot tell.
+            # A camera may list the method without implementing it.
             return None
         await self._release(results, handle)
         mine = (each for each in found if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))

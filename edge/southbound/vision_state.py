@@ -1,4 +1,4 @@
-"""The states of a vision system (OPC 40100-1), by number whatever language it shows them in."""
+"""The states of a vision system (OPC 40100-1), identified by number, independent of the language of their names."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -33,10 +33,10 @@ _NAMES = {state.name.replace("_", "").lower(): state for state in VisionState}
 
 
 class StateReader:
-    """Turns what is watched of a state machine into its state.
+    """Converter from the watched values of a state machine to its state.
 
-    `variables` are what to watch, by machine: the Id of each CurrentState where the camera fills it, else its Number,
-    else its text, which is then expected in English.
+    `variables` holds the node to watch of each machine: the Id of CurrentState if the camera fills it, else its Number,
+    else its text, which must be in English.
     """
 
     def __init__(self, session: ClientSession, variables: Mapping[str, Node]) -> None:
@@ -70,7 +70,7 @@ _UNKNOWN = VisionState.UNKNOWN
 
 
 async def find_states(session: ClientSession, machines: Mapping[str, Node]) -> StateReader:
-    """Find what to watch of the state machines of a camera, by their names."""
+    """Return a reader of the state machines of a camera, which are passed by name."""
     current: dict[str, Node] = {}
     below: dict[str, Mapping[str, Node]] = {}
     for name, machine in machines.items():
