@@ -1,4 +1,4 @@
-"""What every kind of equipment must do, whatever its protocol; each kind runs it against a device of its own."""
+"""The contract of every kind of equipment, whatever its protocol; each kind runs these tests with its own device."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -42,7 +42,7 @@ NEXT = replace(WORK, command_id=WORK.command_id.replace("/1", "/2"), attempt=2)
 
 
 class RecordingStation:
-    """A station that notes what reaches it; `failures` are raised before anything else."""
+    """A station that records its calls; `failures` are raised before anything else."""
 
     def __init__(self) -> None:
         self.answers: list[EquipmentAnswer] = []
@@ -109,7 +109,7 @@ class RecordingStation:
         self.overheard.append((what, data))
 
     def said(self) -> dict[str, Any]:
-        """Give the data, or the error, that each command was answered with first."""
+        """Return the data, or the error, of the first answer to each command."""
         first: dict[str, Any] = {}
         for answer in self.answers:
             first.setdefault(answer.command_id, answer.error or answer.data)
@@ -117,9 +117,9 @@ class RecordingStation:
 
 
 class Device(Protocol):
-    """The other end of the line, in the hands of a test: it ends no work before it is told to.
+    """The device side under control of a test: it ends no work until the test requests it.
 
-    `begun` are the works it has begun and `stopped` those it was made to stop, in order, in its own words.
+    `begun` and `stopped` list the work that it has begun and stopped, in order, in the terms of its protocol.
     """
 
     @property
@@ -129,24 +129,24 @@ class Device(Protocol):
     def stopped(self) -> list[str]: ...
 
     async def finish(self) -> None:
-        """End the work at hand well."""
+        """End the current work with success."""
 
     async def fail(self, reason: str) -> None:
-        """End the work at hand badly, for that reason."""
+        """End the current work with an error for this reason."""
 
     async def say_again(self) -> None:
-        """Repeat how the last work ended."""
+        """Repeat the report of how the last work ended."""
 
     def away(self) -> AbstractAsyncContextManager[None]:
-        """Be unreachable for the length of the block; what the device was at is lost."""
+        """Disconnect for the length of the block; the current work is lost."""
 
     def cut_off(self) -> AbstractAsyncContextManager[None]:
-        """Have no connection for the length of the block, yet work on."""
+        """Disconnect for the length of the block; the work goes on."""
 
 
 @dataclass
 class Bench:
-    """One piece of equipment with the device behind it, and the station in front."""
+    """One piece of equipment, with its device and its station."""
 
     equipment: EquipmentPort
     station: RecordingStation
@@ -157,9 +157,9 @@ Opener = Callable[[], AbstractAsyncContextManager[Bench]]
 
 
 class Contract:
-    """The suite. A kind derives from it and gives the fixture `opener`; its tests share the loop of their module.
+    """The suite. A kind derives from it and provides the fixture `opener`; its tests share the loop of their module.
 
-    `failure` is what its device says when it cannot do a work. Work that a device may not do twice is `once`.
+    `failure` is the reason that its device reports for failed work. `once` marks work that a device must not repeat.
     """
 
     failure = "the spindle is jammed"

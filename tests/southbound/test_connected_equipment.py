@@ -1,4 +1,4 @@
-"""Whatever a device is connected by: it is waited for, and what it could not finish is done on the next connection."""
+"""Equipment with any connection is retried, and its unfinished commands are executed on the next connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, RecordingStat
 
 
 class Plug:
-    """A device that is there from the second attempt on, and lost in the middle of its first command."""
+    """A device that connects at the second attempt and is lost during its first command."""
 
     def __init__(self) -> None:
         self.attempts = 0
@@ -42,7 +42,7 @@ class Plug:
             yield await self.happenings.get()
 
     async def catch_up(self) -> None:
-        """Nothing came about meanwhile."""
+        """Return at once: there are no results."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
         self.taken.append(device_event)
@@ -58,7 +58,7 @@ class Plug:
         return {"done": True}
 
     async def stop(self, command: Command) -> None:
-        """Nothing is at work for long here."""
+        """Return at once: no command runs for long."""
 
     async def settle(self, command: Command) -> None:
         self.settled_ids.append(command.command_id)
@@ -187,7 +187,7 @@ async def test_a_result_that_cannot_be_taken_fails_its_command_and_is_not_worked
         await wait_until(lambda: station.answers)
     reason = "its result met a defect of this software: TypeError"
     assert station.answers == [EquipmentAnswer(WORK.command_id, error=reason)]
-    # Once for the connection that was pulled out, once for the next.
+    # Once for the lost connection, once for the next.
     assert plug.begun == [WORK.command_id] * 2
 
 
@@ -284,7 +284,7 @@ async def test_a_device_that_never_pauses_keeps_nobody_else_waiting(wait_until: 
                 yield {"pressed": True}
 
         async def handle_event(self, device_event: DeviceEvent) -> None:
-            """Look away."""
+            """Ignore the event."""
 
     station, plug = RecordingStation(), Restless()
     station.unanswered = [WORK]

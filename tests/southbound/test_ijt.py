@@ -1,4 +1,4 @@
-"""A tightening controller keeps the contract, and is used by the methods that it has."""
+"""A tightening controller keeps the contract of all equipment, whichever optional methods it has."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

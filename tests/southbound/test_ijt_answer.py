@@ -1,4 +1,4 @@
-"""Results of OPC 40450-1 in our words, also those that the simulator never tells."""
+"""Conversion of results of OPC 40450-1, also of results that the simulator never sends."""
 
 import time
 from dataclasses import replace

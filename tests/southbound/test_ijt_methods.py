@@ -1,4 +1,4 @@
-"""The methods of a joining system, wherever it has them."""
+"""The methods of a joining system, in every place where a controller may have them."""
 
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -74,7 +74,7 @@ async def test_a_system_without_any_has_none(device: OpcuaDevice, session: Clien
 
 
 class Mouth:
-    """A session whose every method answers the same."""
+    """A session that returns the same outputs for every method."""
 
     def __init__(self, *outputs: Any) -> None:
         self.outputs = list(outputs)

@@ -1,4 +1,4 @@
-"""A joining is started once: what the spindle of the controller has done is compared with what the station got."""
+"""A joining is started once: the tests compare the work of the spindle with the results at the station."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -128,7 +128,7 @@ async def test_joining_that_ends_between_two_questions_at_reconnect_is_found(
 async def test_start_marked_before_a_gateway_was_killed_is_not_sent(
     controller: JoiningController, wait_until: WaitUntil, missing: tuple[str, ...]
 ) -> None:
-    """The mark is all that is known: the start may have left, or not."""
+    """Only the mark is known: the start may have been sent or not."""
     async with controller.without(*missing), equipped(controller, wait_until) as bench:
         await bench.equipment.send(replace(WORK, begun=True, offered_again=True))
         if missing:
@@ -180,7 +180,7 @@ async def test_result_after_a_stop_reaches_the_station_before_it_is_acknowledged
 ) -> None:
     async with opener() as bench:
         await begun(bench, wait_until)
-        # The bolt ends as its time limit passes: the job has failed, and the result is a good one.
+        # The bolt ends at its time limit: the job has failed, and the result is good.
         bench.station.stopped_meanwhile = {WORK.command_id}
         bench.station.failures = [Unavailable("the store is away")]
         await controller.end_joining()

@@ -1,4 +1,4 @@
-"""Results are found again, asked for where some are missing, and acknowledged once they are stored."""
+"""Results are found again, missing results are requested, and stored results are acknowledged."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -141,7 +141,7 @@ async def test_all_results_of_a_batch_are_acknowledged_with_it(
 
 
 class Mute:
-    """The methods of a controller that has none."""
+    """The methods of a controller without methods."""
 
     def __contains__(self, name: object) -> bool:
         return False

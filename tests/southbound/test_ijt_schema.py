@@ -1,4 +1,4 @@
-"""What a controller tells is a result, or refused in a line that says where it is none."""
+"""Data of a controller is a valid result, or refused with the place of the error."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A tool is made safe step by step, whatever its controller declines."""
+"""A tool is made safe step by step, whichever step its controller declines."""
 
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ STOPPING = ("AbortJoiningProcess", "DeselectJoiningProcess", "ResetIdentifiers",
 
 
 class Controller:
-    """A controller that offers some methods and declines some of them; `called` are those that it was asked for."""
+    """A controller that has some methods and declines some of them; `called` records the calls."""
 
     def __init__(self, offered: tuple[str, ...], declined: tuple[str, ...] = ()) -> None:
         self.called: list[str] = []

@@ -1,4 +1,4 @@
-"""Every kind in the table can be set and opened."""
+"""Every kind in the table can be configured and opened."""
 
 import inspect
 import pkgutil

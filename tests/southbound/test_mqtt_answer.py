@@ -1,4 +1,4 @@
-"""What equipment sends over MQTT, as the station receives it."""
+"""Conversion of the messages of MQTT equipment for the station."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Equipment over MQTT keeps the contract, with a device that speaks plain CloudEvents."""
+"""MQTT equipment keeps the contract of all equipment, with a device that uses plain CloudEvents."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class MqttDevice:
-    """A device that remembers what it was told as long as it lives, and asks the broker to remember nothing."""
+    """A device that remembers its commands during its life; the broker keeps no session for it."""
 
     def __init__(self, mqtt: MqttSettings, client_id: str, topic: str) -> None:
         self.begun: list[str] = []

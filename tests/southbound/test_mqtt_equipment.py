@@ -1,4 +1,4 @@
-"""What goes to equipment over MQTT and what comes back, on a real broker."""
+"""Messages to and from MQTT equipment, on a real broker."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ QUESTION = {
 
 @dataclass
 class Bench:
-    """The edge's side with its station, and the device's side as plain messages."""
+    """The gateway side with its station, and the device side as plain messages."""
 
     equipment: MqttEquipment
     station: RecordingStation

@@ -1,4 +1,4 @@
-"""Commands to a device behind an OPC UA server wait for their turn and for its connection, which comes again."""
+"""Commands to an OPC UA device wait for their turn and for the connection, which is opened again after a loss."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Scripted:
-    """A device that does what a test tells it, command by command."""
+    """A device that ends each command with the outcome that a test sets."""
 
     def __init__(self) -> None:
         self.begun: list[Command] = []
@@ -36,10 +36,10 @@ class Scripted:
         return ""
 
     async def catch_up(self) -> None:
-        """Nothing came about meanwhile."""
+        """Return at once: there are no results."""
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
-        """Nothing happens here."""
+        """Ignore the event."""
 
     async def perform(self, command: Command) -> Any:
         self.begun.append(command)
@@ -52,7 +52,7 @@ class Scripted:
         self.stopped.append(command)
 
     async def settle(self, command: Command) -> None:
-        """Nothing was kept."""
+        """Return at once: nothing is kept."""
 
     @asynccontextmanager
     async def opening(self, session: ClientSession) -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -141,7 +141,7 @@ NAMESPACE_URI = "urn:vendor:types"
 
 @asynccontextmanager
 async def vendor(port: int, namespaces: Sequence[str]) -> AsyncIterator[tuple[Server, int]]:
-    """A server whose own type has the number 5000, at the index that the order of its namespaces gives."""
+    """Run a server with a type of number 5000; the order of `namespaces` sets its namespace index."""
     server = Server()
     await server.init()
     server.set_endpoint(f"opc.tcp://127.0.0.1:{port}")
@@ -158,7 +158,7 @@ async def vendor(port: int, namespaces: Sequence[str]) -> AsyncIterator[tuple[Se
 
 
 class Tool(Scripted):
-    """A device that tells torques, found by its type."""
+    """A device that sends torques and is found by its type."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A start may be repeated as the settings say, and waits for its begun mark."""
+"""A start is repeated as the settings allow, and waits for its begun mark."""
 
 from dataclasses import replace
 

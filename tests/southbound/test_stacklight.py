@@ -1,4 +1,4 @@
-"""A stack light shows what a recipe says, and its buttons are events of the station."""
+"""A stack light shows the lamps of a recipe, and its buttons are events at the station."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ SETTINGS = StackLightSettings(
 
 
 class Desk:
-    """Lamps and a button on the desk of the test, by name."""
+    """Lamps and a button of the test, by name."""
 
     def __init__(self) -> None:
         self.lit: dict[str, bool] = {}
@@ -126,7 +126,7 @@ async def test_a_press_while_the_store_is_away_does_not_end_the_watching(desk: D
 
 
 class AwayOnce(RecordingStation):
-    """A station whose store is away for the first event."""
+    """A station whose store is unavailable for the first event."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,5 +193,5 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-equipment.md"
 @pytest.mark.parametrize("excerpt", re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
 def test_the_page_on_new_kinds_shows_it_as_it_is(excerpt: str) -> None:
     sources = [Path(module.__file__ or "").read_text() for module in (stacklight, kinds)]
-    # The page shows the inside of a function without its indentation.
+    # The page shows the body of a function without its indentation.
     assert any(" ".join(excerpt.split()) in " ".join(source.split()) for source in sources)

@@ -1,4 +1,4 @@
-"""A stack light keeps the contract of all equipment, by a chip that takes its time."""
+"""A stack light keeps the contract of all equipment, with a slow chip."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,7 +18,7 @@ SETTINGS = StackLightSettings(kind="stacklight", type_ids=(TYPE_ID,), chip="desk
 
 
 class SlowChip:
-    """A chip that switches only when a test says so: what is at once elsewhere can be looked at here."""
+    """A chip that switches only when a test requests it, so that a test can observe a command in progress."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -54,7 +54,7 @@ class SlowChip:
             self._at_work.set_exception(Refused("device", reason))
 
     async def say_again(self) -> None:
-        """A line says nothing by itself."""
+        """Do nothing: a GPIO line sends no message."""
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""A Machine Vision camera keeps the contract and brings what it found, whatever goes wrong with it."""
+"""A Machine Vision camera keeps the contract of all equipment and returns its results after every kind of failure."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class ByHand:
-    """The simulated camera in the hands of a test."""
+    """The simulated camera under control of a test."""
 
     def __init__(self, camera: VisionCamera) -> None:
         self.camera = camera
@@ -111,7 +111,7 @@ async def test_result_that_came_about_without_a_connection_is_reported_at_the_st
             await bench.device.finish()
         async with asyncio.timeout(60):
             while not bench.station.stops:
-                # The station sends a stop until the equipment takes it.
+                # The station repeats a stop until the equipment accepts it.
                 with suppress(Unavailable):
                     await bench.equipment.stop(WORK)
                 await asyncio.sleep(0.05)
@@ -211,7 +211,7 @@ async def test_stale_mode_of_a_camera_in_error_blocks_no_job(
     async with opener() as bench:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
-        # The mode of the machine stays SingleExecution.
+        # The mode of the machine keeps the value SingleExecution.
         await camera.break_down()
         await wait_until(lambda: bench.station.answers)
         await bench.equipment.send(NEXT)
@@ -274,7 +274,7 @@ async def test_a_camera_that_is_still_at_the_job_of_a_gateway_that_was_killed_do
 
 
 class Scripted:
-    """A camera that is Operational at once, and tells it only when it is not `mute`; it takes every job."""
+    """A camera that accepts every job. It is Operational at once, but does not report it when it is `mute`."""
 
     url = "opc.tcp://camera"
 
@@ -298,7 +298,7 @@ class Scripted:
         return True
 
     async def result(self, camera: Camera) -> None:
-        """Tell of the last job that it is done."""
+        """Report the last job as completed."""
         empty = dict.fromkeys(("MeasId", "PartId", "ExternalRecipeId", "IsSimulated", "CreationTime"))
         done = {"IsPartial": False, "ResultState": 1, "ResultId": {"Id": "r"}, "ResultContent": []}
         await camera.handle_event({"EventType": "i=2", "JobId": {"Id": f"job-{self.jobs}"}, **empty, **done})

@@ -1,4 +1,4 @@
-"""The words of OPC 40100-1 and ours."""
+"""Conversion between data of OPC 40100-1 and ours."""
 
 from dataclasses import replace
 from typing import Any

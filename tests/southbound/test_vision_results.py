@@ -11,7 +11,7 @@ from edge.southbound.vision_results import VisionResults
 from tests.southbound.contract import WORK, RecordingStation
 
 CAMERA = cast("ClientSession", None)
-"""No test here asks the camera."""
+"""No test in this module calls the camera."""
 
 
 def result(meas_id: str | None = None, state: int = 1) -> dict[str, Any]:

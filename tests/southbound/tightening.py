@@ -1,4 +1,4 @@
-"""A simulated tightening controller in the hands of a test, and the equipment that works with it."""
+"""A simulated tightening controller under control of a test, and the equipment connected to it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ TIMES = IjtTimes(poll=0.1, search=0.5)
 
 
 class ByHand:
-    """The simulated controller in the hands of a test."""
+    """The simulated controller under control of a test."""
 
     def __init__(self, controller: JoiningController) -> None:
         self.controller = controller
@@ -53,7 +53,7 @@ class ByHand:
 
 @asynccontextmanager
 async def equipped(controller: JoiningController, wait_until: WaitUntil, **keys: Any) -> AsyncIterator[Bench]:
-    """Give the equipment at a controller that has forgotten what was before; `keys` are those of its settings."""
+    """Connect equipment to a controller that has forgotten its earlier work; `keys` are settings of the equipment."""
     controller.forget()
     controller.begun.clear()
     controller.stopped.clear()
@@ -72,13 +72,13 @@ def settings(controller: JoiningController, **keys: Any) -> IjtSettings:
 
 
 async def begun(bench: Bench, wait_until: WaitUntil) -> None:
-    """Have a joining begun."""
+    """Start a joining and wait until it has begun."""
     await bench.equipment.send(WORK)
     await wait_until(lambda: bench.device.begun)
 
 
 async def answered(bench: Bench, wait_until: WaitUntil, **parameters: Any) -> EquipmentAnswer:
-    """Have a joining done well, and give the answer to its command."""
+    """Complete a joining with success and return the answer to its command."""
     await bench.equipment.send(replace(WORK, parameters=parameters or WORK.parameters))
     await wait_until(lambda: bench.device.begun or bench.station.answers)
     await bench.device.finish()
