@@ -350,7 +350,10 @@ class MqttEquipment:
         return msgspec.structs.replace(answer, data=data)
 
     async def _refuse(self, message: Message, refusal: Refused) -> None:
-        """Record and log a refused message, and send the reason to its sender; then it is acknowledged."""
+        """Record and log a refused message, and send the reason to its sender.
+
+        The message is acknowledged only after this.
+        """
         request = message.user_properties
         told = request.get("type", ""), request.get("id", "")
         await self._station.record_refusal(
