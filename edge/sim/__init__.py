@@ -1,1 +1,1 @@
-"""What stands in for a plant: a broker, equipment and a MES, for the demo, the tests and trying things out."""
+"""A simulated plant: a broker, equipment and a MES, for the demo, the tests and experiments."""

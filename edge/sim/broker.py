@@ -1,4 +1,4 @@
-"""A throw-away mosquitto on a free loopback port, for the demo and the tests."""
+"""A temporary mosquitto broker on a free loopback port, for the demo and the tests."""
 
 import asyncio
 import os
@@ -15,12 +15,12 @@ from edge.errors import Unavailable
 
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
-# Debian puts daemons where the PATH of an ordinary user does not look.
+# Debian installs daemons in folders outside the PATH of an ordinary user.
 _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
 
 class LocalBroker:
-    """A mosquitto with its own directory; it keeps what it has stored from `stop` to `start`."""
+    """A mosquitto broker with its own directory; its stored state survives `stop` and `start`."""
 
     def __init__(self, program: str, directory: Path, further: tuple[str, ...]) -> None:
         self._program = program
@@ -31,11 +31,11 @@ class LocalBroker:
 
     @property
     def url(self) -> str:
-        """The address for `mqtt.url`."""
+        """Return the address for the setting `mqtt.url`."""
         return f"mqtt://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Start it and return once it accepts connections; raises Unavailable with its last words if not."""
+        """Start the broker and wait until it accepts connections; raises Unavailable with the end of its log."""
         configuration = self.directory / "mosquitto.conf"
         configuration.write_text(_configuration(self.port, self.directory, self._further))
         with (self.directory / "mosquitto.log").open("ab") as log:
@@ -58,7 +58,7 @@ class LocalBroker:
             raise self._failed() from None
 
     async def stop(self) -> None:
-        """Ask it to end, so that it stores its sessions; kill it when it does not."""
+        """Stop the broker with SIGTERM, so that it stores its sessions; kill it after STOP_SECONDS."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -72,22 +72,22 @@ class LocalBroker:
             await process.wait()
 
     def freeze(self) -> None:
-        """Stop it where it stands: connections stay, nothing is answered."""
+        """Suspend the broker: connections stay open, no packet is answered."""
         if self._process:
             self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Resume the suspended broker."""
         if self._process:
             self._process.send_signal(signal.SIGCONT)
 
     def reload(self) -> None:
-        """Have it read its access rules again."""
+        """Reload the configuration and the access rules of the broker (SIGHUP)."""
         if self._process:
             self._process.send_signal(signal.SIGHUP)
 
     async def save(self) -> None:
-        """Have it store what it has now; return when that is on the disk."""
+        """Write the state of the broker to disk and return once the file is written."""
         if self._process is None:
             return
         stored, before = self.directory / "mosquitto.db", time.time_ns()
@@ -99,7 +99,7 @@ class LocalBroker:
                 await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
-        """Kill it without warning: it loses what it has not stored yet."""
+        """Kill the broker: it loses all state that is not stored yet."""
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             process.send_signal(signal.SIGCONT)
@@ -107,7 +107,7 @@ class LocalBroker:
             await process.wait()
 
     def forget(self) -> None:
-        """Lose all it has stored, as a broker without persistence does; only while it is stopped."""
+        """Delete the stored state, to act as a broker without persistence; allowed only while it is stopped."""
         (self.directory / "mosquitto.db").unlink(missing_ok=True)
 
     async def _accepts(self) -> bool:
@@ -125,9 +125,9 @@ class LocalBroker:
 
 @asynccontextmanager
 async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterator[LocalBroker]:
-    """Start a broker without password and with persistence; end it and remove its files at the exit.
+    """Start a broker without password and with persistence; stop it and remove its files at the exit.
 
-    `further` are lines for its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
+    `further` are additional lines of its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
     installed or does not start.
     """
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
@@ -144,7 +144,7 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens at now."""
+    """Return a loopback port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
@@ -155,10 +155,10 @@ def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:
         "allow_anonymous true",
         "persistence true",
         f"persistence_location {directory}/",
-        # With Nagle's algorithm a small packet waits until the one before it is acknowledged.
+        # Nagle's algorithm delays a small packet until the previous packet is acknowledged.
         "set_tcp_nodelay true",
     ]
     if os.geteuid() == 0:
-        # Started by root it would change to a user that cannot write here.
+        # Started by root, mosquitto switches to a user that cannot write to this directory.
         lines.append("user root")
     return "\n".join((*lines, *further, ""))

@@ -1,4 +1,4 @@
-"""A simulated inspection camera: asks the station for work with its result at hand, again until a job takes it."""
+"""A simulated inspection camera: offers its results to the station repeatedly, until a job takes them."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ TOPIC_PREFIX = "app/equipment"
 INTERVAL_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
 MEMORY = 10_000
-# What the pull events of the example recipe expect.
+# The event data that the example recipe expects.
 RESULTS: Mapping[str, Mapping[str, Any]] = {
     "com.example.station.qa_result.v1": {"pass": True},
     "com.example.station.torque_result.v1": {"torque": 85.2, "torque_ok": True},
@@ -38,10 +38,10 @@ async def open_camera(
     results: Mapping[str, Mapping[str, Any]] = RESULTS,
     patience: float = ANSWER_SECONDS,
 ) -> AsyncIterator["SimulatedCamera"]:
-    """Have a camera offer each of `results` (data by event type) every `interval` seconds, for one job after the other.
+    """Start a camera that offers each of `results` (data by event type) every `interval` seconds.
 
-    Events go to `{topic_prefix}/{name}/events`, each under an id of its own; the answers come to `…/tasks`,
-    or the question is given up after `patience` seconds.
+    The camera publishes events to `{topic_prefix}/{name}/events`, each with a unique id, and receives the answers on
+    `…/tasks`. A request without an answer ends after `patience` seconds.
     """
     camera = SimulatedCamera(session, f"{topic_prefix}/{name}", scope, interval, patience)
     await session.subscribe(f"{camera.topic}/tasks", camera.take)
@@ -50,7 +50,7 @@ async def open_camera(
 
 
 class SimulatedCamera:
-    """What the camera has seen: `tasks`, the answers by which its results were taken, in order."""
+    """A simulated camera; `tasks` lists the answers that accepted its results, in order."""
 
     def __init__(self, session: MqttSession, topic: str, scope: str, interval: float, patience: float) -> None:
         self.topic = topic
@@ -62,13 +62,13 @@ class SimulatedCamera:
         self._asked: dict[str, asyncio.Future[CloudEvent]] = {}
 
     async def run(self, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Offer the results side by side until cancelled."""
+        """Offer all results concurrently until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for type_id, data in results.items():
                 tasks.create_task(self._offer(type_id, data), name=f"offer {type_id}")
 
     async def take(self, message: Message) -> None:
-        """Take the answer to one of our questions."""
+        """Handle the answer to a request of this camera."""
         try:
             answer = to_event(message)
         except Refused as refusal:
@@ -87,7 +87,7 @@ class SimulatedCamera:
             await asyncio.sleep(self._interval)
 
     async def _ask(self, type_id: str, data: Mapping[str, Any]) -> CloudEvent | None:
-        """Offer a result once; None when the station cannot be reached."""
+        """Offer a result once; return the answer, or None when the station does not answer."""
         question = CloudEvent(id=new_id(), source=f"/{self.topic}", type=type_id, subject=self._scope, data=data)
         asked: asyncio.Future[CloudEvent] = asyncio.get_running_loop().create_future()
         self._asked[question.id] = asked

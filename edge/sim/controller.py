@@ -1,4 +1,4 @@
-"""A simulated tightening controller: takes commands over MQTT 5, works for a while, answers with torque and angle."""
+"""A simulated tightening controller: accepts commands over MQTT 5 and answers with torque and angle after a delay."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from edge.sim.presence import announce_presence
 
 TOPIC_PREFIX = "app/equipment"
 WORK_SECONDS = 0.2
-# How many commands it remembers, to know one that is sent again.
+# Number of commands that the controller remembers to recognize a repeated one.
 MEMORY = 10_000
 RETRY_SECONDS = 0.5
 
@@ -34,10 +34,10 @@ async def open_controller(
     failing: Collection[str] = (),
     forgetful: bool = False,
 ) -> AsyncIterator["SimulatedController"]:
-    """Have a controller take commands on `{topic_prefix}/{name}/commands`, each answered after `delay` seconds.
+    """Start a controller that accepts commands on `{topic_prefix}/{name}/commands` and answers after `delay` seconds.
 
-    Commands whose type is in `failing` are answered with an error. A `forgetful` controller has lost its memory: it
-    answers a start that is offered again by `unknown`.
+    It answers commands whose type is in `failing` with an error. A `forgetful` controller simulates lost memory: it
+    answers a start that is offered again with the error `unknown`.
     """
     controller = SimulatedController(session, f"{topic_prefix}/{name}", delay, failing, forgetful=forgetful)
     async with background_task(controller.run(), f"controller {name}"):
@@ -47,7 +47,7 @@ async def open_controller(
 
 
 class SimulatedController:
-    """What the controller has seen: `commands` it took, `duplicates` it dropped, `stopped` ones, each in order."""
+    """A simulated controller; it records `commands`, dropped `duplicates` and ids of `stopped` commands, in order."""
 
     def __init__(
         self, session: MqttSession, topic: str, delay: float, failing: Collection[str], *, forgetful: bool = False
@@ -65,7 +65,7 @@ class SimulatedController:
         self._accepted: asyncio.Queue[tuple[CloudEvent, str]] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Work on what was accepted, side by side, until cancelled."""
+        """Execute the accepted commands concurrently until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 command, answers_topic = await self._accepted.get()
@@ -73,7 +73,7 @@ class SimulatedController:
                 self._at_work[command.id] = task
 
     async def take(self, message: Message) -> None:
-        """Accept, drop or stop a command."""
+        """Handle a command message: accept, drop or stop the command."""
         answers_topic = message.response_topic or f"{self.topic}/answers"
         try:
             command = to_event(message)
@@ -82,7 +82,7 @@ class SimulatedController:
             return
         phase = command.extensions.get("phase", "start")
         if (command.id, phase) in self._known:
-            # The broker may have forgotten our answer.
+            # The broker may have lost the first answer.
             if answer := self._known[command.id, phase]:
                 await self._session.send(answer)
             self.duplicates.append(command)
@@ -115,7 +115,7 @@ class SimulatedController:
 
     async def _work(self, command: CloudEvent, answers_topic: str) -> None:
         await asyncio.sleep(self._delay)
-        # From here on it is too late to stop.
+        # From here on, a stop has no effect.
         self._at_work.pop(command.id, None)
         if command.type in self._failing:
             reason = "the controller was told to fail"
@@ -126,7 +126,7 @@ class SimulatedController:
     async def _answer(
         self, command: CloudEvent, answers_topic: str, data: object, *, kind: str | None = None, reason: str = ""
     ) -> None:
-        """Send the answer to a command until the broker has it, and remember it."""
+        """Send the answer to a command, retry until the broker accepts it, and remember it."""
         answer = CloudEvent(
             id=f"{command.id}/answer",
             source=f"/{self.topic}",
@@ -152,7 +152,7 @@ class SimulatedController:
 
 
 def result_of(command: CloudEvent) -> dict[str, Any]:
-    """Make up what the work came to: tightening reaches its `torque_spec` (Nm) closely, anything else is just done."""
+    """Return a simulated result: for tightening a torque near `torque_spec` (Nm), for any other command `done`."""
     if "tighten" not in command.type or command.extensions.get("phase") == "reset":
         return {"done": True}
     number = re.match(r"\d+(?:\.\d+)?", str(_member(_member(command.data, "parameters"), "torque_spec")))

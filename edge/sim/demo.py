@@ -1,4 +1,4 @@
-"""The demo: a MES stores and starts one job on real parts, and what comes of it is checked from outside."""
+"""The demo: a MES stores and starts one job on real parts; the demo checks the result from outside."""
 
 import asyncio
 import json
@@ -31,10 +31,10 @@ from edge.sim.observed_job import COMPLETED, ObservedJob, plain_text
 from edge.sim.process import READY, Process, open_process, run_process
 from edge.sim.station_report import apply_station_report
 
-# On a small board a device that is an OPC UA server takes its time to come up.
+# On a small board, a device with an OPC UA server starts slowly.
 _DEADLINE_SECONDS = 300.0
 _JOB_SECONDS = 60.0
-# What was sent before the end may be seen after it, as each topic has its own pace.
+# Messages of different topics arrive in any order: some arrive after the end of the job.
 _SETTLE_SECONDS = 20.0
 _POLL_SECONDS = 0.02
 _CHANNELS = ("commands", "answers", "events", "tasks")
@@ -46,7 +46,7 @@ _JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The addresses of a running demo, and the directory of its logs; `opcua_remote` is for other machines."""
+    """The addresses of a running demo and the directory of its logs; `opcua_remote` is for other machines."""
 
     opcua: str
     opcua_remote: str
@@ -58,12 +58,12 @@ class Addresses:
 async def open_demo(
     view: DemoView, over: str = "mqtt", opcua: OpcuaAddress | None = None, chart: Path | None = None
 ) -> AsyncIterator[Addresses]:
-    """Run the job on parts of its own; they run on until the end of the block, then nothing of them is left.
+    """Run the job on a new broker, gateway and devices; keep them running for the block, then stop and remove them.
 
-    `over` what the devices speak is a key of DEVICES. The OPC UA server listens at `opcua`, else at a free port of
-    this host. The chart of the job is written to the file `chart`.
-    Raises Unavailable with the reason when a part ends before its time, in the block too, or when anything is not as
-    it should be.
+    `over` is the protocol of the devices, a key of DEVICES. The OPC UA server listens at `opcua`, by default at a free
+    port of this host. The demo writes the chart of the job to the file `chart`.
+    Raises Unavailable with the reason when a part ends early, also inside the block, or when a check of the demo
+    fails.
     """
     failures: list[Unavailable] = []
 
@@ -104,7 +104,7 @@ async def _open_parts(
     opcua: OpcuaAddress,
     on_end: Callable[[Unavailable], None],
 ) -> AsyncIterator[_Parts]:
-    """Start broker, gateway and devices; the late ones may not be ready yet."""
+    """Start the broker, the gateway and the devices; late devices may not be ready yet."""
     view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
@@ -133,7 +133,7 @@ async def _open_parts(
 
 
 def _edge(*arguments: str) -> tuple[str, ...]:
-    """Return the command that calls `edge`; -P ignores a module of this name in the current directory."""
+    """Return the command line of `edge`; -P ignores a module of this name in the current directory."""
     return (sys.executable, "-P", "-m", "edge", *arguments)
 
 
@@ -167,7 +167,7 @@ async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView, chart: Path | No
 
 
 async def _run_job(parts: _Parts, mes: Mes, view: DemoView) -> ObservedJob:
-    """Push the station's settings, start the job and watch it to its end; it went as the recipe says."""
+    """Push the station settings, run the job and observe it; raises Unavailable when it deviates from the recipe."""
     async with open_session(MqttSettings(url=parts.addresses.broker), "bystander") as bystander:
         job = ObservedJob(_SCOPE, _JOB_ORDER_ID, parts.recipe)
 
@@ -222,7 +222,7 @@ async def _store_and_start(mes: Mes, view: DemoView) -> None:
 
 
 async def _read_back(client: OpcuaSession, view: DemoView) -> None:
-    """Read the job as any OPC UA client would; it says the same there."""
+    """Read the job as any OPC UA client does; raises Unavailable unless it shows as completed there."""
     management = await client.find(*_JOB_MANAGEMENT)
     orders = await client.find(*_JOB_MANAGEMENT, "JobOrderControl", "JobOrderList")
     responses = await client.find(*_JOB_MANAGEMENT, "JobOrderResults", "JobOrderResponseList")
@@ -234,7 +234,7 @@ async def _read_back(client: OpcuaSession, view: DemoView) -> None:
         states += [(entry["JobOrderID"], _status(entry["JobState"])) for entry in shown[1]]
         return states == [(_JOB_ORDER_ID, COMPLETED)] * 2
 
-    # The lists follow the store: what is committed shows there a moment later.
+    # The lists show a commit of the store with a short delay.
     if not await _until(agree, _SETTLE_SECONDS):
         raise Unavailable(f"over OPC UA the job does not show as {COMPLETED}: {shown}")
     (order,), (response,) = shown
@@ -259,7 +259,7 @@ def _result(parameter: dict[str, Any]) -> str:
     parts = parameter.get("Subparameters", ())
     values = {each["ID"]: _value(each) for each in parts if each["Value"] is not None}
     shown = values or parameter["Value"]
-    # Parts without a value of their own, like those of Attempts, are counted.
+    # Subparameters without values, such as those of Attempts, are counted.
     return f"{parameter['ID']:<15}{len(parts) if shown is None else plain_text(shown)}"
 
 
@@ -269,7 +269,7 @@ def _value(parameter: dict[str, Any]) -> Any:
 
 
 async def _draw(settings: Path, chart: Path, view: DemoView) -> None:
-    """Draw the chart of the job; a folder that cannot be written does not fail the demo."""
+    """Draw the chart of the job; an error, such as a folder without write access, does not fail the demo."""
     command = _edge("draw", "--job", _JOB_ORDER_ID, "--settings", str(settings), "--output", str(chart))
     try:
         await run_process(command)
@@ -280,7 +280,7 @@ async def _draw(settings: Path, chart: Path, view: DemoView) -> None:
 
 
 async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
-    """Wait for a condition at most so long; tell whether it came true."""
+    """Wait for a condition for at most `seconds`; return whether it became true."""
     end = time.monotonic() + seconds
     while True:
         answer = condition()
@@ -292,7 +292,7 @@ async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float
 
 
 def _settings(addresses: Addresses, endpoint: str, devices: DemoDevices) -> str:
-    """Write the gateway's settings. A list of strings and a string are the same in JSON and in TOML."""
+    """Return the settings of the gateway; strings and lists of strings are the same in JSON and in TOML."""
     text = partial(json.dumps, ensure_ascii=False)
     southbound = "".join(f"\n{device.section()}" for device in devices.every)
     return f"""\

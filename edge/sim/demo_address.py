@@ -7,23 +7,23 @@ from edge.errors import Unavailable
 from edge.sim.broker import free_port
 
 DEFAULT_PORT = 4840
-"""The port of OPC UA (IANA), which clients propose."""
+"""The IANA port of OPC UA, the default of clients."""
 
 _LOOPBACK = "127.0.0.1"
-_ALL_NETWORKS = "0.0.0.0"  # noqa: S104 - listened at only where the user asks for it
+_ALL_NETWORKS = "0.0.0.0"  # noqa: S104 - used only on request of the user
 _ELSEWHERE = ("192.0.2.1", 9)
-"""An address of no machine (RFC 5737); connecting a UDP socket sends nothing."""
+"""A documentation address without a machine (RFC 5737); connecting a UDP socket sends no packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpcuaAddress:
-    """The IPv4 address and port at which the OPC UA server listens; port 0 is a free one."""
+    """The IPv4 address and port at which the OPC UA server listens; port 0 selects a free port."""
 
     host: str = _LOOPBACK
     port: int = 0
 
     def with_free_port(self) -> "OpcuaAddress":
-        """Return the address with a port that is free now; raises Unavailable when the wanted one is not."""
+        """Return the address with a port that is free now; raises Unavailable when the requested port is in use."""
         if not self.port:
             return replace(self, port=free_port())
         try:
@@ -35,22 +35,22 @@ class OpcuaAddress:
 
     @property
     def endpoint(self) -> str:
-        """The setting `[opcua] endpoint`."""
+        """Return the value of the setting `[opcua] endpoint`."""
         return f"opc.tcp://{self.host}:{self.port}"
 
     @property
     def local(self) -> str:
-        """The address for a client on this machine."""
+        """Return the address for a client on this machine."""
         return f"opc.tcp://{_LOOPBACK if self.host == _ALL_NETWORKS else self.host}:{self.port}"
 
     @property
     def remote(self) -> str:
-        """The address for a client on another machine."""
+        """Return the address for a client on another machine."""
         return f"opc.tcp://{_own_address() if self.host == _ALL_NETWORKS else self.host}:{self.port}"
 
 
 def _own_address() -> str:
-    """Return the address of this machine on its default network, else its name."""
+    """Return the address of this machine on its default network, or its host name."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect(_ELSEWHERE)

@@ -1,4 +1,4 @@
-"""What does the work in the demo: simulated devices, processes of their own, over MQTT or over OPC UA."""
+"""The devices of the demo: simulated devices in separate processes, over MQTT or over OPC UA."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,10 +14,10 @@ _WORK = ("--delay", "0.6")
 
 @dataclass(frozen=True, slots=True)
 class DemoDevice:
-    """One device by its name at the station.
+    """A device with its name at the station.
 
-    `what` describes it to people, `arguments` are those of `edge sim`. It takes the actions of `type_ids`; `keys` are
-    further keys of its section in the settings, as TOML.
+    `what` is its description for people, `arguments` are those of `edge sim`. The device handles the actions of
+    `type_ids`; `keys` are the other keys of its settings section, as TOML.
     """
 
     name: str
@@ -27,15 +27,15 @@ class DemoDevice:
     keys: str
 
     def section(self) -> str:
-        """Write its section of the settings. A list of strings and a string are the same in JSON and in TOML."""
+        """Return the settings section of the device; strings and lists of strings are the same in JSON and in TOML."""
         return f"[southbound.{self.name}]\ntype_ids = {json.dumps(self.type_ids)}\n{self.keys}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class DemoDevices:
-    """The devices of a demo and the recipe for them; `early` ones are there before the gateway, `late` ones after it.
+    """The devices of a demo and their recipe; `early` devices start before the gateway, `late` devices after it.
 
-    `unheard` says which device takes which `type_id` where no bystander can listen to what is said to it.
+    `unheard` maps each `type_id` to its device, for devices whose commands are not visible on the broker.
     """
 
     recipe: str
@@ -45,12 +45,12 @@ class DemoDevices:
 
     @property
     def every(self) -> tuple[DemoDevice, ...]:
-        """All of them."""
+        """Return all devices, the early ones first."""
         return self.early + self.late
 
 
 def over_mqtt(broker: str, scope: str) -> DemoDevices:
-    """Return devices at a broker: one takes commands, the other asks for work."""
+    """Return devices at a broker: the controller executes commands, the camera sends events."""
     device = ("--url", broker, "--name")
     controller = DemoDevice(
         CONTROLLER,
@@ -66,12 +66,12 @@ def over_mqtt(broker: str, scope: str) -> DemoDevices:
         ("com.example.station.qa_result.v1", "com.example.station.torque_result.v1"),
         'kind = "mqtt"',
     )
-    # A question that the gateway is not there to hear is asked again only after seconds.
+    # Both start after the gateway: a camera repeats an unanswered event only after seconds.
     return DemoDevices("rear-axle.json", late=(controller, camera))
 
 
 def over_opcua(_broker: str, _scope: str) -> DemoDevices:
-    """Return devices that are OPC UA servers: a joining system and a vision system. Both take commands only."""
+    """Return devices with OPC UA servers: a joining system and a vision system; both execute commands only."""
     controller_port, camera_port = free_port(), free_port()
     controller = DemoDevice(
         CONTROLLER,
@@ -92,12 +92,12 @@ def over_opcua(_broker: str, _scope: str) -> DemoDevices:
         f'kind = "vision"\nurl = "{_url(camera_port)}"\nsecurity = "none"',
     )
     takers = {type_id: each.name for each in (controller, camera) for type_id in each.type_ids}
-    # They take seconds to be there; a gateway that met none of them would try again only after seconds.
+    # Both start before the gateway: after a failed connection, the gateway retries only after seconds.
     return DemoDevices("rear-axle-opcua.json", early=(controller, camera), unheard=takers)
 
 
 DEVICES: Mapping[str, Callable[[str, str], DemoDevices]] = MappingProxyType({"mqtt": over_mqtt, "opcua": over_opcua})
-"""The devices to choose from, given the URL of the broker and the scope of their station."""
+"""Protocol → function that returns its devices for the URL of the broker and the scope of the station."""
 
 
 def _url(port: int) -> str:

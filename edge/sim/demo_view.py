@@ -1,4 +1,4 @@
-"""Shows the demo to people: a live table on a terminal, plain lines without one."""
+"""The views of the demo: a live table on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -20,34 +20,34 @@ _FRAMES_PER_SECOND = 15
 
 
 class DemoView(Protocol):
-    """Where the demo tells what happens."""
+    """The output of the demo."""
 
     def title(self, text: str) -> None:
-        """Say what this is."""
+        """Print the title of the demo."""
 
     def tell(self, subject: str, *lines: str) -> None:
-        """Say something of a part of the demo; it stays on the screen."""
+        """Print lines about a part of the demo; they stay on the screen."""
 
     def quote(self, *lines: str) -> None:
-        """Print what was read somewhere, as it is."""
+        """Print quoted lines unchanged."""
 
     def follow(self, job: ObservedJob) -> AbstractContextManager[None]:
-        """Show the job as long as the block lasts."""
+        """Show the job for the length of the block."""
 
     def refresh(self, job: ObservedJob) -> None:
-        """Show what has happened since the last time."""
+        """Show the changes since the last call."""
 
     def verdict(self, text: str) -> None:
-        """Say how it ended."""
+        """Print the result of the demo."""
 
 
 def view_on(console: Console) -> DemoView:
-    """Return the view that suits a console."""
+    """Return the live view for a terminal, else the plain view."""
     return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainView(console)
 
 
 class PlainView:
-    """One line for everything, with the seconds since the beginning."""
+    """A view of plain lines, each with the seconds since the start."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -55,11 +55,11 @@ class PlainView:
         self._shown = 0
 
     def title(self, text: str) -> None:
-        """Say what this is."""
+        """Print the title of the demo."""
         self._print(text)
 
     def tell(self, subject: str, *lines: str) -> None:
-        """Print a line each."""
+        """Print each line with the time and its subject."""
         for line in lines:
             self._line(time.time(), subject, line)
 
@@ -69,17 +69,17 @@ class PlainView:
             self._print(f"{'':<11}{line}")
 
     def follow(self, job: ObservedJob) -> AbstractContextManager[None]:
-        """Nothing is to be prepared."""
+        """Return an empty context: plain lines need no preparation."""
         return nullcontext()
 
     def refresh(self, job: ObservedJob) -> None:
-        """Print a line for each thing that has happened."""
+        """Print a line for each new log entry of the job."""
         for happening in job.log_entries[self._shown :]:
             self._line(happening.at / 1000, happening.kind, happening.text)
         self._shown = len(job.log_entries)
 
     def verdict(self, text: str) -> None:
-        """Print the last line."""
+        """Print the result of the demo."""
         self._print(text)
 
     def _line(self, at: float, subject: str, text: str) -> None:
@@ -90,29 +90,29 @@ class PlainView:
 
 
 class LiveView:
-    """Parts as they come up, the job as a table that moves, then what an OPC UA client reads."""
+    """A view for a terminal: lines for the parts, a live table for the job, the values of an OPC UA client."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._turning = Spinner("dots", style="bold yellow")
 
     def title(self, text: str) -> None:
-        """Say what this is."""
+        """Print the title of the demo."""
         self._console.print(f"\n  [bold]{escape(text)}[/]\n", highlight=False)
 
     def tell(self, subject: str, *lines: str) -> None:
-        """Print the lines beside their subject."""
+        """Print the lines, the first with its subject."""
         for number, line in enumerate(lines):
             self._console.print(Text.assemble((f"  {'' if number else subject:<12}", "cyan"), line), soft_wrap=True)
 
     def quote(self, *lines: str) -> None:
-        """Print the lines with as much room as there is."""
+        """Print the lines unwrapped; the terminal wraps them."""
         for line in lines:
             self._console.print(Text(f"  {line}"), soft_wrap=True)
 
     @contextmanager
     def follow(self, job: ObservedJob) -> Iterator[None]:
-        """Draw the table again and again; its last form stays."""
+        """Draw the table continuously; the last frame stays on the screen."""
         with Live(
             get_renderable=lambda: self._picture(job),
             console=self._console,
@@ -121,15 +121,15 @@ class LiveView:
             yield
 
     def refresh(self, job: ObservedJob) -> None:
-        """Nothing is to be done: the table is drawn often enough."""
+        """Skip the call: the table redraws itself."""
 
     def verdict(self, text: str) -> None:
-        """Print the last line, loud."""
+        """Print the result of the demo in bold."""
         self._console.print(f"\n[bold green]{escape(text)}[/]", highlight=False, soft_wrap=True)
 
     def _picture(self, job: ObservedJob) -> RenderableType:
         table = Table(box=None, header_style="bright_black", padding=(0, 2, 0, 0), pad_edge=False)
-        # As wide as it will need to be: nothing jumps while people read.
+        # Fixed minimum widths keep the columns in place while values arrive.
         table.add_column(width=1)
         table.add_column("step", min_width=12, no_wrap=True)
         table.add_column("action", min_width=13, no_wrap=True)
@@ -155,7 +155,7 @@ class LiveView:
 
 
 def _exchange(action: ObservedAction | None) -> tuple[RenderableType, ...]:
-    """Return the cells of an action: what it is, with whom, what came back, how long that took."""
+    """Return the cells of an action: name and sent values, equipment, result or error, duration in ms."""
     if action is None:
         return "", "", "", ""
     what = Text(action.name)

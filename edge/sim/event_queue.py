@@ -1,4 +1,4 @@
-"""What a simulation has planned: the script's entries and the answers of equipment, instant by instant."""
+"""The event queue of a simulation: the entries of the script and the answers of equipment, in order of time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class EventRank(IntEnum):
-    """What happens at one instant happens in this order."""
+    """The order of the events of one instant."""
 
     SET = 0
     START = 1
@@ -25,26 +25,26 @@ class EventRank(IntEnum):
 
 @dataclass(slots=True)
 class EventQueue(Generic[_T]):
-    """Gives what is planned in order of time, then of rank, then as it was planned; instants are milliseconds."""
+    """A queue of planned events, ordered by instant, rank and insertion; instants are milliseconds."""
 
     _planned: list[tuple[int, EventRank, int, _T]] = field(default_factory=list)
     _order: Iterator[int] = field(default_factory=count)
 
     @property
     def next_at(self) -> int | None:
-        """The instant of what comes next; None when nothing is planned."""
+        """Return the instant of the next event; None when the queue is empty."""
         return self._planned[0][0] if self._planned else None
 
     def push(self, at: int, rank: EventRank, what: _T) -> None:
-        """Note what is to happen."""
+        """Add an event to the queue."""
         heapq.heappush(self._planned, (at, rank, next(self._order), what))
 
     def pop(self) -> tuple[int, _T]:
-        """Take out what comes next, with its instant."""
+        """Remove the next event; return its instant and the event."""
         at, _, _, what = heapq.heappop(self._planned)
         return at, what
 
 
 def milliseconds(seconds: float) -> int:
-    """Return seconds of a script in whole milliseconds."""
+    """Return seconds of a script as whole milliseconds."""
     return round(seconds * 1000)

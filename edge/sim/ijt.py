@@ -1,4 +1,4 @@
-"""A simulated tightening controller (OPC 40450-1): does one joining after the other, and can be made to fail."""
+"""A simulated tightening controller (OPC 40450-1): executes one joining at a time; faults can be injected."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ NODESETS = (
 )
 WORK_SECONDS = 0.2
 TARGET_NM = 85.0
-"""What a joining process tightens to whose name tells no torque."""
+"""The target torque of a joining process without a torque in its name."""
 
 _DI = "http://opcfoundation.org/UA/DI/"
 _MACHINERY = "http://opcfoundation.org/UA/Machinery/"
@@ -42,7 +42,7 @@ _SEVERE = 900
 async def open_ijt(
     name: str = "wrench", *, port: int = 0, delay: float | None = WORK_SECONDS
 ) -> AsyncIterator["JoiningController"]:
-    """Serve a controller that ends each joining after `delay` seconds, or by hand without one."""
+    """Serve a controller whose joinings end after `delay` seconds; with None, only `end_joining` ends them."""
     async with open_device(name, NODESETS, port) as device:
         controller = JoiningController(device, delay)
         await controller.begin(name)
@@ -51,13 +51,13 @@ async def open_ijt(
 
 
 class JoiningController:
-    """What the controller has seen, in order: `begun` and `stopped` joinings by their process, `acknowledged` results.
+    """A simulated controller; it records `begun` and `stopped` processes and `acknowledged` results, in order.
 
-    `finished` are the joinings that ended with a result that it still holds, `declined` the reasons for which it did
-    not begin one. Without `echoes_identifiers` its results bear none, and without `accepts_abort` it declines every
+    `finished` lists the processes whose results are still stored, `declined` the reasons of refused starts. Without
+    `echoes_identifiers`, the results contain no identifiers; without `accepts_abort`, the controller refuses every
     AbortJoiningProcess.
-    `fault` is what goes wrong; `identifiers` are the entities that wait for the next result, `selected` is the process
-    that starts next, and the tool works while it is `enabled`.
+    `fault` is the injected fault, `identifiers` are the entities of the next result, `selected` is the process of the
+    next StartSelectedJoining; the tool works only while it is `enabled`.
     """
 
     def __init__(self, device: OpcuaDevice, delay: float | None) -> None:
@@ -82,9 +82,9 @@ class JoiningController:
         self._events: dict[str, ua.NodeId] = {}
 
     async def begin(self, name: str) -> None:
-        """Build the joining system below Machines and link its methods."""
+        """Add the joining system below Machines and link its methods."""
         definition = await (await self._node(_RESULT_DATA)).read_data_type_definition()
-        # The importer drops that the meta data may be of a derived type; then a flag of a field means that.
+        # The importer drops AllowSubTypes of the meta data; in this structure type, IsOptional stands for it.
         definition.StructureType = ua.StructureType.StructureWithSubtypedValues
         definition.Fields[0].IsOptional = True
         await (await self._node(_RESULT_DATA)).write_data_type_definition(definition)
@@ -103,7 +103,7 @@ class JoiningController:
             self._events[event] = event_type.nodeid
 
     async def run(self) -> None:
-        """End each joining when its time has come."""
+        """End each started joining after the delay, with the effect of `fault`."""
         while True:
             process = await self._started.get()
             if self.fault is IjtFault.CUT:
@@ -133,7 +133,7 @@ class JoiningController:
                     await self.end_joining()
 
     async def end_joining(self, evaluation: int = OK, classification: int = SINGLE) -> None:
-        """End the joining at hand, or one that an operator has done at the tool, with a result."""
+        """End the active joining with a result; without one, record a joining of an operator at the tool."""
         process, self._joining = self._joining or self.selected or "by hand", None
         number, now = next(self._numbers), datetime.now(UTC).replace(tzinfo=None)
         entities = self.identifiers if self.echoes_identifiers else []
@@ -152,11 +152,11 @@ class JoiningController:
             await self._tell("ResultReady", number)
 
     async def tell_result(self) -> None:
-        """Tell the last result, again if it was told before."""
+        """Send the event of the last result, also when it was sent before."""
         await self._tell("ResultReady", max(self._results))
 
     async def break_down(self, reason: str) -> None:
-        """Tell an error, and take nothing until somebody enables the tool; the joining at hand is lost."""
+        """Report an error, discard the active joining and disable the tool until a client enables it."""
         self._joining, self.enabled, self.identifiers = None, False, []
         told = {
             "ConditionClassId": ua.Variant(await self._id(_ERROR_CLASS), ua.VariantType.NodeId),
@@ -166,7 +166,7 @@ class JoiningController:
         await self.device.tell(self._events["System"], told)
 
     def forget(self) -> None:
-        """Be as after a power cut; only the number of the next result is kept on flash."""
+        """Reset the state as a power cut does; only the number of the next result survives."""
         self._joining = self.selected = None
         self.enabled = False
         self.identifiers = []
@@ -175,7 +175,7 @@ class JoiningController:
 
     @asynccontextmanager
     async def without(self, *methods: str) -> AsyncIterator[None]:
-        """Do not offer some methods for the length of the block, as a lesser controller."""
+        """Remove some methods for the length of the block, to act as a controller with fewer functions."""
         for name in methods:
             owner, method = self._owners[name]
             await owner.delete_reference(method, ua.ObjectIds.HasComponent)
@@ -186,7 +186,7 @@ class JoiningController:
                 owner, method = self._owners[name]
                 await owner.add_reference(method, ua.ObjectIds.HasComponent)
 
-    # What clients call.
+    # The methods for clients.
 
     def _asset_methods(self) -> Mapping[str, Method]:
         return {
@@ -334,7 +334,7 @@ class JoiningController:
         wrong = [int(each not in known) for each in ids]
         return [ua.Variant(wrong if any(wrong) else [], ua.VariantType.Int32, is_array=True), _error(any(wrong))]
 
-    # How all this is told.
+    # The events and the nodes.
 
     async def _tell_again(self, numbers: Collection[int]) -> None:
         for number in numbers:
@@ -347,7 +347,7 @@ class JoiningController:
         return await self.device.structures.variant(await self._id(_RESULT_DATA), self._results[number]["result"])
 
     async def _offer(self, owner: Node, methods: Mapping[str, Method]) -> None:
-        """Have an object offer methods of its type: only those that are here, as the type has many more."""
+        """Add methods of its type to an object and link them; other methods of the type are left out."""
         of_type = await self.device.server.get_node(await owner.read_type_definition()).get_parent()
         found: dict[str, ua.NodeId] = {}
         for each in (of_type, self.device.server.get_node(await owner.read_type_definition())):
@@ -374,13 +374,13 @@ class JoiningController:
 
 
 def _named(process: Mapping[str, str]) -> str | None:
-    """Return which process is meant: by its id, its origin's id, or the name it is selected by, in this order."""
+    """Return the first identifier of a process: its id, the id of its origin, or its selection name."""
     names: Sequence[str] = ("JoiningProcessId", "JoiningProcessOriginId", "SelectionName")
     return next((process[name] for name in names if process.get(name)), None)
 
 
 def _target(process: str) -> float:
-    """Read the target torque out of the name of a process, such as `85Nm`."""
+    """Return the target torque in the name of a process, such as `85Nm`; TARGET_NM without one."""
     told = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
     return float(told.group(1)) if told else TARGET_NM
 
@@ -390,5 +390,5 @@ def _status(failure: str = "") -> list[ua.Variant]:
     return [status, ua.Variant(ua.LocalizedText(failure or "done", "en"), ua.VariantType.LocalizedText)]
 
 
-def _error(failed: bool) -> ua.Variant:  # noqa: FBT001 - an error number as the method has it
+def _error(failed: bool) -> ua.Variant:  # noqa: FBT001 - the error number of the method
     return ua.Variant(int(failed), ua.VariantType.Int32)

@@ -1,4 +1,4 @@
-"""What a simulated tightening comes to: a result of OPC 40450-1 in plain Python, for a target torque."""
+"""The result of a simulated tightening: a result of OPC 40450-1 in plain Python, for a target torque."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ def meta_data(
     evaluation: int,
     classification: int,
 ) -> dict[str, Any]:
-    """Return the meta data of a result (JoiningResultMetaDataType); `number` is its place in the sequence."""
+    """Return the meta data of a result (JoiningResultMetaDataType); `number` is its sequence number."""
     return {
         "ResultId": f"T{number}",
         "IsPartial": False,
@@ -45,7 +45,7 @@ def meta_data(
 
 
 def content(target: float, evaluation: int) -> dict[str, Any]:
-    """Return what was measured (JoiningResultDataType): a torque in N·m near its target, or beyond its limit."""
+    """Return the measured values (JoiningResultDataType): a torque in N·m near its target, or beyond its limit."""
     torque = _torque(round(target * (_OK_FACTOR if evaluation == OK else _NOK_FACTOR), 1), target, evaluation)
     step = {
         "StepResultId": "S1",

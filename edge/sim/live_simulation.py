@@ -1,7 +1,7 @@
-"""Runs a recipe against a script through the real engine: real store, dispatch and timers, simulated equipment.
+"""Runs a recipe against a script in the real engine: real store, dispatch and timers, simulated equipment.
 
-All times are divided by the speed: the engine is given a clock that runs that many times as fast as the real one. The
-trace is that of virtual time, but for the time that the machine takes for its work, which the speed multiplies.
+The clock of the engine runs `speed` times as fast as real time, so that all delays are divided by the speed. The trace
+is that of the virtual simulation, plus the computing time of the machine multiplied by the speed.
 """
 
 import asyncio
@@ -54,10 +54,10 @@ _CAUSES = {"pause": Cause.PAUSE, "resume": Cause.RESUME, "abort": Cause.ABORT}
 
 
 async def simulate_live(recipe: object, script: Script, speed: float, redis: RedisSettings) -> Trace:
-    """Run a recipe (decoded JSON) until all jobs have ended, nothing can happen any more, or the horizon is reached.
+    """Run a recipe (decoded JSON) until all jobs have ended, no event is left, or the horizon is reached.
 
-    `redis` names a store that holds nothing of an earlier simulation. Raises ScriptError for a script the station
-    cannot carry out, Unavailable or SettingsError when the store cannot be used.
+    `redis` selects a store without data of an earlier simulation. Raises ScriptError for a script that the station
+    cannot execute, Unavailable or SettingsError when the store cannot be used.
     """
     net = compile_recipe(recipe)
     if isinstance(net, RejectedRecipe):
@@ -75,7 +75,7 @@ async def simulate_live(recipe: object, script: Script, speed: float, redis: Red
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """What the world talks to of a station."""
+    """The parts of the station that the simulation calls."""
 
     runs: Runs
     answers: Answers
@@ -93,7 +93,7 @@ _Planned = ScriptJob | TimelineEntry | _PlannedAnswer
 
 @dataclass(slots=True)
 class LiveSimulation:
-    """Everything around the engine: the calendar, the equipment, the record."""
+    """The environment of the engine: the event queue, the equipment, the recorder."""
 
     store: Store
     recipe: object
@@ -103,18 +103,18 @@ class LiveSimulation:
     name: str = "simulated equipment"
     connected: bool = True
     identifiers: dict[str, Callable[[RunAccess], object]] = field(default_factory=dict)
-    """What the script has set so far, by plain identifier."""
+    """The values that the script has set so far, by plain identifier."""
     queue: EventQueue[_Planned] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
     runs: dict[str, Run] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
-    """When time alone changes each job that has started."""
+    """The next deadline of each started job; None without one."""
     received: set[tuple[str, Phase]] = field(default_factory=set)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     numbers: Iterator[int] = field(default_factory=count)
 
     async def play(self, net: Net) -> None:
-        """Let happen what the script says and what follows from it; after a restart with a new engine."""
+        """Run the script to its end; continue with a new engine after each restart."""
         async with self._engine() as engine:
             await self._prepare(engine, net)
             over = await self._play(engine)
@@ -142,13 +142,13 @@ class LiveSimulation:
         return compile_recipe(msgspec.json.decode(recipe), self.identifiers)
 
     def _command_types(self) -> set[str]:
-        """Return what the equipment takes: the commands of every recipe of the simulation."""
+        """Return the command types of the equipment: those of every recipe of the simulation."""
         recipes = [self.recipe, *(entry.recipe for entry in self.script.timeline if entry.recipe is not None)]
         nets = [compile_recipe(recipe) for recipe in recipes]
         return {type_id for net in nets if isinstance(net, Net) for type_id in net.command_types}
 
     async def _prepare(self, engine: _Engine, net: Net) -> None:
-        """Store the recipe and the jobs, and plan the script from now on."""
+        """Store the recipe and the jobs, and queue the entries of the script from now on."""
         self.recorder.warnings += net.warnings
         await self._teach(self.recipe)
         for job in self.script.jobs:
@@ -172,7 +172,7 @@ class LiveSimulation:
         return await engine.jobs.call(JobCall(_SCOPE, method, arguments, _SOURCE, f"call {next(self.numbers)}"))
 
     async def _play(self, engine: _Engine) -> bool:
-        """Play on; gives whether the play is over, or else goes on after a restart."""
+        """Process the queue; return True at the end of the simulation, False for a restart of the engine."""
         while (what := await self._next(engine)) is not None:
             match what:
                 case ScriptJob():
@@ -182,13 +182,13 @@ class LiveSimulation:
                 case TimelineEntry():
                     await self._enter(engine, what)
                 case _PlannedAnswer(command_id, how):
-                    # An error without words is an error all the same.
+                    # An empty text is an error, too; only None is a success.
                     error = None if how.result == "ok" else how.error or ""
                     await engine.answers.answer(EquipmentAnswer(command_id, how.data, error))
         return True
 
     async def _next(self, engine: _Engine) -> _Planned | None:
-        """Wait for what is planned next; None when there is nothing to wait for."""
+        """Wait for the next event of the queue; None at the end of the simulation."""
         horizon = self.recorder.zero + milliseconds(self.script.horizon)
         while not self._is_over(engine):
             now, planned = self.clock(), self.queue.next_at
@@ -214,7 +214,7 @@ class LiveSimulation:
         return self.queue.next_at is None and not any(self.due.values())
 
     async def _start(self, engine: _Engine, job_id: str) -> None:
-        """Start a job; what the script says next finds it started."""
+        """Start a job and wait until it has started, before the next entry of the script."""
         answer = await self._call(engine, Cause.START, IdCall(job_order_id=job_id))
         if answer.status is ReturnStatus.NO_ERROR:
             async with asyncio.timeout(_STARTS_WITHIN_S):
@@ -246,7 +246,7 @@ class LiveSimulation:
         answer = await self._call(engine, cause, IdCall(job_order_id=job_id))
         run = self.runs.get(job_id)
         if cause is Cause.ABORT and answer.status is ReturnStatus.NO_ERROR and run and not run.ended:
-            # It was aborted before it started, so that the engine never made a run of it.
+            # The job was aborted before its start: the engine has no run of it.
             aborted = {"outcome": Outcome.ABORTED, "error": "aborted by the MES", "ended_at": self.clock()}
             self.runs[job_id] = msgspec.structs.replace(run, **aborted)
 
@@ -259,19 +259,19 @@ class LiveSimulation:
 
     @property
     def problem(self) -> str:
-        """Return no problem."""
+        """Return an empty reason: simulated equipment can always work."""
         return ""
 
     def repetition_of(self, type_id: str) -> Repetition:
-        """Return that a repeated command id is dropped."""
+        """Return RECOGNISABLE: this equipment drops a repeated command id."""
         return Repetition.RECOGNISABLE
 
     async def reset(self, command: Command) -> None:
-        """Receive a reset as any command."""
+        """Handle a reset like any command."""
         await self.send(command)
 
     async def send(self, command: Command) -> None:
-        """Take a command as equipment and plan its answers; the same one again is dropped."""
+        """Receive a command as the equipment and queue its answers; drop a repeated command."""
         if (command.command_id, command.phase) in self.received:
             return
         self.received.add((command.command_id, command.phase))
@@ -286,7 +286,7 @@ class LiveSimulation:
                 self.queue.push(now + delay, EventRank.ANSWER, _PlannedAnswer(command.command_id, how))
 
     async def stop(self, command: Command) -> None:
-        """Take a stop as equipment."""
+        """Receive a stop as the equipment."""
         await self.send(command)
 
 

@@ -1,4 +1,4 @@
-"""A small MES: pushes station settings, calls job methods and waits for their answers, watches its jobs."""
+"""A small MES: pushes station settings, calls job methods, waits for their answers and watches its jobs."""
 
 import asyncio
 import uuid
@@ -18,7 +18,7 @@ from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
 
 TOPIC_PREFIX = "app/jobs"
 ANSWER_SECONDS = 10.0
-# Answers to calls of before a restart are of no use after it.
+# After a restart, the answers to earlier calls are useless.
 SESSION_EXPIRY_SECONDS = 60
 
 Watcher = Callable[[str, CloudEvent], Awaitable[None]]
@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MethodReply:
-    """What a job method answered; `reasons` says in words why it declined."""
+    """The reply of a job method; `reasons` explains a refusal in words."""
 
     status: ReturnStatus
     reasons: str = ""
@@ -38,7 +38,7 @@ class MethodReply:
 async def open_mes(
     settings: MqttSettings, name: str = "mes", *, topic_prefix: str = TOPIC_PREFIX
 ) -> AsyncIterator["Mes"]:
-    """Open a MES of that name, which is its MQTT client id too. Raises Unavailable when the broker is not reached."""
+    """Open a MES; `name` is also its MQTT client id. Raises Unavailable when the broker is unreachable."""
     async with open_session(settings, name, session_expiry=SESSION_EXPIRY_SECONDS) as session:
         mes = Mes(session, name, topic_prefix)
         await session.subscribe(mes.answers_topic, mes.take_answer)
@@ -46,7 +46,7 @@ async def open_mes(
 
 
 class Mes:
-    """The MES's side of the northbound topics."""
+    """The client of a MES on the northbound topics."""
 
     def __init__(self, session: MqttSession, name: str, topic_prefix: str) -> None:
         self.answers_topic = f"{topic_prefix}/answers/{name}"
@@ -60,7 +60,7 @@ class Mes:
     ) -> None:
         """Push station settings of a kind (`workmaster`, `equipment`, ...); `method` is `PUT` or `DELETE`.
 
-        Raises Refused with what the station finds wrong, Unavailable when no answer comes within `deadline`
+        Raises Refused with the faults that the station reports, Unavailable when no answer comes within `deadline`
         seconds.
         """
         event = CloudEvent(
@@ -77,9 +77,9 @@ class Mes:
     async def call(
         self, scope: str, method: str, arguments: OrderCall | IdCall, *, deadline: float = ANSWER_SECONDS
     ) -> MethodReply:
-        """Call a job method (`StoreAndStart`, `Stop`, ...) and give its answer.
+        """Call a job method (`StoreAndStart`, `Stop`, ...) and return its reply.
 
-        Raises Refused when the call could not be read, Unavailable when no answer comes within `deadline`
+        Raises Refused when the station cannot decode the call, Unavailable when no answer comes within `deadline`
         seconds.
         """
         named = arguments.job_order if isinstance(arguments, OrderCall) else arguments
@@ -96,15 +96,15 @@ class Mes:
         return MethodReply(status, answer.mdcserrormessage or "")
 
     async def watch(self, scope: str, watcher: Watcher) -> None:
-        """Hand what the station tells of its jobs to `watcher`, with the topic below the scope.
+        """Pass the job messages of the station to `watcher`, each with its topic relative to the scope.
 
-        That is status events (`events`), progress (`data`), and the retained `order/{id}` and `result/{id}`.
+        These are status events (`events`), progress (`data`), and the retained `order/{id}` and `result/{id}`.
         """
         base = f"{self._prefix}/{scope}/"
 
         async def take(message: Message) -> None:
             if not message.payload:
-                # A retained document is gone.
+                # An empty payload deletes a retained document.
                 return
             try:
                 event = to_event(message)
@@ -117,7 +117,7 @@ class Mes:
             await self._session.subscribe(base + below, take)
 
     async def take_answer(self, message: Message) -> None:
-        """Take an answer from our answers topic; one that nobody waits for any more is dropped."""
+        """Handle a message on the answers topic; drop an answer for which no call waits."""
         try:
             answer = to_event(message)
         except Refused as refusal:
@@ -149,5 +149,5 @@ class Mes:
 
 
 def correlation_of(job_order_id: str) -> str:
-    """Return the correlation id of a job: the same in all its calls, in every run of the MES."""
+    """Return the correlation id of a job: the same for all its calls, in every run of the MES."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, job_order_id))

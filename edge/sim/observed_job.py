@@ -1,4 +1,4 @@
-"""What a bystander on the broker sees of one job: its states, steps, commands, answers and events."""
+"""One job as an observer at the broker sees it: its states, steps, commands, answers and events."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class ObservedStep:
 
 @dataclass(slots=True)
 class ObservedAction:
-    """An action of the recipe, what was sent for it and what came back; instants as in Step."""
+    """An action of the recipe with its sent parameters and its result; instants as in ObservedStep."""
 
     name: str
     step: str
@@ -43,7 +43,7 @@ class ObservedAction:
 
 @dataclass(frozen=True, slots=True)
 class JobLogEntry:
-    """One thing that happened, for people: when, of what kind, and in words."""
+    """A log entry for people: instant, kind and text."""
 
     at: int
     kind: str
@@ -51,7 +51,7 @@ class JobLogEntry:
 
 
 class ObservedJob:
-    """One job of one scope. Every `take...` gets the present instant in milliseconds since the epoch."""
+    """One job of one scope, seen through its messages; `now` is in milliseconds since the epoch."""
 
     def __init__(self, scope: str, job_order_id: str, recipe: Recipe) -> None:
         self.scope = scope
@@ -72,33 +72,33 @@ class ObservedJob:
 
     @property
     def commands(self) -> int:
-        """How many commands were sent."""
+        """Return the number of sent commands."""
         return len(self._commands)
 
     @property
     def active_steps(self) -> int:
-        """How many steps have been active."""
+        """Return the number of steps that have been active."""
         return sum(step.activated_at is not None for step in self.steps.values())
 
     @property
     def milliseconds(self) -> int:
-        """How long the job ran by its own response; 0 before its end."""
+        """Return the duration of the job according to its response; 0 before its end."""
         if self.response is None or self.response.start_time is None or self.response.end_time is None:
             return 0
         return round((self.response.end_time - self.response.start_time).total_seconds() * 1000)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the response of its end is there."""
+        """Return whether the job has ended or aborted according to its response."""
         states = self.response.job_state if self.response else ()
         return bool(states) and states[0].state_number in {JobState.ENDED, JobState.ABORTED}
 
     def faults(self) -> list[str]:
-        """Return what is missing or wrong, now that it has ended; nothing when it went as the recipe says."""
+        """Return the deviations of the ended job from the recipe; empty without deviations."""
         return list(self._faults())
 
     def take_job_message(self, event: CloudEvent, now: int) -> None:
-        """Take what the station tells of its jobs."""
+        """Apply a job message of the station."""
         match event.type:
             case t if t == STATUS_EVENT_TYPE:
                 told = msgspec.convert(event.data, JobStatusEvent)
@@ -116,7 +116,7 @@ class ObservedJob:
                 pass
 
     def take_equipment_message(self, equipment: str, channel: str, event: CloudEvent, now: int) -> None:
-        """Take what goes between the station and a piece of equipment; `channel` is the last level of the topic."""
+        """Apply a message between the station and its equipment; `channel` is the last level of the topic."""
         match channel:
             case "commands" if event.data["job_id"] == self.job_order_id:
                 self._take_command(equipment, event, now)
@@ -133,7 +133,7 @@ class ObservedJob:
     def note_command(
         self, command_id: str, name: str, equipment: str, now: int, parameters: Mapping[str, Any] | None = None
     ) -> None:
-        """Note that the command of an action was sent; without parameters those of the recipe. Once more: again."""
+        """Record a sent command, by default with the recipe's parameters; a repeated one only adds a log entry."""
         action = self.actions[name]
         if command_id not in self._commands:
             self._commands[command_id] = action
@@ -142,7 +142,7 @@ class ObservedJob:
         self._tell(now, "command", f"{name} → {equipment}  {plain_text(action.sent)}")
 
     def note_answer(self, command_id: str, data: Any, now: int, error: str = "", *, came_at: int | None = None) -> None:
-        """Note what came back to a command that was sent, and when, if that is known; others are passed by."""
+        """Record the answer to a sent command, with its instant if known; ignore answers to other commands."""
         if (action := self._commands.get(command_id)) is None:
             return
         self._answered.add(command_id)
@@ -182,7 +182,7 @@ class ObservedJob:
             reason = self.response.description if self.response else None
             yield f"the job is {state}" + (f": {reason.text}" if reason else "")
             if self.has_ended:
-                # All else that is missing follows from this.
+                # The other deviations follow from this one.
                 return
         if self.status != state:
             yield f"the last status event says {self.status or 'nothing'}, the response {state}"
@@ -200,13 +200,13 @@ class ObservedJob:
 
 
 def status_text(states: tuple[State, ...]) -> str:
-    """Write a job's state for people: `Ended (Completed)`."""
+    """Return the state of a job as text for people: `Ended (Completed)`."""
     top, *below = [state.state_text.text for state in states] or [""]
     return f"{top} ({below[0]})" if below else top
 
 
 def plain_text(data: object) -> str:
-    """Write data for people: `torque 85.2, angle 41.5`."""
+    """Return data as text for people: `torque 85.2, angle 41.5`."""
     match data:
         case dict():
             return ", ".join(f"{name} {plain_text(value)}" for name, value in data.items())

@@ -1,4 +1,4 @@
-"""A simulated OPC UA device: a server with official node sets, which can be unplugged and started again."""
+"""A simulated OPC UA device: a server with official node sets; tests can disconnect and reconnect it."""
 
 import gc
 import logging
@@ -18,26 +18,26 @@ from edge.opcua.structures import Structures
 Method = Callable[..., Awaitable[Sequence[ua.Variant]]]
 
 AWAY_SECONDS = 0.5
-"""How long a device is away whose connection breaks or whose power fails."""
+"""How long a device is unreachable after a broken connection or a power failure."""
 
 _NODESETS = Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 
 
 @asynccontextmanager
 async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIterator["OpcuaDevice"]:
-    """Serve node sets at a loopback port (0 chooses one) for the length of the block.
+    """Serve node sets at a loopback port (0 selects a free port) for the length of the block.
 
-    Raises SettingsError when a node set was not prepared, Unavailable when the port is taken.
+    Raises SettingsError when a node set is missing, Unavailable when the port is in use.
     """
     _require_free(port)
     server = asyncua.Server()
     with _without_collector():
         await server.init()
-        # What the importer warns about here is known: the files are pinned by digest.
+        # The warnings of the importer are known: the files are pinned by digest.
         logging.getLogger("asyncua.common.xmlimporter").setLevel(logging.ERROR)
         for file in files:
-            # Not strict, and without Python classes of its structures: asyncua cannot make those of every node set, and
-            # it keeps them for the whole process.
+            # Not strict, and without generated Python classes: asyncua cannot generate them for every node set, and
+            # keeps them until the process ends.
             await server.import_xml(xmlstring=_read(file), strict_mode=False, auto_load_definitions=False)
     server.set_endpoint(f"opc.tcp://127.0.0.1:{port}")
     server.set_server_name(name)
@@ -47,7 +47,7 @@ async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIt
 
 
 def _require_free(port: int) -> None:
-    """See that we may listen there before two seconds are spent on what to show; asyncua tells it by a traceback."""
+    """Raise Unavailable when the port is in use; asyncua loads for two seconds and then prints a traceback."""
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
@@ -57,7 +57,7 @@ def _require_free(port: int) -> None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Do not look for garbage: there is none while an address space comes up, and looking takes as long as that."""
+    """Disable the garbage collector: while an address space loads, it finds nothing and doubles the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -75,7 +75,7 @@ def _read(file: str) -> str:
 
 
 class OpcuaDevice:
-    """The server of a device; `index` is the namespace of its own instances."""
+    """The server of a device; `index` is the namespace index of its instances."""
 
     def __init__(self, server: asyncua.Server, index: int) -> None:
         self.server = server
@@ -84,12 +84,12 @@ class OpcuaDevice:
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
+        """Return the endpoint URL of the server."""
         return f"opc.tcp://127.0.0.1:{self.server.bserver.port}"
 
     @asynccontextmanager
     async def unplugged(self) -> AsyncIterator[None]:
-        """Be unreachable for the length of the block: nobody can connect, and who was connected is no more."""
+        """Disconnect the device for the length of the block: close all connections and refuse new ones."""
         await self.server.bserver.stop()
         try:
             yield
@@ -97,18 +97,18 @@ class OpcuaDevice:
             await self.server.bserver.start()
 
     async def link(self, owner: Node, methods: Mapping[str, Method]) -> None:
-        """Have the methods of an object do something."""
+        """Link the methods of an object to their handlers."""
         children = {child.BrowseName.Name: child.NodeId for child in await owner.get_children_descriptions()}
         for name, method in methods.items():
             self.server.link_method(self.server.get_node(children[name]), method)
 
     async def tell(self, event_type: ua.NodeId, fields: Mapping[str, ua.Variant]) -> None:
-        """Tell an event to all who listen to the Server."""
+        """Trigger an event at the Server object."""
         generator = await self.server.get_event_generator(self.server.get_node(event_type))
         for name, value in fields.items():
             generator.event.add_property(name, value.Value, value.VariantType)
         await generator.trigger()
 
     async def plain(self, values: Sequence[ua.Variant]) -> list[Any]:
-        """Return arguments in plain Python."""
+        """Return method arguments as plain Python values."""
         return [await self.structures.plain(value) for value in values]

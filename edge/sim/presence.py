@@ -1,4 +1,4 @@
-"""How simulated equipment says whether it is there: a birth at each connection, a last will when it is lost."""
+"""The presence of simulated equipment: `online` at each connection, `offline` at its end or by its last will."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,17 +12,17 @@ ONLINE, OFFLINE = b"online", b"offline"
 
 
 def last_will(topic: str) -> Message:
-    """Return what the broker has to say of the equipment on `topic` when it loses it: the `will` of its session."""
+    """Return the last will of the equipment on `topic`, the `will` of its session: retained, `offline`."""
     return Message(f"{topic}/presence", OFFLINE, retain=True)
 
 
 @asynccontextmanager
 async def announce_presence(session: MqttSession, topic: str) -> AsyncIterator[None]:
-    """Have the equipment on `topic` be online for the length of the block; it has to take commands already."""
+    """Publish the equipment on `topic` as online for the length of the block; it must accept commands already."""
     connected = asyncio.Event()
     connected.set()
 
-    def watch(is_there: bool) -> None:  # noqa: FBT001 - what a session tells its watchers
+    def watch(is_there: bool) -> None:  # noqa: FBT001 - the signature of a session listener
         if is_there:
             connected.set()
 
@@ -30,7 +30,7 @@ async def announce_presence(session: MqttSession, topic: str) -> AsyncIterator[N
         while True:
             await connected.wait()
             connected.clear()
-            # Whoever loses the connection in this moment is born on the next one.
+            # After a connection loss here, the next connection publishes the message.
             with suppress(Unavailable):
                 await session.publish(f"{topic}/presence", ONLINE, retain=True)
 
@@ -40,6 +40,6 @@ async def announce_presence(session: MqttSession, topic: str) -> AsyncIterator[N
             yield
     finally:
         session.listeners.remove(watch)
-    # Where the broker is away its own word, the last will, has to do.
+    # Without a connection, the last will replaces this message.
     with suppress(Unavailable):
         await session.publish(f"{topic}/presence", OFFLINE, retain=True)

@@ -1,4 +1,4 @@
-"""One child process: its output goes to a file, its readiness is noticed, its end is certain."""
+"""One child process, with its output in a file, a readiness check and a guaranteed end."""
 
 import asyncio
 import os
@@ -17,11 +17,11 @@ _LAST_LINES = 15
 _PACKAGES = str(Path(edge.__file__).parents[1])
 
 READY = "ready: "
-"""Each command of `edge sim` begins the line with this that it prints once its device can be used."""
+"""The prefix of the line that each command of `edge sim` prints once its device is ready."""
 
 
 class Process:
-    """A process that runs. `log` holds what it has said on its standard output and error."""
+    """A running process; `log` contains its standard output and standard error."""
 
     def __init__(self, name: str, child: asyncio.subprocess.Process, log: Path, ready: bytes) -> None:
         self.name = name
@@ -31,31 +31,31 @@ class Process:
         self._told_to_stop = False
 
     async def follow(self, on_end: Callable[[Unavailable], None]) -> None:
-        """Wait for its end. When it has not been told to, `on_end` is told how it ended, with its last words."""
+        """Wait for the end of the process; unless `stop` caused it, call `on_end` with status and last lines."""
         status = await self._child.wait()
         if not self._told_to_stop:
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             on_end(Unavailable(f"the {self.name} {how}:\n{self.last_lines()}"))
 
     async def wait_until_ready(self) -> None:
-        """Wait until it says that it is ready."""
-        while self._ready not in self.log.read_bytes():  # noqa: ASYNC110 - a file has no event for us
+        """Wait until the log contains the text `ready`."""
+        while self._ready not in self.log.read_bytes():  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(_POLL_SECONDS)
 
     def last_lines(self) -> str:
-        """Return the last lines it has said, indented."""
+        """Return the last lines of the log, indented."""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:])
 
     async def stop(self) -> None:
-        """Ask it to end, and kill it with all it has started when it does not within _STOP_SECONDS."""
+        """Stop the process with SIGTERM; after its end or _STOP_SECONDS, kill its whole process group."""
         self._told_to_stop = True
         with suppress(ProcessLookupError):
             self._child.terminate()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._child.wait()
-        # It leads a process group of its own: what a process leaves behind when it dies is in there.
+        # The process leads its own process group, which also contains its remaining descendants.
         with suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
         await self._child.wait()
@@ -65,10 +65,10 @@ class Process:
 async def open_process(
     name: str, arguments: Sequence[str], log: Path, ready: str, on_end: Callable[[Unavailable], None]
 ) -> AsyncIterator[Process]:
-    """Start a process, and end it at the exit. Once it has said the words `ready`, it is; `on_end` is that of `follow`.
+    """Start a process and stop it at the exit. It is ready once it prints `ready`; `on_end` is that of `follow`.
 
-    It gets our environment without our own variables (`EDGE_...`), so that it does what its arguments say. Python finds
-    this package in it, wherever it is installed.
+    It inherits the environment without the variables `EDGE_...`, so that only its arguments configure it. PYTHONPATH
+    contains this package, wherever it is installed.
     """
     with log.open("wb") as output:
         child = await asyncio.create_subprocess_exec(
@@ -77,7 +77,7 @@ async def open_process(
             stdout=output,
             stderr=output,
             env=_environment(),
-            # Ctrl-C in a terminal is for us alone: the parts are stopped in their order.
+            # Ctrl-C in a terminal reaches this process only, which stops the parts in order.
             process_group=0,
         )
     process = Process(name, child, log, ready.encode())
@@ -89,7 +89,7 @@ async def open_process(
 
 
 async def run_process(arguments: Sequence[str]) -> None:
-    """Run a process to its end, in the environment of `open_process`; raises Unavailable when it fails."""
+    """Run a process to its end in the environment of `open_process`; raises Unavailable with its output on failure."""
     child = await asyncio.create_subprocess_exec(
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The simulation script: how equipment answers, and what happens when."""
+"""The simulation script: the answers of equipment and the timeline of events."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST_ANSWERS = 1000
 
 
 class ScriptError(EdgeError):
-    """A script that is not of its form."""
+    """An invalid script."""
 
 
 class AnswerPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a command is answered: what, after how long, how often."""
+    """The answers to a command: their result, delay and number."""
 
     result: Literal["ok", "failed", "none"] = "ok"
     after: Seconds = 0.1
@@ -32,13 +32,13 @@ class AnswerPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeat_gap: Seconds = 0.0
 
     def delays(self) -> list[int]:
-        """Return after how many milliseconds each answer comes; none when there is no answer."""
+        """Return the delay of each answer in milliseconds; empty without an answer."""
         times = 0 if self.result == "none" else self.times
         return [milliseconds(self.after) + repeat * milliseconds(self.repeat_gap) for repeat in range(times)]
 
 
 class AnswerRule(AnswerPlan, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An answer for the commands of a type; `nth` is the n-th command of that type, from 1."""
+    """The answers to the commands of a type; `nth` selects the n-th command of that type, from 1."""
 
     type_id: str
     action: str | None = None
@@ -47,7 +47,7 @@ class AnswerRule(AnswerPlan, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class ScriptEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An event from equipment; without an id it is unlike any other."""
+    """An event from equipment; without an id, it gets a unique one."""
 
     type_id: str
     data: Any = None
@@ -56,7 +56,7 @@ class ScriptEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One line of the timeline: exactly one of event, set, operator and system."""
+    """One entry of the timeline: exactly one of event, set, operator and system."""
 
     at: Seconds
     event: ScriptEvent | None = None
@@ -68,7 +68,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class ScriptJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A job and when it starts; `start` is another word for `at`."""
+    """A job and its start; `start` is an alias of `at`."""
 
     id: str
     at: Seconds | None = None
@@ -76,12 +76,12 @@ class ScriptJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def starts_at(self) -> Seconds:
-        """When the job starts."""
+        """Return the start of the job, in seconds after the start of the simulation."""
         return self.at if self.at is not None else self.start or 0.0
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole script. Times are seconds after the start."""
+    """A whole script; times are seconds after the start of the simulation."""
 
     default: AnswerPlan = AnswerPlan()
     equipment: tuple[AnswerRule, ...] = ()
@@ -90,7 +90,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     horizon: Seconds = 3600.0
 
     def answer_plan(self, type_id: str, action: str, job: str, nth: int) -> AnswerPlan:
-        """Return how this command is answered: the first rule that matches, else the default."""
+        """Return the answer plan of a command: the first rule that matches, else the default."""
         for rule in self.equipment:
             if (
                 rule.type_id == type_id
@@ -103,7 +103,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_script(data: object) -> Script:
-    """Read a script from decoded JSON; raises ScriptError naming the place of what is wrong."""
+    """Parse a script from decoded JSON; raises ScriptError with the place of the fault."""
     try:
         script = msgspec.convert(data, type=Script)
     except msgspec.ValidationError as error:

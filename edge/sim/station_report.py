@@ -1,4 +1,4 @@
-"""What the station itself tells of commands and results, for devices that no bystander can listen to."""
+"""Commands and results from the reports of the station, for devices whose messages are not on the broker."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,12 +10,12 @@ from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE
 from edge.model.isa95 import JobResponse, Parameter
 from edge.sim.observed_job import ObservedJob
 
-# A result over OPC UA tells a great deal; this is what one looks for first.
+# A result over OPC UA has many values; these are the most important ones.
 _SHOWN = ("evaluation", "torque", "angle", "result_state", "content")
 
 
 def apply_station_report(job: ObservedJob, event: CloudEvent, devices: Mapping[str, str], now: int) -> None:
-    """Take the commands to `devices` (by their `type_id`) from the progress of a job, their results from its end."""
+    """Record the commands to `devices` (by `type_id`) from the progress of a job, the results from its response."""
     match event.type:
         case t if t == PROGRESS_TYPE and event.data["job_id"] == job.job_order_id:
             for command in event.data.get("commands", ()):

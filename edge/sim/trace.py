@@ -1,4 +1,4 @@
-"""What a simulation showed: the commands that equipment received, the steps, how each job ended."""
+"""The trace of a simulation: the commands that equipment received, the steps, the end of each job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a simulation showed; times are seconds."""
+    """The trace of a simulation; times are seconds."""
 
     commands: list[dict[str, Any]]
     steps: list[dict[str, Any]]
@@ -30,7 +30,7 @@ class Trace:
     end: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the one object of `--json`."""
+        """Return the JSON object that `--json` prints."""
         return {
             "commands": self.commands,
             "steps": self.steps,
@@ -44,7 +44,7 @@ class Trace:
 
 @dataclass(slots=True)
 class TraceRecorder:
-    """What is written down while a simulation goes on; times count from the instant `zero`, in milliseconds."""
+    """The recorder of a simulation; its times count from `zero`, an instant in milliseconds."""
 
     zero: int = 0
     commands: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class TraceRecorder:
     _received: dict[str, int] = field(default_factory=dict)
 
     def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
-        """Write down a command that equipment receives; gives the how manieth of its type it is, without stops."""
+        """Record a received command; return the number of commands of its type so far, without stops."""
         told = {"t": (now - self.zero) / 1000, "job": job, "action": action, "type_id": type_id}
         self.commands.append(told | {"phase": phase.value, "attempt": attempt})
         nth = self._received.get(type_id, 0) + (phase is not Phase.STOP)
@@ -61,16 +61,16 @@ class TraceRecorder:
         return nth
 
     def changes(self, job: str, changes: Sequence[StepChange]) -> None:
-        """Write down how steps changed."""
+        """Record the changes of steps."""
         self.steps += [
             {"t": (change.at - self.zero) / 1000, "job": job, "step": change.step, "active": change.active}
             for change in changes
         ]
 
     def trace(self, runs: Mapping[str, Run]) -> Trace:
-        """Return what was seen, with the last state of each job's run."""
+        """Return the trace, with the final state of each run."""
         finals = {name: run.outcome.value for name, run in runs.items()}
-        # Of several jobs the worst end is the end of all.
+        # The worst end of the jobs is the end of the simulation.
         worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
         final = next(outcome.value for outcome in worst if outcome.value in finals.values())
         errors = [run.error if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error]
@@ -87,6 +87,6 @@ class TraceRecorder:
 
 
 def rejected_at_load(script: Script, rejected: RejectedRecipe) -> Trace:
-    """Return what a simulation shows of a recipe that is not sound."""
+    """Return the trace of a recipe that the compiler rejects."""
     finals = {job.id: "rejected_at_load" for job in script.jobs}
     return Trace([], [], "rejected_at_load", finals, "; ".join(rejected.faults), [], None)

@@ -1,7 +1,7 @@
 """Runs a recipe against a script in virtual time: no clock, no Redis, no broker, no equipment.
 
-What the station does in the real engine is done here in a few lines: events find the run that has waited longest,
-answers find theirs by the command's id, duplicates are dropped, a recipe stays pinned to the run that started with it.
+This module replaces the station of the real engine: an event goes to the run that has waited longest, an answer to the
+run of its command id, duplicates are dropped, and a run keeps the recipe with which it started.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def simulate(recipe: object, script: Script) -> Trace:
 
 @dataclass(slots=True)
 class _Job:
-    """A job of the world; its net is pinned when it starts."""
+    """A job of the simulation; its net is pinned at its start."""
 
     net: Net
     run: Run
@@ -60,11 +60,11 @@ class _Job:
 
 @dataclass(slots=True)
 class VirtualSimulation:
-    """Everything around the runs: the calendar, the equipment, the traces."""
+    """The environment of the runs: the event queue, the equipment, the recorder."""
 
     script: Script
     identifiers: dict[str, Callable[[RunAccess], object]] = field(default_factory=dict)
-    """What the script has set so far, by plain identifier."""
+    """The values that the script has set so far, by plain identifier."""
     jobs: dict[str, _Job] = field(default_factory=dict)
     queue: EventQueue[Callable[[int], None]] = field(default_factory=EventQueue)
     recorder: TraceRecorder = field(default_factory=TraceRecorder)
@@ -73,7 +73,7 @@ class VirtualSimulation:
     master: Net | None = None
 
     def play(self, net: Net) -> None:
-        """Let happen what the script says and what follows from it, instant by instant."""
+        """Run the script until all jobs have ended, no event is left or the horizon is reached."""
         self.master = net
         self.recorder.warnings += net.warnings
         for job in self.script.jobs:
@@ -95,7 +95,7 @@ class VirtualSimulation:
                 clock = now
                 happen(now)
             elif due is not None and due <= horizon:
-                # A run that was just loaded wants to be tested again for what was due before.
+                # A reloaded run may report a past deadline; the clock must not go back.
                 clock = max(clock, due)
                 self._tick(clock)
             else:
@@ -128,7 +128,7 @@ class VirtualSimulation:
         return happen
 
     def _restart(self, job: _Job) -> None:
-        """Store, forget and load a run, and compile again the recipe that is pinned to it."""
+        """Encode and decode a run, and compile its pinned recipe again."""
         job.run = decode(encode(job.run))
         net = compile_recipe(json.loads(job.net.source), self.identifiers)
         if isinstance(net, Net):
@@ -152,7 +152,7 @@ class VirtualSimulation:
                 self._signal(name, signals[word], now)
 
     def _event(self, event: ScriptEvent, now: int) -> None:
-        """Bring an event to the job it names, else to the one that has waited longest; else it is lost."""
+        """Deliver an event to its named job, else to the longest-waiting job; drop it without one or when repeated."""
         if event.id is not None and event.id in self.seen:
             return
         event_id = event.id if event.id is not None else f"unnamed-{next(self.unnamed)}"
@@ -186,7 +186,7 @@ class VirtualSimulation:
             self._receive(job_id, request, now)
 
     def _receive(self, job_id: str, request: CommandRequest, now: int) -> None:
-        """The equipment receives a command and plans its answers."""
+        """Receive a command as the equipment and queue its answers."""
         nth = self.recorder.command(now, job_id, request.action, request.type_id, request.phase, request.attempt)
         if request.phase is not Phase.STOP:
             how = self.script.answer_plan(request.type_id, request.action, job_id, nth)

@@ -1,4 +1,4 @@
-"""A simulated Machine Vision camera (OPC 40100-1): takes one job after the other, and can be made to fail."""
+"""A simulated Machine Vision camera (OPC 40100-1): executes one job at a time; faults can be injected."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ STATES = MappingProxyType(
         "SingleExecution": 5058,
     }
 )
-"""The nodes of the states in the namespace of OPC 40100-1."""
+"""The node ids of the states in the namespace of OPC 40100-1."""
 
 _SYSTEM_TYPE = 1003
 _RESULT_READY, _RECIPE_PREPARED = 1024, 1022
@@ -38,7 +38,7 @@ _NO_ERROR = ua.Variant(0, ua.VariantType.Int32)
 
 
 class VisionFault(Enum):
-    """What goes wrong with the next job."""
+    """The fault of the next job."""
 
     NONE = "none"
     REFUSED = "refused"
@@ -48,15 +48,15 @@ class VisionFault(Enum):
     FAILED = "failed"
     """The result has the state Failed."""
     ERROR_STATE = "error-state"
-    """The state machine goes to Error instead of giving a result."""
+    """The state machine enters Error instead of sending a result."""
     DISCONNECT = "disconnect"
-    """It ends while nobody can reach the camera."""
+    """The job ends while the camera is unreachable."""
     RESTART = "restart"
-    """The power fails, once: what it was at is lost."""
+    """The power fails once: the job is lost."""
     SLOW = "slow"
-    """It takes ten times as long."""
+    """The job takes ten times as long."""
     SLOW_RECIPE = "slow-recipe"
-    """Its recipe is prepared a while after the answer to PrepareRecipe."""
+    """The recipe is prepared with a delay after the answer to PrepareRecipe."""
 
 
 class _ResultState(IntEnum):
@@ -68,7 +68,7 @@ class _ResultState(IntEnum):
 async def open_vision(
     name: str = "camera", *, port: int = 0, delay: float | None = WORK_SECONDS, content: Sequence[Any] = (True,)
 ) -> AsyncIterator["VisionCamera"]:
-    """Serve a camera that ends each job after `delay` seconds, or by hand without one; `content` is what it finds."""
+    """Serve a camera that finds `content`; its jobs end after `delay` seconds, with None only by `end_job`."""
     async with open_device(name, NODESETS, port) as device:
         index = await device.server.get_namespace_index(NAMESPACE_URI)
         system = await device.server.nodes.objects.add_object(
@@ -81,10 +81,10 @@ async def open_vision(
 
 
 class VisionCamera:
-    """What the camera has seen: `begun` and `stopped` jobs by their MeasId, in order; `fault` is what goes wrong.
+    """A simulated camera; it records `begun`, `stopped` and `finished` jobs by MeasId, in order.
 
-    `recipes` are the prepared ones, `jobs` pairs each MeasId with the recipe that was prepared at its start.
-    `state_texts` are its own words for the names of the states.
+    `fault` is the injected fault. `recipes` lists the prepared recipes; `jobs` pairs each MeasId with the recipe that
+    was prepared at its start. `state_texts` maps names of states to the texts that the camera shows instead.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class VisionCamera:
         self._preparing: asyncio.Queue[str] = asyncio.Queue()
 
     async def begin(self) -> None:
-        """Link the methods, and be Preoperational."""
+        """Link the methods and enter the state Preoperational."""
         machine, automatic = await self._machines()
         await self.device.link(machine, {"Reset": self._reset, "SelectModeAutomatic": self._select_automatic})
         await self.device.link(
@@ -124,7 +124,7 @@ class VisionCamera:
         await self._show("Preoperational", None)
 
     async def run(self) -> None:
-        """End each job, and each preparation of a recipe, when its time has come."""
+        """Execute the started jobs and the preparations of recipes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._run_jobs(), name="jobs")
             tasks.create_task(self._run_preparations(), name="recipes")
@@ -163,7 +163,7 @@ class VisionCamera:
                     await self.end_job()
 
     async def trigger(self, meas_id: str = "by hand") -> None:
-        """Take a picture that no client has asked for."""
+        """Execute a job that no client has started: end it at once with a result."""
         self._job = {
             "JobId": {"Id": f"V{next(self._numbers)}"},
             "MeasId": {"Id": meas_id},
@@ -173,7 +173,7 @@ class VisionCamera:
         await self.end_job()
 
     async def end_job(self, state: int = _ResultState.COMPLETED) -> None:
-        """End the job at hand with a result."""
+        """End the active job with a result; without one, return at once."""
         job, self._job = self._job, None
         if job is None:
             return
@@ -193,7 +193,7 @@ class VisionCamera:
         await self.tell_result()
 
     async def tell_result(self) -> None:
-        """Tell the last result, again if it was told before."""
+        """Send the event of the last result, also when it was sent before."""
         data_type = self.device.server.get_node(ua.NodeId(_RESULT, self._index))
         definition = await data_type.read_data_type_definition()
         given = {name: value for name, value in self._results[-1].items() if name != "ResultContent"}
@@ -206,12 +206,12 @@ class VisionCamera:
         await self.device.tell(ua.NodeId(_RESULT_READY, self._index), fields | {"ResultContent": content})
 
     async def break_down(self) -> None:
-        """Go to the state Error; the job at hand is lost."""
+        """Discard the active job and enter the state Error."""
         self._job = None
         await self._show("Error", None)
 
     async def forget(self) -> None:
-        """Be as after a power cut."""
+        """Reset the state as a power cut does."""
         self._job = None
         self._results.clear()
         self.finished.clear()
@@ -233,7 +233,7 @@ class VisionCamera:
             return [await self._id(_RECIPE_ID, None), ua.Variant(Value=False), _ERROR]
         await self._show("Operational", "Ready")
         if self.fault is VisionFault.SLOW_RECIPE:
-            # Ready it is, with the recipe before.
+            # The camera is Ready, but with the previous recipe.
             self._preparing.put_nowait(external["Id"])
             return [await self._id(_RECIPE_ID, external["Id"]), ua.Variant(Value=False), _NO_ERROR]
         self.recipes.append(external["Id"])
@@ -285,7 +285,7 @@ class VisionCamera:
 
     async def _show(self, state: str, mode: str | None) -> None:
         for machine, name in zip(await self._machines(), (state, mode), strict=True):
-            # What a camera shows of a machine that is not active is its own affair: this one leaves it as it was.
+            # Cameras differ in the state of an inactive machine: this one keeps the last state.
             if name is not None:
                 current = await machine.get_child("0:CurrentState")
                 await current.write_value(ua.LocalizedText(self.state_texts.get(name, name), "en"))
@@ -293,6 +293,6 @@ class VisionCamera:
 
 
 async def _name(machine: Node) -> str:
-    """Return the name of the present state of a machine; empty when it never had one."""
+    """Return the name of the current state of a machine; empty when it never had one."""
     identifier = await (await machine.get_child(["0:CurrentState", "0:Id"])).read_value()
     return next((name for name, number in STATES.items() if identifier and number == identifier.Identifier), "")
