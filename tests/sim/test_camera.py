@@ -1,4 +1,4 @@
-"""The simulated camera, asking the edge's own equipment port for work."""
+"""Tests of the simulated camera against the equipment port of the gateway."""
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.links.mqtt import open_session
@@ -10,7 +10,7 @@ from tests.southbound.contract import RecordingStation
 
 
 class PatientStation(RecordingStation):
-    """A station whose job waits for each type of event only from the third time on, and then once."""
+    """A station whose job accepts each type of event once, at its third arrival."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ async def test_it_offers_each_result_until_a_job_takes_it(
 
 
 async def test_it_asks_again_when_nobody_listens_yet(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
-    """Without an edge a question is never answered; the camera gives it up and asks anew."""
+    """Without a gateway, no answer arrives; the camera ends the request and sends a new one."""
     station = PatientStation()
     settings = MqttEquipmentSettings(type_ids=("unused",), topic_prefix=unique)
     async with (

@@ -1,4 +1,4 @@
-"""The simulated controller, driven by the edge's own equipment port."""
+"""Tests of the simulated controller with the equipment port of the gateway."""
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -40,7 +40,7 @@ TIGHTEN = Command(
 
 
 class Answers(list[EquipmentAnswer]):
-    """A station that notes the answers."""
+    """A station that records the answers."""
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         assert isinstance(answer, EquipmentAnswer)
@@ -68,7 +68,7 @@ class Answers(list[EquipmentAnswer]):
         return []
 
     def record_repeated_start(self) -> None:
-        """A start was offered again."""
+        """Ignore a start that is offered again."""
 
     async def is_outstanding(self, command_id: str) -> bool:
         return bool(command_id)

@@ -1,4 +1,4 @@
-"""The demo while it is kept running: its parts are there, and one that ends is told."""
+"""Tests of a demo that keeps running: its parts are active, and the end of a part is reported."""
 
 import asyncio
 import io
@@ -19,7 +19,7 @@ from edge.sim.demo_view import view_on
 
 
 def processes_of(text: str) -> list[int]:
-    """Find the processes that were started with this text somewhere in their arguments."""
+    """Return the processes with this text in their arguments."""
     found = []
     for process in Path("/proc").iterdir():
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The addresses of the OPC UA server in the demo, for clients here and on other machines."""
+"""Tests of the OPC UA address of the demo, for clients on this and on other machines."""
 
 import socket
 
@@ -9,7 +9,7 @@ from edge.sim.demo_address import OpcuaAddress
 
 
 def test_server_of_all_networks_is_reached_from_here_and_from_elsewhere() -> None:
-    address = OpcuaAddress("0.0.0.0", 4840)  # noqa: S104 - the address that a user asks for
+    address = OpcuaAddress("0.0.0.0", 4840)  # noqa: S104 - the address of a user
     assert (address.endpoint, address.local) == ("opc.tcp://0.0.0.0:4840", "opc.tcp://127.0.0.1:4840")
     host = address.remote.removeprefix("opc.tcp://").removesuffix(":4840")
     assert host not in {"0.0.0.0", ""}  # noqa: S104 - nothing listens

@@ -1,4 +1,4 @@
-"""The devices of the demo fit the recipe that they are there for, whatever they speak."""
+"""Tests that the devices of the demo match their recipe, with every protocol."""
 
 import json
 from importlib import resources

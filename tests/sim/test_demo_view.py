@@ -1,4 +1,4 @@
-"""The demo on a terminal, and without one."""
+"""Tests of the views of the demo: on a terminal and without one."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""The calendar of a simulation gives what is planned in its order."""
+"""Tests of the order of the event queue of a simulation."""
 
 from edge.sim.event_queue import EventQueue, EventRank, milliseconds
 

@@ -1,4 +1,4 @@
-"""The simulated tightening controller as any OPC UA client sees it, and its faults."""
+"""Tests of the simulated tightening controller and its faults, with an OPC UA client."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ async def parts(session: ClientSession) -> dict[str, Node]:
 
 
 async def start(controller: JoiningController, session: ClientSession, fault: IjtFault) -> list[Any]:
-    """Start a joining of 50 Nm; give what StartJoiningProcess answers."""
+    """Start a joining of 50 Nm; return the outputs of StartJoiningProcess."""
     controller.fault = fault
     found = await parts(session)
     assert await session.call(found["MethodSet"], "EnableAsset", "", True) == [0, "done"]
@@ -49,7 +49,7 @@ async def start(controller: JoiningController, session: ClientSession, fault: Ij
 
 
 async def happening(controller: JoiningController, session: ClientSession, fault: IjtFault) -> dict[str, Any]:
-    """Start a joining, and give the first event of it."""
+    """Start a joining; return its first event."""
     async with session.watch(None, (RESULT, MESSAGE), {}) as happenings:
         assert await start(controller, session, fault) == [0, "done"]
         first = await anext(happenings)

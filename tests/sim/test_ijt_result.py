@@ -1,10 +1,10 @@
-"""What the simulated controller measures."""
+"""Tests of the results of the simulated controller."""
 
 from datetime import datetime
 
 from edge.sim.ijt_result import INTERVENTION, NOT_OK, OK, content, meta_data
 
-AT = datetime(2026, 1, 2)  # noqa: DTZ001 - instants of OPC UA are UTC without saying so
+AT = datetime(2026, 1, 2)  # noqa: DTZ001 - instants of OPC UA are UTC without a time zone
 
 
 def test_a_torque_is_near_its_target_or_beyond_its_limit() -> None:

@@ -1,4 +1,4 @@
-"""Live, a simulation shows what it shows in virtual time."""
+"""Tests that a live simulation shows the same trace as a virtual simulation."""
 
 import asyncio
 import json
@@ -20,18 +20,18 @@ CASES = {
     file.stem: json.loads(file.read_text()) for file in sorted((Path(__file__).parents[1] / "sfc/cases").glob("*.json"))
 }
 GAP_S = 0.08
-"""How far, in real time, instants of a case lie apart: enough for the engine to do the one before the other."""
+"""The real time between instants of a case: enough for the engine to process one before the next."""
 LATE_S = 1.0
-"""How late, in real time, a busy machine may be."""
+"""The maximum delay of a busy machine, in real time."""
 BEGIN_EVERY_S = 0.1
-"""How far apart cases begin: to begin is the work, the rest is mostly waiting."""
+"""The time between the starts of cases: the start needs the processor, the rest mostly waits."""
 LONGEST_S = 12.0
 
 Json = dict[str, Any]
 
 
 def instants(recipe: Recipe, script: Script, trace: Json) -> Iterator[float]:
-    """Give the instants at which something happens in virtual time, or would happen if nothing came between."""
+    """Yield the instants of all events in virtual time, also of events that an earlier one may cancel."""
     yield from (each["t"] for each in (*trace["commands"], *trace["steps"]))
     yield from (entry.at for entry in script.timeline)
     yield from (job.starts_at for job in script.jobs)
@@ -46,7 +46,7 @@ def instants(recipe: Recipe, script: Script, trace: Json) -> Iterator[float]:
 
 
 def speed_for(case: Json, script: Script, trace: Json) -> float:
-    """Give a speed at which the machine tells the instants of a case apart."""
+    """Return a speed at which the instants of a case are GAP_S apart, unless the case then takes too long."""
     end = trace["end"] if trace["end"] is not None else min(script.horizon, 60)
     recipe, _ = parse_recipe(case["recipe"])
     known = {round(t, 3) for t in instants(recipe, script, trace) if t <= end} if recipe else {0.0}
@@ -55,7 +55,7 @@ def speed_for(case: Json, script: Script, trace: Json) -> float:
 
 
 def differences(script: Script, virtual: Json, live: Json, tolerance: float) -> Iterator[str]:
-    """Tell what a live trace shows otherwise: what happened, how often, in which order, and when."""
+    """Yield the differences of a live trace from the virtual trace: in events, their number, order and times."""
     for key in ("final", "final_by_job", "error", "warnings"):
         if virtual[key] != live[key]:
             yield f"{key}: {virtual[key]} is {live[key]}"
@@ -73,7 +73,7 @@ def _differences(wanted: list[Json], seen: list[Json], tolerance: float, horizon
     rest = list(seen)
     for number, want in enumerate(wanted):
         if rest and rest[0] | {"t": 0} == want | {"t": 0}:
-            # A pause that began late was short: what follows comes early.
+            # A pause that started late was short: later events come early.
             if abs(late := rest.pop(0)["t"] - want["t"]) > tolerance:
                 yield f"{want} comes {late} s late"
         elif want["t"] < horizon - tolerance and not _withdrawn(want, wanted[number + 1 :]):
@@ -84,7 +84,7 @@ def _differences(wanted: list[Json], seen: list[Json], tolerance: float, horizon
 
 
 def _withdrawn(want: Json, later: list[Json]) -> bool:
-    """Tell of a start that the same decision took back: the engine does not send it any more."""
+    """Return whether the same decision withdrew the start: the engine does not send such a start."""
     return want.get("phase") == "start" and any(
         each["t"] == want["t"] and each["action"] == want["action"] and each["phase"] != "start" for each in later
     )
@@ -92,13 +92,13 @@ def _withdrawn(want: Json, later: list[Json]) -> bool:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def told(valkey: str) -> dict[str, list[str]]:
-    """What each case shows otherwise live: all are run side by side, as each mostly waits."""
+    """Return the differences of each case; all cases run concurrently, because each mostly waits."""
 
     async def run(number: int, name: str) -> tuple[str, list[str]]:
         case, script, virtual, speed = plans[name]
         await asyncio.sleep(number * BEGIN_EVERY_S)
         found: list[str] = []
-        # A machine that is too busy to tell instants apart can at a lower speed; a fault shows at any.
+        # A busy machine separates the instants at a lower speed; a fault shows at every speed.
         for slower in (speed, speed / 2, speed / 4):
             store = RedisSettings(url=valkey, prefix=f"{name}-{slower}")
             live = await simulate_live(case["recipe"], script, slower, store)

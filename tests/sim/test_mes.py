@@ -1,4 +1,4 @@
-"""The simulated MES against a station that is played by the test, message by message."""
+"""Tests of the simulated MES against a station that the test simulates, message by message."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ from tests.conftest import WaitUntil
 
 
 class PlayedStation:
-    """Answers every call in the same words, and keeps what it was asked."""
+    """A station that answers every call with the same data and records the calls."""
 
     def __init__(self, session: MqttSession) -> None:
         self.session = session

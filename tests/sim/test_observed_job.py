@@ -1,4 +1,4 @@
-"""What a bystander makes of the messages of one job."""
+"""Tests of the observed job: its states, deviations and log entries."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +25,7 @@ ENDED = JobStatus(JobState.ENDED, SubState.COMPLETED)
 
 
 def sent(type_id: str, data: object, event_id: str = "e", **attributes: Any) -> CloudEvent:
-    """Make an event as it arrives: its data in builtins."""
+    """Return a received event, with its data as builtins."""
     return CloudEvent(id=event_id, source="/t", type=type_id, data=msgspec.to_builtins(data), **attributes)
 
 

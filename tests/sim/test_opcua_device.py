@@ -1,4 +1,4 @@
-"""A simulated OPC UA device can be unplugged, and says what it lacks."""
+"""Tests of a simulated OPC UA device: disconnection, port in use, missing node sets."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Simulated equipment says when it comes, when it goes, and has its broker say when it is lost."""
+"""Tests of the presence of simulated equipment: online, offline and the last will."""
 
 import asyncio
 import signal
@@ -15,7 +15,7 @@ START = "import sys; from edge.cli.sim import sim; sim(sys.argv[1:])"
 
 
 class Bystander:
-    """Notes what is said on a topic of presence."""
+    """A recorder of the messages on a presence topic."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []

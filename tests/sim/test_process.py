@@ -1,4 +1,4 @@
-"""Child processes: followed while they run, gone when they should be."""
+"""Tests of child processes: their readiness, their log and their end."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ def nobody(failure: Unavailable) -> None:
 
 def is_alive(pid: int) -> bool:
     try:
-        # A zombie can still be signalled; its command line is empty.
+        # A zombie still accepts signals; its command line is empty.
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
     except FileNotFoundError:
         return False

@@ -1,4 +1,4 @@
-"""A simulation script is read whole, or refused with the place of what is wrong."""
+"""Tests of the parser of simulation scripts: values, defaults, and faults with their place."""
 
 from typing import Any
 

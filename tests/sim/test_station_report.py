@@ -1,4 +1,4 @@
-"""What a bystander learns of devices that it cannot listen to."""
+"""Tests of the station reports on devices whose messages are not on the broker."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""A trace tells times from the zero of its record, and the worst end of several jobs."""
+"""Tests of a trace: times from the zero of its recorder, the worst end of several jobs."""
 
 from msgspec.structs import replace
 

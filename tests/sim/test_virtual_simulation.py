@@ -1,4 +1,4 @@
-"""A simulation in virtual time shows what the engine would do."""
+"""Tests of the simulation in virtual time: traces, faults, restarts and the horizon."""
 
 from time import process_time
 from typing import Any

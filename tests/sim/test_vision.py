@@ -1,4 +1,4 @@
-"""The simulated camera as any OPC UA client sees it, and its faults."""
+"""Tests of the simulated camera and its faults, with an OPC UA client."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ async def state(session: ClientSession) -> str:
 
 
 async def started(camera: VisionCamera, session: ClientSession, fault: VisionFault) -> list[object]:
-    """Start a job from the beginning; give what StartSingleJob answers."""
+    """Start a job from the state Preoperational; return the outputs of StartSingleJob."""
     await camera.forget()
     camera.fault = fault
     at = await machine(session)
@@ -91,7 +91,7 @@ async def is_reachable(url: str) -> bool:
 
 
 async def follow(camera: VisionCamera, fault: VisionFault) -> None:
-    """Start a job, and look at the camera until that is not possible any more."""
+    """Start a job; poll the camera until it is unreachable."""
     async with open_client(camera.device.url) as session:
         await started(camera, session, fault)
         while True:
