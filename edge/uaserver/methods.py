@@ -45,7 +45,7 @@ ReadArgument = Callable[[ua.Variant], Any]
 """Reads one input argument. Raises DecodeError."""
 
 
-class JobService(Protocol):
+class JobMethods(Protocol):
     """The service that executes calls of job methods (edge.station.jobs)."""
 
     async def call(self, call: JobCall) -> CallAnswer:
@@ -77,7 +77,7 @@ class Target:
 class Services:
     """The services behind the methods of all machines."""
 
-    jobs: JobService
+    jobs: JobMethods
     responses: ResponseService
     resolve: Callable[[ResolveRequest], Awaitable[CallAnswer]]
     """Applies the decision on an action of unknown outcome (edge.station.resolve)."""
