@@ -84,7 +84,7 @@ TROUBLES = {
     "store gone": (
         "systemctl stop redis-server@microdcs",
         "Redis does not answer",
-        "wait for the store",
+        "store unavailable, retrying",
         "systemctl start redis-server@microdcs",
     ),
     "disk full": (SMALL_DISK + FULL_DISK, "Redis cannot write to its disk", "No space left", f"rm {STORE}/fill"),
