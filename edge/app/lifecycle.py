@@ -64,7 +64,7 @@ class _Life:
             except (SettingsError, Unavailable) as error:
                 if self._former is None:
                     raise
-                logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400
+                logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
                 current, self._former = self._former, None
 
     async def _serve(self, settings: Settings) -> Settings | None:
@@ -95,7 +95,7 @@ class _Life:
                 advice = "Restart the gateway, or keep the store in a directory: embedded:/DIR"
                 raise Unavailable("an embedded store without a directory does not outlast a reload", advice)
         except EdgeError as error:
-            logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400
+            logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
             return settings
         logger.info("settings unchanged" if following == settings else "settings changed")
         return following

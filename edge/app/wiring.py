@@ -226,6 +226,7 @@ async def _open_telemetry_links(
     stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: "TelemetryService"
 ) -> None:
     """Open the sources over MQTT, and publish alarms where there is a MES."""
+    # Imported only when telemetry is on.
     from edge.app.telemetry import publish_alarms  # noqa: PLC0415
     from edge.southbound.mqtt_source import SampleSource  # noqa: PLC0415
 

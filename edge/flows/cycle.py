@@ -140,7 +140,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptInterrupted:
-    """The process that ran a node is gone; the node runs again if its kind allows it."""
+    """The process that ran a node has stopped; the node runs again if its kind allows it."""
 
     node: str
 

@@ -1,4 +1,4 @@
-"""Begins the cycles that are due, runs them, and takes over those of a gateway that is gone."""
+"""Begins the cycles that are due, runs them, and takes over those of a stopped gateway."""
 
 import asyncio
 import contextlib
@@ -71,7 +71,7 @@ class FlowEngine:
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Run flows until cancelled; first the cycles that this gateway was at when it ended."""
+        """Run flows until cancelled; continue first the cycles that this gateway ran when it stopped."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(restart_on_outage("flow changes", self._follow), name="flow changes")
             tasks.create_task(

@@ -1,4 +1,4 @@
-"""Holds flows in memory, for tests; lifetimes are not kept."""
+"""Stores flows in memory, for tests; without lifetimes."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ class MemoryFlowState:
         return sorted(self._flows)
 
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
-        """Return a cycle of a flow; None when it is not kept."""
+        """Return a cycle of a flow; None when it is not stored."""
         return self._cycles.get((flow.flow_id, number))
 
     async def commit(self, change: FlowChange) -> bool:

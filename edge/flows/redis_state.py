@@ -1,4 +1,4 @@
-"""Holds flows in Redis: a hash for each flow and cycle, a JSON text for each node task, indexes of instants."""
+"""Stores flows in Redis: a hash for each flow and cycle, a JSON text for each node task, indexes of instants."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class RedisFlowState:
         return sorted(await self._store.execute("ZRANGE", self._store.keys.flow_schedule(), 0, -1))
 
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
-        """Return a cycle of a flow; None when it is not kept. Node tasks that have expired are registered."""
+        """Return a cycle of a flow; None when it is not stored. An expired node task has the state registered."""
         keys = self._store.keys
         stored = await self._store.execute("HGETALL", keys.flow_cycle(flow.flow_id, number))
         if not stored:

@@ -119,7 +119,7 @@ class CycleRunner:
         self._changed.set()
 
     def receive(self, received: ReceivedResult) -> None:
-        """Take the result of a worker; one of an attempt that is over only leaves the stream."""
+        """Apply the result of a worker; a result of an ended attempt is only removed from the stream."""
         result = received.result
         task = self._record.cycle.tasks.get(result.node_id)
         if received.entry_id in self._taken:
@@ -130,7 +130,7 @@ class CycleRunner:
         self._changed.set()
 
     async def run(self) -> None:
-        """Run the cycle to its end, or until it is no longer that of this gateway."""
+        """Run the cycle to its end, or until another gateway takes it over."""
         async with asyncio.TaskGroup() as tasks:
             try:
                 self._launch(tasks)
@@ -150,7 +150,7 @@ class CycleRunner:
                     attempt.cancel()
 
     async def take_over(self) -> None:
-        """Take over the cycle of a gateway that is gone; the attempts it was at are interrupted."""
+        """Take over the cycle of a stopped gateway; the attempts that it ran are interrupted."""
         running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
         # Workers go on while gateways change.
         self._outcomes += [AttemptInterrupted(node) for node in running if not self._plan.nodes[node].kind.in_worker]
@@ -246,7 +246,7 @@ class CycleRunner:
         return Attempt(cycle.flow_id, node, cycle.tasks[node].attempts, now, inputs, cycle.memory.get(node))
 
     def _adopt(self, step: "_Step") -> None:
-        """Hold what was committed; cancel the attempts at nodes that have ended or begin again."""
+        """Keep the committed records; cancel the attempts at nodes that have ended or begin again."""
         self._flow, self._record = step.flow, step.record
         for node, attempt in list(self._attempts.items()):
             if self._record.cycle.tasks[node].status is not NodeStatus.RUNNING or node in step.launched:

@@ -35,7 +35,7 @@ class FlowChange:
 
 
 class FlowState(Protocol):
-    """Holds flows, cycles and node tasks. Every call raises Unavailable when the store is gone."""
+    """The store of flows, cycles and node tasks. Every call raises Unavailable while the store is unavailable."""
 
     async def load_flow(self, flow_id: str) -> FlowRecord | None:
         """Return a flow; None when there is none."""
@@ -46,7 +46,7 @@ class FlowState(Protocol):
         ...
 
     async def load_cycle(self, flow: FlowRecord, number: int) -> CycleRecord | None:
-        """Return a cycle of a flow; None when it is not kept. Node tasks that have expired are registered."""
+        """Return a cycle of a flow; None when it is not stored. An expired node task has the state registered."""
         ...
 
     async def commit(self, change: FlowChange) -> bool:

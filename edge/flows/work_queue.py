@@ -1,4 +1,4 @@
-"""The store as a worker sees it: takes tasks, marks them as begun, renews its hold on them, reports results."""
+"""Takes tasks for a worker from the store, marks them as begun, renews their leases and reports results."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ _MARK_LIFETIME_MS = 86_400_000
 
 
 class _Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """The worker that began an attempt, and how far it is."""
+    """The worker that began an attempt, and its progress."""
 
     worker_id: str
     attempt: int
@@ -26,7 +26,7 @@ class _Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakenTask:
-    """A task in the hands of a worker."""
+    """A task that a worker has taken."""
 
     def __init__(self, task: QueuedTask, entry_id: str) -> None:
         self.task = task
@@ -36,10 +36,10 @@ class TakenTask:
 
 
 class WorkQueue:
-    """The tasks of some kinds. Every call raises Unavailable when the store is gone."""
+    """The queue of the tasks of some kinds. Every call raises Unavailable while the store is unavailable."""
 
     def __init__(self, store: Store, worker_id: str, kinds: dict[str, bool], lease_ms: int) -> None:
-        """Take tasks of `kinds`, each with whether it is repeatable; a hold lasts `lease_ms` after it was renewed."""
+        """Take tasks of `kinds`; the value of each says whether it is repeatable. A lease lasts `lease_ms`."""
         self._store = store
         self._worker_id = worker_id
         self._kinds = kinds
@@ -59,11 +59,11 @@ class WorkQueue:
         await self._store.commit(operation("SET", key, text, "PX", HEARTBEAT_LIFETIME_MS))
 
     async def unregister(self) -> None:
-        """Take this worker off the store."""
+        """Remove this worker from the store."""
         await self._store.commit(operation("DEL", self._store.keys.worker(self._worker_id)))
 
     async def take(self, block_ms: int) -> TakenTask | None:
-        """Return a task that no worker holds any more, else a new one, None when none comes in time."""
+        """Return a task whose lease has expired, else a new task; None when none arrives in time."""
         for kind in self._kinds:
             key = self._store.keys.node_work(kind)
             reply = await self._store.execute(
@@ -113,12 +113,12 @@ class WorkQueue:
         return text is not None and status_of(text) == (NodeStatus.RUNNING, task.attempt)
 
     async def renew(self, taken: TakenTask) -> None:
-        """Renew the hold on a task."""
+        """Renew the lease of a task."""
         key = self._store.keys.node_work(taken.task.kind)
         await self._store.execute("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "JUSTID")
 
     async def save_progress(self, taken: TakenTask, progress: int, message: str) -> None:
-        """Write how far a task is, unless another worker has it."""
+        """Store the progress of a task, unless another worker has taken it."""
         key, text = self._mark_key(taken.task), self._mark(taken.task, progress, message)
         parts = (Commit(guards=(Holds(key, taken.mark),)), operation("SET", key, text, "PX", _MARK_LIFETIME_MS))
         if isinstance(await self._store.commit(join(parts)), Committed):

@@ -1,4 +1,4 @@
-"""A worker: takes the tasks of the node kinds of a site, runs each in a child process, reports its result."""
+"""Takes the tasks of the node kinds of a site, runs each in a child process and reports its result."""
 
 import asyncio
 import contextlib
@@ -22,12 +22,12 @@ _BLOCK_MS = 1000
 
 
 class FlowWorker:
-    """Runs tasks, so many at a time as it has processes, until it is stopped."""
+    """Runs one task at a time in each of its processes, until it is stopped."""
 
     def __init__(
         self, store: Store, worker_id: str, kinds: NodeKinds, processes: list[WorkerProcess], lease_s: float = 15.0
     ) -> None:
-        """Take tasks of `kinds`; another worker takes a task over that was not renewed for `lease_s`."""
+        """Take tasks of `kinds`. Another worker takes over a task whose lease of `lease_s` has expired."""
         self._repeatable = {name: kind.repeatable for name, kind in kinds.items() if kind.in_worker}
         self._queue = WorkQueue(store, worker_id, self._repeatable, round(lease_s * 1000))
         self._processes = processes
@@ -35,7 +35,7 @@ class FlowWorker:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Run tasks until `stop`; those in progress may end while their hold lasts."""
+        """Run tasks until `stop`; running tasks may end within their lease."""
         await retry_while_unavailable("worker", self._queue.register)
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(self._heartbeat(), name="heartbeat")
@@ -79,19 +79,18 @@ class FlowWorker:
                 return True
 
         attempt = process.run(task, repeatable=self._repeatable[task.kind], on_progress=on_progress)
-        running = asyncio.create_task(attempt, name="attempt")
-        try:
-            if not await self._watch(taken, running):
-                return
-            result = running.result()
-        finally:
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(attempt, name="attempt")
+            has_ended = await self._watch(taken, running)
             running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+        if not has_ended:
+            return
+        result = running.result()
         if not await retry_while_unavailable("node result", lambda: self._queue.report(taken, result)):
             logger.warning("node task was taken over", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
 
     async def _watch(self, taken: TakenTask, running: asyncio.Task[object]) -> bool:
-        """Renew the hold on a task while it runs; return False when it was terminated."""
+        """Renew the lease of a task while it runs; return False when it was terminated."""
         unwanted_since: float | None = None
         every_s = min(self._lease_s / 3, 1.0)
         while True:

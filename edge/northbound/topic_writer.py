@@ -59,7 +59,7 @@ class TopicWriter:
             return WriteOutcome.REFUSED
         except Refused as refused:
             # To retry it for ever would block all others.
-            logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400
+            logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400 - the reason says all
             return WriteOutcome.IMPOSSIBLE
         self._allow(kind)
         return WriteOutcome.READ if is_read else WriteOutcome.UNREAD

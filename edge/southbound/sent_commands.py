@@ -22,18 +22,18 @@ class SentCommands:
         return self._sent_on.get((command.command_id, command.phase)) == self._connection()
 
     def is_undelivered(self, command_id: str) -> bool:
-        """Return whether a command was sent and no subscriber had it."""
+        """Return whether a command was sent and certainly had no subscriber the last time."""
         return command_id in self._undelivered
 
     def begin(self, command_id: str, phase: Phase) -> None:
-        """Record that a command is being sent."""
+        """Record that a command is being sent; from now on the equipment may have it."""
         if phase in _AWAITED:
+            self._undelivered.discard(command_id)
             self._sent_on[command_id, phase] = self._connection()
 
     def end(self, command_id: str, phase: Phase, *, delivered: bool | None) -> None:
         """Record whether a subscriber had the command; None when the broker did not confirm it."""
         if delivered:
-            self._undelivered.discard(command_id)
             return
         self._sent_on.pop((command_id, phase), None)
         if delivered is False and phase in _AWAITED:

@@ -52,7 +52,7 @@ async def load(store: Store) -> StoredAlarms:
         try:
             found[alarm_id] = msgspec.json.decode(text, type=Alarm)
         except msgspec.DecodeError as error:
-            logger.error("alarm cannot be read", alarm=alarm_id, reason=str(error))  # noqa: TRY400
+            logger.error("alarm cannot be read", alarm=alarm_id, reason=str(error))  # noqa: TRY400 - the reason says all
     return StoredAlarms(int(stored.get(_REVISION, 0)), found)
 
 
@@ -87,7 +87,7 @@ def applied(before: StoredAlarms, changes: Iterable[AlarmChange]) -> StoredAlarm
 
 
 async def follow(store: Store, after: str) -> AsyncIterator[AlarmChange]:
-    """Yield every change after a position, for ever, as it happens. Raises Unavailable when the store is gone."""
+    """Yield every change after a position, as it happens. Raises Unavailable when the store is unavailable."""
     key = store.keys.alarm_changes()
     while True:
         reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", MAX_BLOCK_MS, "STREAMS", key, after)
@@ -121,5 +121,5 @@ def _change(entry: Entry) -> AlarmChange | None:
         alarm = msgspec.json.decode(found["alarm"], type=Alarm)
         return AlarmChange(alarm, AlarmChangeKind(found["kind"]), found.get("action", ""), entry.entry_id)
     except (KeyError, ValueError, msgspec.DecodeError) as error:
-        logger.error("alarm change cannot be read", position=entry.entry_id, reason=repr(error))  # noqa: TRY400
+        logger.error("alarm change cannot be read", position=entry.entry_id, reason=repr(error))  # noqa: TRY400 - the reason says all
         return None

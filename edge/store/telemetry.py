@@ -131,7 +131,7 @@ async def take_new(store: Store, block_ms: int) -> list[Entry]:
 
 
 async def follow(store: Store) -> AsyncIterator[Entry]:
-    """Yield every entry that is appended from now on, for ever. Raises Unavailable when the store is gone."""
+    """Yield every entry that is appended from now on, for ever. Raises Unavailable when the store is unavailable."""
     newest = await store.execute("XREVRANGE", store.keys.telemetry(), "+", "-", "COUNT", 1)
     after = next((entry.entry_id for entry in entries(newest)), "0-0")
     while True:

@@ -80,7 +80,7 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
     try:
         facts = decode_facts(stored.facts)
     except msgspec.DecodeError as error:
-        logger.error("facts of telemetry cannot be read, starting again", reason=str(error))  # noqa: TRY400
+        logger.error("facts of telemetry cannot be read, starting again", reason=str(error))  # noqa: TRY400 - the reason says all
         facts = StreamFacts()
     digests = {rule.id: digest_of(rule) for rule in rules}
     numbers = {rule.id: number for number, rule in enumerate(rules) if facts.rules.get(rule.id) == digests[rule.id]}
@@ -107,7 +107,7 @@ async def _load_state(store: Store, subject: RuleSubject, text: str) -> SubjectS
         window = await rule_states.load_window(store, subject) if '"baseline"' in text else []
         return decode_state(text, window)
     except (ValueError, msgspec.DecodeError) as error:
-        logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400
+        logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400 - the reason says all
         return None
 
 

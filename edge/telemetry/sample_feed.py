@@ -9,7 +9,7 @@ from edge.telemetry.batch import BatchError, decode_batch
 
 
 async def follow_samples(store: Store) -> AsyncGenerator[Sample, None]:
-    """Yield every sample that is appended from now on, for ever. Raises Unavailable when the store is gone."""
+    """Yield every sample that is appended from now on, for ever. Raises Unavailable when the store is unavailable."""
     async for entry in telemetry.follow(store):
         try:
             batch, _ = decode_batch(entry.fields)

@@ -70,9 +70,10 @@ def test_what_bears_the_number_of_another_takes_the_next() -> None:
 
 def test_a_result_of_very_many_steps_does_not_hold_up_the_gateway() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(20_000)]
-    began = time.process_time()
+    began = time.thread_time()
     assert len(answer_data(result({"OverallResultValues": [], "StepResults": steps}))["steps"]) == len(steps)
-    assert time.process_time() - began < 1
+    # Linear: 0.05 s. A search among the earlier names for each step takes far longer.
+    assert time.thread_time() - began < 5
 
 
 def test_violations_of_steps_and_errors_are_told() -> None:

@@ -42,6 +42,14 @@ def test_command_that_the_broker_did_not_confirm_may_be_delivered() -> None:
     assert not sent.is_undelivered(COMMAND.command_id)
 
 
+def test_unconfirmed_start_after_one_without_subscriber_may_be_delivered() -> None:
+    sent = SentCommands(lambda: 1)
+    for delivered in (False, None):
+        sent.begin(COMMAND.command_id, Phase.START)
+        sent.end(COMMAND.command_id, Phase.START, delivered=delivered)
+    assert not sent.is_undelivered(COMMAND.command_id)
+
+
 def test_equipment_that_comes_back_may_have_lost_everything() -> None:
     sent = SentCommands(lambda: 1)
     sent.begin(COMMAND.command_id, Phase.START)

@@ -67,7 +67,7 @@ class AppendToFile:
 
 @dataclass(frozen=True, slots=True)
 class CommandEquipment:
-    """Send a command to equipment that no job holds."""
+    """Send a command to equipment that no job uses."""
 
     equipment: str
     type_id: str

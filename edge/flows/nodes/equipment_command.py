@@ -1,4 +1,4 @@
-"""`equipment.command`: sends a command to equipment that no job holds."""
+"""`equipment.command`: sends a command to equipment that no job uses."""
 
 from edge.flows.nodes.act import CommandEquipment
 from edge.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
@@ -17,7 +17,7 @@ def _action(config: EquipmentCommandConfig, attempt: Attempt) -> CommandEquipmen
 
 KIND = NodeKind(
     "equipment.command",
-    "Sends a command to equipment that no job holds.",
+    "Sends a command to equipment that no job uses.",
     EquipmentCommandConfig,
     Inputs.ONE,
     Act(_action),
