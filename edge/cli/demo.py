@@ -1,22 +1,32 @@
-"""`edge demo`: one whole job on this machine, with a real broker, store, gateway and OPC UA client."""
+"""`edge demo`: a scene on this machine with a real broker, store and gateway: a job, or an alarm."""
 
 import asyncio
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-@click.command(epilog="Example: edge demo --keep")
+
+@click.command(epilog="Example: edge demo --scene telemetry")
+@click.option(
+    "--scene",
+    type=click.Choice(["job", "telemetry"]),
+    default="job",
+    show_default=True,
+    help="What is shown: a whole job, or an alarm from its sensor to the MES.",
+)
 @click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
 @click.option(
     "--devices",
     type=click.Choice(["mqtt", "opcua"]),
     default="mqtt",
     show_default=True,
-    help="Protocol of the devices.",
+    help="Protocol of the devices of a job.",
 )
 @click.option(
     "--listen",
@@ -35,40 +45,69 @@ import click
     show_default=True,
     help="Write the chart of the job, as SVG.",
 )
-def demo(*, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path) -> None:
-    """Run one whole job on this machine: broker, gateway, equipment and MES.
+def demo(*, scene: str, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path) -> None:
+    """Run a scene on this machine: a whole job, or an alarm.
 
-    It starts a broker, a gateway with its own store, simulated equipment and a MES, runs the example recipe (rear
-    axle), reads the job back as an OPC UA client and draws its chart. It needs the Debian packages mosquitto and
-    redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on success,
-    else 1 with the reason.
+    A job: a broker, a gateway with its own store, simulated equipment and a MES run the example recipe (rear axle); an
+    OPC UA client reads the job back, and its chart is drawn. Telemetry: a sensor becomes hot, a rule raises and
+    escalates an alarm, the MES acknowledges it, and it clears. It needs the Debian packages mosquitto and redis-tools,
+    and no running service. All but the chart is removed at the end. The exit status is 0 on success, else 1 with the
+    reason.
     """
     from rich.console import Console
 
     from edge.app.logs import set_up
     from edge.config import LoggingSettings
+
+    set_up(LoggingSettings(level="error"))
+    console, shown = Console(), asyncio.Event()
+    if scene == "telemetry":
+        work = _show_alarm(console, shown, keep=keep)
+    else:
+        work = _show_job(console, shown, devices, listen, port, chart.absolute(), keep=keep)
+    number = asyncio.run(_run_until_signal(work))
+    if number and not shown.is_set():
+        raise SystemExit(128 + number)
+
+
+async def _show_job(
+    console: "Console",
+    shown: asyncio.Event,
+    devices: str,
+    listen: str | None,
+    port: int | None,
+    chart: Path,
+    *,
+    keep: bool,
+) -> None:
+    """Run a job; set `shown` at its end, and keep the demo running if asked."""
     from edge.sim.demo import open_demo
     from edge.sim.demo_address import DEFAULT_PORT, OpcuaAddress
     from edge.sim.demo_view import view_on
 
-    view = view_on(Console())
-    set_up(LoggingSettings(level="error"))
+    view = view_on(console)
     address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
-    file = chart.absolute()
-    shown = False
+    async with open_demo(view, devices, address, chart) as addresses:
+        shown.set()
+        if keep:
+            view.tell("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
+            view.tell("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
+            await asyncio.Event().wait()
 
-    async def run() -> None:
-        nonlocal shown
-        async with open_demo(view, devices, address, file) as addresses:
-            shown = True
-            if keep:
-                view.tell("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
-                view.tell("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
-                await asyncio.Event().wait()
 
-    number = asyncio.run(_run_until_signal(run()))
-    if number and not shown:
-        raise SystemExit(128 + number)
+async def _show_alarm(console: "Console", shown: asyncio.Event, *, keep: bool) -> None:
+    """Show an alarm; set `shown` at its end, and keep the demo running if asked."""
+    from edge.sim.demo_view import view_on
+    from edge.sim.telemetry_demo import open_telemetry_demo
+
+    view = view_on(console)
+    async with open_telemetry_demo(console) as addresses:
+        shown.set()
+        if keep:
+            _, _, port = addresses.broker.rpartition(":")
+            view.tell("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
+            view.tell("", f"edge alarms list --settings {addresses.settings}", "Ctrl-C ends it")
+            await asyncio.Event().wait()
 
 
 async def _run_until_signal(work: Coroutine[Any, Any, None]) -> int:

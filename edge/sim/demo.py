@@ -1,11 +1,8 @@
 """The demo: a MES stores and starts one job on real parts; the demo checks the result from outside."""
 
-import asyncio
 import json
-import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,18 +22,16 @@ from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
 from edge.sim.broker import open_broker
 from edge.sim.demo_address import OpcuaAddress
 from edge.sim.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
+from edge.sim.demo_parts import GiveUp, edge_command, limit_demo, wait_until
 from edge.sim.demo_view import DemoView
 from edge.sim.mes import Mes, open_mes
 from edge.sim.observed_job import COMPLETED, ObservedJob, plain_text
 from edge.sim.process import READY, Process, open_process, run_process
 from edge.sim.station_report import apply_station_report
 
-# On a small board, a device with an OPC UA server starts slowly.
-_DEADLINE_SECONDS = 300.0
 _JOB_SECONDS = 60.0
 # Messages of different topics arrive in any order: some arrive after the end of the job.
 _SETTLE_SECONDS = 20.0
-_POLL_SECONDS = 0.02
 _CHANNELS = ("commands", "answers", "events", "tasks")
 _SCOPE = "station-1"
 _JOB_ORDER_ID = "AXLE-0001"
@@ -65,25 +60,14 @@ async def open_demo(
     Raises Unavailable with the reason when a part ends early, also inside the block, or when a check of the demo
     fails.
     """
-    failures: list[Unavailable] = []
-
-    def give_up(failure: Unavailable) -> None:
-        failures.append(failure)
-        limit.reschedule(asyncio.get_running_loop().time())
-
-    try:
-        async with (
-            asyncio.timeout(_DEADLINE_SECONDS) as limit,
-            _open_parts(view, DEVICES[over], opcua or OpcuaAddress(), give_up) as parts,
-            open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
-        ):
-            await _demonstrate(parts, mes, view, chart)
-            limit.reschedule(None)
-            yield parts.addresses
-    except TimeoutError:
-        if failures:
-            raise failures[0] from None
-        raise Unavailable(f"the demo did not come to its end within {_DEADLINE_SECONDS:.0f} s") from None
+    async with (
+        limit_demo() as limit,
+        _open_parts(view, DEVICES[over], opcua or OpcuaAddress(), limit.give_up) as parts,
+        open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
+    ):
+        await _demonstrate(parts, mes, view, chart)
+        limit.lift()
+        yield parts.addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +86,7 @@ async def _open_parts(
     view: DemoView,
     choose: Callable[[str, str], DemoDevices],
     opcua: OpcuaAddress,
-    on_end: Callable[[Unavailable], None],
+    on_end: GiveUp,
 ) -> AsyncIterator[_Parts]:
     """Start the broker, the gateway and the devices; late devices may not be ready yet."""
     view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
@@ -118,7 +102,7 @@ async def _open_parts(
 
         async def start(name: str, ready: str, *arguments: str) -> Process:
             log = directory / f"{name}.log"
-            return await stack.enter_async_context(open_process(name, _edge(*arguments), log, ready, on_end))
+            return await stack.enter_async_context(open_process(name, edge_command(*arguments), log, ready, on_end))
 
         async def start_all(some: tuple[DemoDevice, ...]) -> dict[str, Process]:
             return {each.name: await start(each.name, READY, "sim", *each.arguments) for each in some}
@@ -130,11 +114,6 @@ async def _open_parts(
         view.tell("gateway", "edge run, with a store of its own", f"OPC UA at {addresses.opcua_remote}")
         recipe, data = _recipe(devices.recipe)
         yield _Parts(addresses, settings, recipe, data, gateway, devices, await start_all(devices.late))
-
-
-def _edge(*arguments: str) -> tuple[str, ...]:
-    """Return the command line of `edge`; -P ignores a module of this name in the current directory."""
-    return (sys.executable, "-P", "-m", "edge", *arguments)
 
 
 async def _until_ready(view: DemoView, started: Mapping[str, Process], devices: DemoDevices) -> None:
@@ -189,8 +168,8 @@ async def _run_job(parts: _Parts, mes: Mes, view: DemoView) -> ObservedJob:
         view.tell("MES", f"pushed station settings and Work Master {_WORK_MASTER_ID}")
         with view.follow(job):
             await _store_and_start(mes, view)
-            if await _until(lambda: job.has_ended, _JOB_SECONDS):
-                await _until(lambda: not job.faults(), _SETTLE_SECONDS)
+            if await wait_until(lambda: job.has_ended, _JOB_SECONDS):
+                await wait_until(lambda: not job.faults(), _SETTLE_SECONDS)
         if faults := job.faults():
             raise Unavailable("; ".join(faults))
         return job
@@ -235,7 +214,7 @@ async def _read_back(client: OpcuaSession, view: DemoView) -> None:
         return states == [(_JOB_ORDER_ID, COMPLETED)] * 2
 
     # The lists show a commit of the store with a short delay.
-    if not await _until(agree, _SETTLE_SECONDS):
+    if not await wait_until(agree, _SETTLE_SECONDS):
         raise Unavailable(f"over OPC UA the job does not show as {COMPLETED}: {shown}")
     (order,), (response,) = shown
     masters = ", ".join(master["ID"] for master in order["JobOrder"]["WorkMasterID"])
@@ -270,25 +249,13 @@ def _value(parameter: dict[str, Any]) -> Any:
 
 async def _draw(settings: Path, chart: Path, view: DemoView) -> None:
     """Draw the chart of the job; an error, such as a folder without write access, does not fail the demo."""
-    command = _edge("draw", "--job", _JOB_ORDER_ID, "--settings", str(settings), "--output", str(chart))
+    command = edge_command("draw", "--job", _JOB_ORDER_ID, "--settings", str(settings), "--output", str(chart))
     try:
         await run_process(command)
     except Unavailable as error:
         view.tell("chart", *error.message.splitlines())
     else:
         view.tell("chart", f"the job as a sequential function chart: {chart}")
-
-
-async def _until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
-    """Wait for a condition for at most `seconds`; return whether it became true."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = condition()
-        if answer if isinstance(answer, bool) else await answer:
-            return True
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(_POLL_SECONDS)
 
 
 def _settings(addresses: Addresses, endpoint: str, devices: DemoDevices) -> str:

@@ -12,8 +12,9 @@ import structlog
 from edge.config import MqttSettings
 from edge.errors import Refused, Unavailable
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
+from edge.model.alarm_message import AlarmCall, AlarmNotice
 from edge.model.cloudevent import CloudEvent, new_id
-from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
+from edge.model.event_types import ALARM_METHOD_TYPE, CONFIG_TYPE, METHOD_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
 
 TOPIC_PREFIX = "app/jobs"
@@ -94,6 +95,30 @@ class Mes:
         answer = await self._ask(scope, event, deadline)
         status = ReturnStatus(msgspec.convert(answer.data, MethodAnswer).return_status)
         return MethodReply(status, answer.mdcserrormessage or "")
+
+    async def call_alarm(self, scope: str, method: str, arguments: AlarmCall) -> AlarmNotice:
+        """Call a method of an alarm (`Acknowledge`, `Shelve`, ...) and return the alarm after it.
+
+        Raises Refused when the alarm is unknown or its state does not allow it, Unavailable without an answer.
+        """
+        event = CloudEvent(
+            id=new_id(),
+            source=self._source,
+            type=ALARM_METHOD_TYPE.format(method),
+            subject=scope,
+            correlationid=arguments.alarm_id,
+            data=arguments,
+        )
+        answer = await self._ask(scope, event, ANSWER_SECONDS)
+        return msgspec.convert(answer.data, AlarmNotice)
+
+    async def watch_alarms(self, scope: str, watcher: Callable[[AlarmNotice], Awaitable[None]]) -> None:
+        """Pass each change of an alarm of the station to `watcher`."""
+
+        async def take(message: Message) -> None:
+            await watcher(msgspec.convert(to_event(message).data, AlarmNotice))
+
+        await self._session.subscribe(f"{self._prefix}/{scope}/alarms", take)
 
     async def watch(self, scope: str, watcher: Watcher) -> None:
         """Pass the job messages of the station to `watcher`, each with its topic relative to the scope.

@@ -182,3 +182,21 @@ def test_a_gateway_that_cannot_start_is_named_with_its_reason(traces: Traces) ->
     assert "DEMO OK" not in output
     long.rmdir()
     traces.assert_nothing_is_left()
+
+
+def test_telemetry_scene_shows_one_alarm_from_sensor_to_mes(traces: Traces) -> None:
+    process = traces.start("--scene", "telemetry")
+    output, errors = process.communicate(timeout=DEADLINE_SECONDS)
+    assert errors == ""
+    assert process.returncode == 0
+    *lines, last = output.splitlines()
+    pattern = (
+        r"DEMO OK  125 samples, 1 alarm: raised, escalated, acknowledged, eased, cleared; at the MES within \d+ ms"
+    )
+    assert re.fullmatch(pattern, last)
+    reported = "\n".join(lines)
+    assert "rule        above 80 °C for 0.5 s: severity 500; above 95 °C: 800" in reported
+    assert re.search(r"sample      wrench.temperature = 65.\d °C", reported)
+    assert re.search(r"alarm       raised        severity 500  wrench.temperature has 8\d.\d °C", reported)
+    assert "alarm       acknowledged  severity 800  by shift leader: fan replaced" in reported
+    traces.assert_nothing_is_left()

@@ -1,0 +1,64 @@
+"""What every scene of the demo needs: the command line of its parts, a deadline that a failed part ends, waiting."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+from edge.errors import Unavailable
+
+# On a small board, a device with an OPC UA server starts slowly.
+DEADLINE_SECONDS = 300.0
+_POLL_SECONDS = 0.02
+
+GiveUp: TypeAlias = Callable[[Unavailable], None]
+
+
+def edge_command(*arguments: str) -> tuple[str, ...]:
+    """Return the command line of `edge`; -P ignores a module of this name in the current directory."""
+    return (sys.executable, "-P", "-m", "edge", *arguments)
+
+
+class DemoLimit:
+    """The time limit of a demo; `give_up` ends the demo at once with the failure of a part."""
+
+    def __init__(self, timeout: asyncio.Timeout) -> None:
+        self.failure: Unavailable | None = None
+        self._timeout = timeout
+
+    def give_up(self, failure: Unavailable) -> None:
+        """End the demo; the first failure is its reason."""
+        self.failure = self.failure or failure
+        self._timeout.reschedule(asyncio.get_running_loop().time())
+
+    def lift(self) -> None:
+        """Let a finished demo run without a time limit."""
+        self._timeout.reschedule(None)
+
+
+@asynccontextmanager
+async def limit_demo() -> AsyncIterator[DemoLimit]:
+    """Limit the block to DEADLINE_SECONDS; raises Unavailable with the first failure of a part, or for the time."""
+    limit = None
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS) as timeout:
+            limit = DemoLimit(timeout)
+            yield limit
+    except TimeoutError:
+        if limit and limit.failure:
+            raise limit.failure from None
+        raise Unavailable(f"the demo did not come to its end within {DEADLINE_SECONDS:.0f} s") from None
+
+
+async def wait_until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
+    """Wait for a condition for at most `seconds`; return whether it became true."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer if isinstance(answer, bool) else await answer:
+            return True
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(_POLL_SECONDS)
