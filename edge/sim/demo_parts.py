@@ -34,7 +34,7 @@ class DemoLimit:
         self._timeout.reschedule(asyncio.get_running_loop().time())
 
     def lift(self) -> None:
-        """Let a finished demo run without a time limit."""
+        """Remove the time limit of a finished demo."""
         self._timeout.reschedule(None)
 
 

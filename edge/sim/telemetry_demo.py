@@ -33,7 +33,7 @@ _HIGH: Final = 80.0
 _HIGH_HIGH: Final = 95.0
 _NORMAL: Final = 75.0
 _SAMPLES_PER_SECOND: Final = 25
-_SECONDS_PER_TELL: Final = 1
+_SECONDS_PER_LINE: Final = 1
 _WITHIN_S: Final = 30.0
 RULE: Final[dict[str, Any]] = {
     "id": "hot",
@@ -108,7 +108,7 @@ async def _open_gateway(stack: AsyncExitStack, directory: Path, broker: str, on_
 
 
 async def _show_alarm(parts: _Parts) -> None:
-    """Let the sensor become hot, have the MES acknowledge the alarm, and let the sensor cool down."""
+    """Send rising values, acknowledge the alarm as the MES, and send falling values."""
     view, trend = parts.view, parts.trend
 
     async def take_change(notice: AlarmNotice) -> None:
@@ -135,7 +135,7 @@ async def _show_alarm(parts: _Parts) -> None:
 async def _send(parts: _Parts, values: Iterator[float]) -> None:
     for value in values:
         await parts.sensor.send(Message(_TOPIC, _payload(value).encode()))
-        if not len(parts.trend.values) % (_SAMPLES_PER_SECOND * _SECONDS_PER_TELL) and not parts.console.is_terminal:
+        if not len(parts.trend.values) % (_SAMPLES_PER_SECOND * _SECONDS_PER_LINE) and not parts.console.is_terminal:
             parts.view.tell("sample", f"{_TAG} = {value:.1f} °C")
         parts.trend.values.append(value)
         await asyncio.sleep(1 / _SAMPLES_PER_SECOND)
