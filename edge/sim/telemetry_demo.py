@@ -56,7 +56,7 @@ class TelemetryAddresses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _TelemetryScene:
     view: DemoView
     console: Console
     trend: AlarmTrend
@@ -85,7 +85,7 @@ async def open_telemetry_demo(console: Console) -> AsyncIterator[TelemetryAddres
         sensor = await stack.enter_async_context(open_session(mqtt, "sensor"))
         trend = AlarmTrend(_TAG, _HIGH, _HIGH_HIGH)
         try:
-            await _show_alarm(_Parts(view, console, trend, sensor, mes))
+            await _show_alarm(_TelemetryScene(view, console, trend, sensor, mes))
         except EdgeError as error:
             message = f"{error.message}\nthe gateway said last:\n{gateway.last_lines()}"
             raise Unavailable(message, error.advice) from error
@@ -107,7 +107,7 @@ async def _open_gateway(stack: AsyncExitStack, directory: Path, broker: str, on_
     return gateway
 
 
-async def _show_alarm(parts: _Parts) -> None:
+async def _show_alarm(parts: _TelemetryScene) -> None:
     """Send rising values, acknowledge the alarm as the MES, and send falling values."""
     view, trend = parts.view, parts.trend
 
@@ -132,7 +132,7 @@ async def _show_alarm(parts: _Parts) -> None:
         raise Unavailable("; ".join(faults))
 
 
-async def _send(parts: _Parts, values: Iterator[float]) -> None:
+async def _send(parts: _TelemetryScene, values: Iterator[float]) -> None:
     for value in values:
         await parts.sensor.send(Message(_TOPIC, _payload(value).encode()))
         if not len(parts.trend.values) % (_SAMPLES_PER_SECOND * _SECONDS_PER_LINE) and not parts.console.is_terminal:
@@ -141,13 +141,13 @@ async def _send(parts: _Parts, values: Iterator[float]) -> None:
         await asyncio.sleep(1 / _SAMPLES_PER_SECOND)
 
 
-async def _wait_for(parts: _Parts, kind: str) -> None:
+async def _wait_for(parts: _TelemetryScene, kind: str) -> None:
     """Wait until the MES received this change of the alarm."""
     if not await wait_until(lambda: kind in parts.trend.kinds, _WITHIN_S):
         raise Unavailable(f"the alarm was not {kind} within {_WITHIN_S:g} s")
 
 
-async def _acknowledge(parts: _Parts) -> None:
+async def _acknowledge(parts: _TelemetryScene) -> None:
     alarm = parts.trend.alarm
     if alarm is None:
         raise Unavailable("the MES knows no alarm")
@@ -156,7 +156,7 @@ async def _acknowledge(parts: _Parts) -> None:
     await parts.mes.call_alarm(_SCOPE, "Acknowledge", call)
 
 
-async def _check_retained(parts: _Parts) -> None:
+async def _check_retained(parts: _TelemetryScene) -> None:
     """Check that no retained alarm is left: it is over and acknowledged."""
     retained: dict[str, bytes] = {}
 
