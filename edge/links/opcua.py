@@ -315,10 +315,10 @@ class ClientSession:
                     break
         raise Unavailable(f"the connection to the OPC UA server {self.url} is lost")
 
-    async def _readable(self, told: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
+    async def _readable(self, values: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
         try:
             with _translate_errors(self.url):
-                return {name: await self._structures.plain(value) for name, value in told.items()}
+                return {name: await self._structures.plain(value) for name, value in values.items()}
         except Refused as refusal:
             return refusal
 
@@ -328,9 +328,9 @@ class ClientSession:
 
         Raises Refused(`unreadable`) for an invalid NodeId.
         """
-        told = _parse_node_id(type_id)
+        event_type = _parse_node_id(type_id)
         with _translate_errors(self.url):
-            return await self._type_id(of) in await self._browser.bases(told)
+            return await self._type_id(of) in await self._browser.bases(event_type)
 
     async def _event_filter(self, fields: Sequence[EventField]) -> ua.EventFilter:
         # asyncua names BaseEventType in the clause of every field, which strict servers refuse
@@ -349,13 +349,13 @@ class ClientSession:
         return ua.NodeId(name.number, self._namespaces.index(name.namespace_uri))
 
 
-def _parse_node_id(told: Any) -> ua.NodeId:
+def _parse_node_id(node_id_text: Any) -> ua.NodeId:
     try:
-        node_id = ua.NodeId.from_string(told)
+        node_id = ua.NodeId.from_string(node_id_text)
         # `from_string` accepts numbers that are too large for a NodeId; the encoder rejects them.
         nodeid_to_binary(node_id)
     except (ua.UaError, AttributeError, struct.error):
-        raise Refused("unreadable", f"what should be the NodeId of a type is {told!r:.200}") from None
+        raise Refused("unreadable", f"what should be the NodeId of a type is {node_id_text!r:.200}") from None
     return node_id
 
 

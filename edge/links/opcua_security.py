@@ -38,7 +38,7 @@ async def secure(client: Client, settings: OpcuaEquipmentSettings) -> None:
         return
     own = _own(settings.cert_file)
     if problems := [*_uri_problems(own, settings.cert_file), *_key_problems(own, settings.key_file)]:
-        raise SettingsError(problems, "docs/how-to/opcua-equipment.md tells how to make both.")
+        raise SettingsError(problems, "docs/how-to/opcua-equipment.md describes how to make both.")
     # A server compares the URI of the certificate with that of the client (OPC 10000-4, 6.1.3).
     client.application_uri = application_uris(own)[0]
     endpoints = await client.connect_and_get_server_endpoints()
@@ -89,7 +89,7 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
     if certificate not in (entry.certificate for entry in certificate_files(trusted)):
         name = certificate.subject.rfc4514_string()
         raise Unavailable(
-            f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, lay its certificate into {trusted}."
+            f"the OPC UA server {url} is not trusted: {name}", f"If it is yours, copy its certificate to {trusted}."
         )
     return certificate
 

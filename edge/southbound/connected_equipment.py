@@ -109,13 +109,13 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
                 raise
             reason = _bounded_message(error)
             if reason != last:
-                _log.warning("equipment not connected, trying on", equipment=equipment.name, reason=reason)
+                _log.warning("equipment not connected, retrying", equipment=equipment.name, reason=reason)
                 station.trace(TraceKind.LOST, reason)
             last = reason
         except Exception as error:  # noqa: BLE001 - a device that violates its protocol must not stop others
             defect = _root_cause(error)
             if defects.try_acquire():
-                _log.error("equipment could not be worked with, trying on", equipment=equipment.name, exc_info=defect)
+                _log.error("equipment failed, retrying", equipment=equipment.name, exc_info=defect)
             station.trace(TraceKind.LOST, type(defect).__name__)
         await backoff.pause()
 
@@ -224,7 +224,7 @@ class ConnectedEquipment:
                 self._pending[command.command_id] = command
         self._wake.set()
         self._device = device
-        _log.info("equipment is connected", equipment=self.name, at=self._place, outstanding=len(self._pending))
+        _log.info("equipment connected", equipment=self.name, at=self._place, outstanding=len(self._pending))
         try:
             with unwrap_group():
                 async with background_task(self._run_commands(device), f"commands of {self.name}"):
@@ -251,12 +251,12 @@ class ConnectedEquipment:
         match error:
             case Refused():
                 refusal = error
-                told: dict[str, Any] = {"reason": _bounded_message(error)}
+                fields: dict[str, Any] = {"reason": _bounded_message(error)}
             case _:
                 refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
-                told = {"exc_info": error}
+                fields = {"exc_info": error}
         if self._discard_logs.try_acquire():
-            _log.warning("what happened at the equipment is passed over", equipment=self.name, **told)
+            _log.warning("equipment event discarded", equipment=self.name, **fields)
         await self._station.record_refusal(
             RefusedMessage(self._place, "", "", refusal.kind, _bounded_message(refusal), b"")
         )
@@ -300,7 +300,7 @@ class ConnectedEquipment:
         try:
             await device.settle(command)
         except Refused as refusal:
-            _log.warning("the device keeps what was answered", equipment=self.name, reason=_bounded_message(refusal))
+            _log.warning("answered command not released", equipment=self.name, reason=_bounded_message(refusal))
 
     async def _outcome(self, device: Device, command: Command) -> EquipmentAnswer | OutcomeUnknown:
         try:
@@ -316,7 +316,7 @@ class ConnectedEquipment:
             self._defects[command.command_id] += 1
             if self._defects[command.command_id] < MOST_TRIES:
                 raise
-            _log.exception("command is given up", equipment=self.name, command=command.command_id)
+            _log.exception("command abandoned", equipment=self.name, command=command.command_id)
             reason = f"the command met a defect of this software: {type(error).__name__}"
             return EquipmentAnswer(command.command_id, error=reason)
 
@@ -326,14 +326,14 @@ class ConnectedEquipment:
             try:
                 await self._station.answer(answer)
             except Unavailable as error:
-                _log.warning("an answer waits for the station", equipment=self.name, reason=error.message)
+                _log.warning("answer not recorded, retrying", equipment=self.name, reason=error.message)
                 attempt += 1
                 await asyncio.sleep(delay(attempt, *RETRY_SECONDS))
             except Exception as error:
                 # A retry on a new connection would repeat the work of the device, with the same error.
                 if isinstance(answer, OutcomeUnknown) or answer.error is not None:
                     raise
-                _log.exception("an answer cannot be taken", equipment=self.name, command=answer.command_id)
+                _log.exception("answer abandoned", equipment=self.name, command=answer.command_id)
                 reason = f"its result met a defect of this software: {type(error).__name__}"
                 answer = EquipmentAnswer(answer.command_id, error=reason)
             else:

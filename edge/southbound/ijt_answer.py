@@ -38,15 +38,15 @@ _QUANTITIES = MappingProxyType({"torque": 2, "angle": 3})
 
 def entities(command: Command) -> list[dict[str, Any]]:
     """Return the identifiers of a command: its own id, the id of its job order, and those in its parameters."""
-    told = {COMMAND_ID: (command.command_id, _TASK), "JobOrderID": (command.job_id, _ORDER)}
+    entities_by_name = {COMMAND_ID: (command.command_id, _TASK), "JobOrderID": (command.job_id, _ORDER)}
     for parameter, (name, entity_type) in _IDENTIFIERS.items():
         if value := command.parameters.get(parameter):
-            told[name] = value, entity_type
+            entities_by_name[name] = value, entity_type
     others = command.parameters.get("identifiers", {})
-    told |= {str(name): (value, _OTHER) for name, value in others.items()}
+    entities_by_name |= {str(name): (value, _OTHER) for name, value in others.items()}
     return [
         {"Name": name, "EntityId": str(value), "IsExternal": True, "EntityType": entity_type}
-        for name, (value, entity_type) in told.items()
+        for name, (value, entity_type) in entities_by_name.items()
     ]
 
 
@@ -160,17 +160,17 @@ def result_data(result: Result) -> dict[str, Any]:
 def _measured(joining: Mapping[str, Any]) -> dict[str, Any]:
     """Return the measured values (JoiningResultDataType); `violations` repeats those out of limits, with the limits."""
     overall, steps = joining["OverallResultValues"] or [], joining.get("StepResults") or []
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         **_quantities(overall),
         "values": _by_name((_name(each), _value(each)) for each in overall),
         "violations": _by_name(_violations(overall, steps)),
         "steps": _by_name((_step_name(each), _step(each)) for each in steps),
     }
     if reason := _FAILURE_REASONS.get(joining.get("FailureReason") or 0):
-        told["failure_reason"] = reason
+        data["failure_reason"] = reason
     if errors := joining.get("Errors"):
-        told["errors"] = _by_name((str(each.get("ErrorId") or "error"), each.get("ErrorMessage")) for each in errors)
-    return told
+        data["errors"] = _by_name((str(each.get("ErrorId") or "error"), each.get("ErrorMessage")) for each in errors)
+    return data
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,9 +192,9 @@ def _violations(
     for name, each in found:
         if each.get("ResultEvaluation") == _NOT_OK or each.get("ViolationType"):
             limits = {"low": "LowLimit", "high": "HighLimit", "target": "TargetValue"}
-            told = {limit: _value(each, field) for limit, field in limits.items() if each.get(field) is not None}
+            bounds = {limit: _value(each, field) for limit, field in limits.items() if each.get(field) is not None}
             number = {"violation_type": each["ViolationType"]} if each.get("ViolationType") else {}
-            yield name, {"measured": _value(each)} | told | number
+            yield name, {"measured": _value(each)} | bounds | number
 
 
 def _quantities(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

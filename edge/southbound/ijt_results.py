@@ -309,7 +309,7 @@ class ResultCollector:
         try:
             await self._methods.call("RequestResults", first, last)
         except Refused as refusal:
-            _log.warning("missed results are not told", first=first, last=last, reason=refusal.message)
+            _log.warning("missed results not requested", first=first, last=last, reason=refusal.message)
             return self._came
         return end
 
@@ -321,6 +321,6 @@ class ResultCollector:
         try:
             _pace, count = await self._methods.call("RequestUnacknowledgedResults", self._limits.kept, output_count=2)
         except Refused as refusal:
-            _log.warning("results that were not acknowledged are not told", reason=refusal.message)
+            _log.warning("unacknowledged results not requested", reason=refusal.message)
             return self._came
         return came + (min(count, self._limits.kept) if isinstance(count, int) else 0)

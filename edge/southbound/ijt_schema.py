@@ -74,18 +74,18 @@ class _Result(Struct):
     ResultContent: Sequence[Any] | None = None
 
 
-def parse_result(told: Any) -> Result:
+def parse_result(raw: Any) -> Result:
     """Return data of a controller as a validated result. Raises Refused(`unreadable`) when it is no valid result."""
     try:
-        _check(told)
+        _check(raw)
     except msgspec.ValidationError as error:
         raise Refused("unreadable", f"a result is not as OPC 40001-101 has it: {error}") from error
-    result: Result = told
+    result: Result = raw
     return result
 
 
-def _check(told: Any) -> None:
-    for each in msgspec.convert(told, _Result).ResultContent or ():
+def _check(raw: Any) -> None:
+    for each in msgspec.convert(raw, _Result).ResultContent or ():
         # Content that is neither a joining nor a nested result is not read.
         if isinstance(each, Mapping):
             msgspec.convert(each, _Joining)

@@ -38,16 +38,16 @@ class JoiningTool:
 
     async def prepare(self, command: Command) -> None:
         """Enable the tool and replace its identifiers with those of a command."""
-        methods, told = self._methods, entities(command)
+        methods, identifiers = self._methods, entities(command)
         if "EnableAsset" in methods:
             await methods.call("EnableAsset", self._uri, True)  # noqa: FBT003 - the argument Enable
         await self._reset_identifiers(command)
         if "SendIdentifiers" in methods:
-            await methods.call("SendIdentifiers", self._uri, told)
+            await methods.call("SendIdentifiers", self._uri, identifiers)
         elif "SendTextIdentifiers" in methods:
-            await methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in told])
+            await methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in identifiers])
         elif "StartJoiningProcess" not in methods:
-            raise Refused("device", "the controller takes no identifiers: its results could not be told apart")
+            raise Refused("device", "the controller takes no identifiers: its results could not be distinguished")
 
     async def start(self, command: Command) -> None:
         """Start the joining of a command, or select its process if the operator starts it."""

@@ -236,14 +236,14 @@ class MqttEquipment:
         """Handle a birth or a will; a birth sends all open commands again with the same ids."""
         match message.payload:
             case b"online":
-                _log.info("equipment is online", equipment=self.name)
+                _log.info("equipment online", equipment=self.name)
                 if not message.retain:
                     # The equipment came back just now. Without a persistent session it has lost the earlier commands.
                     self._sent.forget_all()
                 await self._offer_outstanding()
                 self.present = True
             case b"offline":
-                _log.warning("equipment is offline", equipment=self.name)
+                _log.warning("equipment offline", equipment=self.name)
                 self.present = False
             case _:
                 await self._refuse(message, Refused("unreadable", "presence is neither online nor offline"))
@@ -355,9 +355,9 @@ class MqttEquipment:
         The message is acknowledged only after this.
         """
         request = message.user_properties
-        told = request.get("type", ""), request.get("id", "")
+        attributes = request.get("type", ""), request.get("id", "")
         await self._station.record_refusal(
-            RefusedMessage(message.topic, *told, refusal.kind, refusal.message, message.payload)
+            RefusedMessage(message.topic, *attributes, refusal.kind, refusal.message, message.payload)
         )
         self._faults.warning(
             "equipment message refused",

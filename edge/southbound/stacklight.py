@@ -111,22 +111,22 @@ class StackLight:
         try:
             await self._station.event(event)
         except Unavailable as error:
-            _log.warning("button pressed in vain", equipment=self._name, type=event.type_id, reason=error.message)
+            _log.warning("button event dropped", equipment=self._name, type=event.type_id, reason=error.message)
 
     async def perform(self, command: Command) -> Any:
         """Switch the lamps that the parameters name, such as `{"red": true}`; a reset switches all lamps off.
 
         Other parameters are ignored: they may come from the job order, for example.
         """
-        told = {name: wish for name, wish in command.parameters.items() if name in self._lamps}
+        wanted = {name: wish for name, wish in command.parameters.items() if name in self._lamps}
         if command.phase is Phase.RESET:
-            told = dict.fromkeys(self._lamps, False)
-        if not told:
+            wanted = dict.fromkeys(self._lamps, False)
+        if not wanted:
             raise Refused("device", f"no parameter names a lamp: {', '.join(sorted(self._lamps))}")
-        if wrong := [name for name, wish in told.items() if not isinstance(wish, bool)]:
+        if wrong := [name for name, wish in wanted.items() if not isinstance(wish, bool)]:
             raise Refused("device", f"expected true or false: {', '.join(sorted(wrong))}")
-        await self._lines.switch(told)
-        return told
+        await self._lines.switch(wanted)
+        return wanted
 
     async def settle(self, command: Command) -> None:
         """Return at once: nothing is kept for a command."""

@@ -48,13 +48,13 @@ def meas_id_of(command: Command) -> str:
     return str(command.parameters.get("meas_id", command.command_id))
 
 
-def parse_result(told: Any) -> Mapping[str, Any]:
+def parse_result(raw: Any) -> Mapping[str, Any]:
     """Return data of a camera as a validated result. Raises Refused(`unreadable`) when it is no valid result."""
     try:
-        msgspec.convert(told, _VisionResult)
+        msgspec.convert(raw, _VisionResult)
     except msgspec.ValidationError as error:
         raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
-    result: Mapping[str, Any] = told
+    result: Mapping[str, Any] = raw
     return result
 
 

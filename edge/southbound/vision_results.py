@@ -94,7 +94,7 @@ class VisionResults:
                 await self._release(results, handle)
                 return parse_result({**result, **fetched})
             case _:
-                raise Refused("device", "GetResultById: the camera does not give the result")
+                raise Refused("device", "GetResultById: the camera does not return the result")
 
     async def _release(self, results: Node, handle: Any) -> None:
         if handle and "ReleaseResultHandle" in await self._session.children(results):

@@ -209,7 +209,7 @@ class Replay:
                 refused = line.data.get("refused")
                 self.recalled.happened.put(Refused("unreadable", refused) if refused else line.data)
             case TraceKind.ANSWER:
-                await self._wait_until(lambda: line.data["command_id"] in self.station.said())
+                await self._wait_until(lambda: line.data["command_id"] in self.station.outcomes())
                 self.station.stopped_meanwhile.add(line.data["command_id"])
             case TraceKind.MISSED:
                 pytest.fail("what is not whole cannot be played")

@@ -109,7 +109,7 @@ async def test_news_that_nobody_takes_fill_no_memory(
             await take_all(news)
 
 
-async def test_what_asyncua_says_again_and_again_is_told_once_and_in_one_short_line(
+async def test_repeated_asyncua_errors_are_logged_once_in_one_short_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     talker = logging.getLogger("asyncua.client.ua_client.UASocketProtocol")

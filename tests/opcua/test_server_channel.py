@@ -138,7 +138,7 @@ class TestWhoseCertificate:
                 assert await client.get_endpoints()
 
     @pytest.mark.usefixtures("secure")
-    async def test_strangers_by_the_dozen_do_not_have_the_event_loop_write_to_the_disk_for_each(
+    async def test_many_unknown_clients_cause_no_disk_write_each_on_the_event_loop(
         self, tmp_path: Path, stranger: Application, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with served(at_first(tmp_path), MACHINES[:1]) as server:

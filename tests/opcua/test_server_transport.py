@@ -55,7 +55,7 @@ async def test_asyncua_would_make_as_many_nothings_as_it_is_told() -> None:
     assert len(read(Buffer(struct.pack("<i", 1000)))) == 1000
 
 
-async def test_a_text_of_negative_length_ends_the_reading_of_a_request_instead_of_beginning_it_anew(
+async def test_text_of_negative_length_ends_the_reading_of_a_request(
     server: UaServer,
 ) -> None:
     # Two thousand million locales: each text consumes four bytes, and its length -4 moves the position back by four.

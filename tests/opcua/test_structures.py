@@ -247,9 +247,7 @@ async def test_a_field_that_allows_subtypes_says_what_it_holds(vendor: Vendor) -
 
 
 @pytest.mark.parametrize("told", [["Torque"], ["Id", "Note", "Torque"]])
-async def test_a_derived_structure_has_the_fields_of_its_base_whether_told_again_or_not(
-    vendor: Vendor, told: list[str]
-) -> None:
+async def test_derived_structure_has_the_fields_of_its_base_repeated_or_not(vendor: Vendor, told: list[str]) -> None:
     fields = {
         "Id": new_struct_field("Id", ua.VariantType.String),
         "Note": new_struct_field("Note", ua.VariantType.String, optional=True),
@@ -321,7 +319,7 @@ async def test_a_structure_that_holds_itself_without_end_is_refused(vendor: Vend
         await vendor.read(encoding, struct.pack("<I", 1) * 10_000)
 
 
-async def test_a_type_of_the_base_namespace_that_has_a_name_in_the_place_of_a_number_is_refused(vendor: Vendor) -> None:
+async def test_type_of_the_base_namespace_with_a_name_as_identifier_is_refused(vendor: Vendor) -> None:
     odd = ua.NodeId("Double", 0)
     _, encoding = await vendor.type([new_struct_field("Torque", odd)])
     for asking in (vendor.read(encoding, bytes(8)), Structures(vendor.client).variant(odd, 1.5)):

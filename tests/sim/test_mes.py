@@ -46,9 +46,7 @@ async def mes(mqtt: MqttSettings, unique: str, station: PlayedStation) -> AsyncI
         yield mes
 
 
-async def test_a_call_travels_in_opc_ua_spelling_and_brings_back_the_return_status(
-    mes: Mes, station: PlayedStation
-) -> None:
+async def test_call_has_opc_ua_spelling_and_returns_the_return_status(mes: Mes, station: PlayedStation) -> None:
     order = JobOrder(job_order_id="J1")
     answer = await mes.call("station-1", "StoreAndStart", OrderCall(job_order=order))
     assert answer == MethodReply(ReturnStatus.NO_ERROR)

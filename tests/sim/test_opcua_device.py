@@ -9,7 +9,7 @@ from edge.links.opcua import open_client
 from edge.sim.opcua_device import open_device
 
 
-async def test_an_unplugged_device_cannot_be_reached_until_it_is_plugged_in_again() -> None:
+async def test_unplugged_device_is_unreachable_until_it_is_plugged_in_again() -> None:
     async with open_device("device", ()) as device:
         async with device.unplugged():
             with pytest.raises(Unavailable):

@@ -64,7 +64,7 @@ def test_of_several_jobs_the_worst_end_counts_and_errors_name_their_job() -> Non
     assert trace.end == 1.1
 
 
-def test_at_one_instant_values_are_set_before_jobs_start_and_answers_come_last() -> None:
+def test_at_one_instant_values_come_before_starts_and_answers_last() -> None:
     timeline = [
         {"at": 0, "event": {"type_id": "w.v1"}},
         {"at": 0, "set": {"go": True}},

@@ -108,7 +108,7 @@ class RecordingStation:
     def trace(self, what: TraceKind, data: Any) -> None:
         self.overheard.append((what, data))
 
-    def said(self) -> dict[str, Any]:
+    def outcomes(self) -> dict[str, Any]:
         """Return the data, or the error, of the first answer to each command."""
         first: dict[str, Any] = {}
         for answer in self.answers:
@@ -134,7 +134,7 @@ class Device(Protocol):
     async def fail(self, reason: str) -> None:
         """End the current work with an error for this reason."""
 
-    async def say_again(self) -> None:
+    async def report_again(self) -> None:
         """Repeat the report of how the last work ended."""
 
     def away(self) -> AbstractAsyncContextManager[None]:
@@ -203,19 +203,19 @@ class Contract:
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.device.begun) > 1)
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
         assert len(bench.device.begun) == 2
 
     async def test_an_answer_that_comes_twice_is_the_same_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.device.finish()
-        await bench.device.say_again()
+        await bench.device.report_again()
         await wait_until(lambda: bench.station.answers)
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.device.begun) > 1)
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
         assert {each.command_id for each in bench.station.answers} == {WORK.command_id, NEXT.command_id}
 
     async def test_an_answer_waits_until_the_station_can_take_it(self, bench: Bench, wait_until: WaitUntil) -> None:
@@ -234,8 +234,8 @@ class Contract:
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.device.begun) > 1)
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
-        assert bench.station.said()[NEXT.command_id] is not None
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
+        assert bench.station.outcomes()[NEXT.command_id] is not None
 
     async def test_an_answer_that_comes_too_late_is_not_that_of_the_next_command(
         self, bench: Bench, wait_until: WaitUntil
@@ -246,10 +246,10 @@ class Contract:
         await bench.equipment.stop(WORK)
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.device.begun) > 1)
-        await bench.device.say_again()
-        assert NEXT.command_id not in bench.station.said()
+        await bench.device.report_again()
+        assert NEXT.command_id not in bench.station.outcomes()
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
 
     async def test_who_was_cut_off_in_mid_command_delivers_the_answer(
         self, bench: Bench, wait_until: WaitUntil
@@ -260,7 +260,7 @@ class Contract:
         async with bench.device.cut_off():
             await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
-        assert set(bench.station.said()) == {WORK.command_id}
+        assert set(bench.station.outcomes()) == {WORK.command_id}
         assert len(bench.device.begun) == 1
 
     async def test_work_that_a_device_lost_is_repeated_or_unknown(self, bench: Bench, wait_until: WaitUntil) -> None:
@@ -277,7 +277,7 @@ class Contract:
         await wait_until(lambda: len(bench.device.begun) == 2)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
-        assert set(bench.station.said()) == {WORK.command_id}
+        assert set(bench.station.outcomes()) == {WORK.command_id}
 
     async def test_reset_starts_nothing(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.reset(RESET)
@@ -289,7 +289,7 @@ class Contract:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)
         await bench.equipment.reset(RESET)
-        await wait_until(lambda: RESET.command_id in bench.station.said())
+        await wait_until(lambda: RESET.command_id in bench.station.outcomes())
         assert len(bench.device.begun) == len(bench.device.stopped) == 1
 
     async def test_it_can_be_shut_down_in_mid_command(self, opener: Opener, wait_until: WaitUntil) -> None:

@@ -118,7 +118,7 @@ async def test_a_device_of_which_nothing_comes_any_more_is_told_as_lost(wait_unt
     assert (TraceKind.LOST, "plug at the wall has ended the connection") in station.overheard
 
 
-async def test_each_loss_of_the_connection_is_told_also_when_its_reason_is_that_of_the_last(
+async def test_each_loss_of_the_connection_is_logged_also_for_the_same_reason(
     wait_until: WaitUntil,
 ) -> None:
     class Loose(Plug):
@@ -127,10 +127,10 @@ async def test_each_loss_of_the_connection_is_told_also_when_its_reason_is_that_
             raise Unavailable("pulled out")
 
     plug = Loose()
-    with capture_logs() as told:
+    with capture_logs() as logs:
         async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
             await wait_until(lambda: plug.attempts > 3)
-    reasons = [each["reason"] for each in told if each["event"] == "equipment not connected, trying on"]
+    reasons = [each["reason"] for each in logs if each["event"] == "equipment not connected, retrying"]
     assert reasons[:3] == ["not plugged in", "pulled out", "pulled out"]
 
 
@@ -149,7 +149,7 @@ async def test_a_defect_in_a_kind_does_not_end_the_gateway(wait_until: WaitUntil
     assert plug.begun == [WORK.command_id] * 2
 
 
-async def test_a_command_that_meets_a_defect_each_time_fails_and_keeps_no_other_waiting(
+async def test_command_that_meets_a_defect_each_time_fails_and_blocks_no_other(
     wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Defective(Plug):
@@ -172,7 +172,7 @@ async def test_a_command_that_meets_a_defect_each_time_fails_and_keeps_no_other_
     ]
 
 
-async def test_a_result_that_cannot_be_taken_fails_its_command_and_is_not_worked_for_again(
+async def test_result_that_cannot_be_recorded_fails_its_command_once(
     wait_until: WaitUntil,
 ) -> None:
     class Strict(RecordingStation):
@@ -253,7 +253,7 @@ async def test_who_records_hears_of_connections_commands_happenings_and_answers(
     ]
 
 
-async def test_a_device_is_stopped_with_what_it_was_told_although_a_stop_bears_no_parameters(
+async def test_device_is_stopped_with_the_parameters_of_the_start(
     wait_until: WaitUntil,
 ) -> None:
     class Busy(Plug):
@@ -292,7 +292,7 @@ async def test_a_device_that_never_pauses_keeps_nobody_else_waiting(wait_until: 
         await wait_until(lambda: station.answers)
 
 
-async def test_what_is_passed_over_without_end_is_kept_each_time_and_told_a_few_times(wait_until: WaitUntil) -> None:
+async def test_repeated_discarded_events_are_all_recorded_and_logged_a_few_times(wait_until: WaitUntil) -> None:
     class Babbling(Plug):
         async def _happen(self) -> DeviceEvents:
             for _ in range(100):
@@ -300,10 +300,10 @@ async def test_what_is_passed_over_without_end_is_kept_each_time_and_told_a_few_
             await asyncio.Event().wait()
 
     station, plug = RecordingStation(), Babbling()
-    with capture_logs() as told:
+    with capture_logs() as logs:
         async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
             await wait_until(lambda: len(station.refused) == 100)
-    assert len([each for each in told if "passed over" in each["event"]]) == 10
+    assert len([each for each in logs if each["event"] == "equipment event discarded"]) == 10
 
 
 async def test_each_defect_of_a_command_is_told_by_its_cause(
@@ -320,16 +320,16 @@ async def test_each_defect_of_a_command_is_told_by_its_cause(
     monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.01, 0.01))
     station, plug = RecordingStation(), Defective()
     station.unanswered = [WORK]
-    with capture_logs() as told:
+    with capture_logs() as logs:
         async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
             await wait_until(lambda: station.answers)
-    causes = [repr(each["exc_info"]) for each in told if "could not be worked with" in each["event"]]
+    causes = [repr(each["exc_info"]) for each in logs if each["event"] == "equipment failed, retrying"]
     assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
     lost = [data for what, data in station.overheard if what is TraceKind.LOST]
     assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
 
 
-async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_traceback_a_few_times(
+async def test_defect_on_each_connection_is_logged_a_few_times_with_traceback(
     wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Defective(Plug):
@@ -340,13 +340,13 @@ async def test_a_defect_that_is_met_on_each_connection_is_told_with_its_tracebac
 
     monkeypatch.setattr(connected_equipment, "RETRY_SECONDS", (0.001, 0.001))
     plug = Defective()
-    with capture_logs() as told:
+    with capture_logs() as logs:
         async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
             await wait_until(lambda: plug.attempts > 15)
-    assert len([each for each in told if "could not be worked with" in each["event"]]) == 10
+    assert len([each for each in logs if each["event"] == "equipment failed, retrying"]) == 10
 
 
-async def test_what_a_device_says_at_length_is_cut_and_what_nobody_can_write_is_replaced(wait_until: WaitUntil) -> None:
+async def test_long_device_message_is_cut_and_unencodable_text_replaced(wait_until: WaitUntil) -> None:
     class Verbose(Plug):
         async def perform(self, command: Command) -> Any:
             raise Refused("device", "\udcff" + "no " * 1_000_000)

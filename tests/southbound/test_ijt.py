@@ -71,8 +71,8 @@ async def test_the_identifiers_of_a_job_come_in_the_place_of_those_before(
 ) -> None:
     async with opener() as bench:
         controller.identifiers = [{"Name": "JobOrderID", "EntityId": "J0", "EntityType": 25}]
-        told = {"joining_process_id": "P1", "vin": "WDB1", "identifiers": {"Cell": 7}}
-        await bench.equipment.send(replace(WORK, parameters=told))
+        parameters = {"joining_process_id": "P1", "vin": "WDB1", "identifiers": {"Cell": 7}}
+        await bench.equipment.send(replace(WORK, parameters=parameters))
         await wait_until(lambda: bench.device.begun)
         sent = {(each["Name"], each["EntityId"], each["EntityType"]) for each in controller.identifiers}
     assert sent == {
@@ -114,7 +114,7 @@ async def test_a_controller_is_used_by_the_methods_that_it_has(
         (
             ("StartJoiningProcess", "SendIdentifiers", "SendTextIdentifiers"),
             {},
-            "the controller takes no identifiers: its results could not be told apart",
+            "the controller takes no identifiers: its results could not be distinguished",
         ),
         ((), {"identifiers": "SN-7"}, "the parameter identifiers has to be an object: names and identifiers"),
         ((), {}, "StartSelectedJoining: no joining process is selected"),

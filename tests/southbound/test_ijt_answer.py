@@ -46,26 +46,26 @@ def test_the_final_torque_is_the_torque() -> None:
         {"MeasuredValue": 85.0, "PhysicalQuantity": 2, "ValueTag": 1, "EngineeringUnits": NM},
         {"MeasuredValue": 0.4, "Name": "Time", "PhysicalQuantity": 1},
     ]
-    told = answer_data(result({"OverallResultValues": values}, ResultEvaluation=1))
-    assert told["torque"] == {"value": 85.0, "unit": "N·m"}
-    assert told["values"] == {
+    answer = answer_data(result({"OverallResultValues": values}, ResultEvaluation=1))
+    assert answer["torque"] == {"value": 85.0, "unit": "N·m"}
+    assert answer["values"] == {
         "Peak": {"value": 90.0, "unit": "N·m"},
         "torque": {"value": 85.0, "unit": "N·m"},
         "Time": {"value": 0.4},
     }
-    assert "angle" not in told
+    assert "angle" not in answer
 
 
 def test_what_bears_the_name_of_another_is_numbered() -> None:
     steps = [{"StepResultId": str(n), "Name": "Loosen"} for n in range(3)]
-    told = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
-    assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
+    answer = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
+    assert list(answer["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
 
 
 def test_what_bears_the_number_of_another_takes_the_next() -> None:
     steps = [{"StepResultId": str(n), "Name": name} for n, name in enumerate(("Loosen", "Loosen #2", "Loosen"))]
-    told = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
-    assert list(told["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
+    answer = answer_data(result({"OverallResultValues": [], "StepResults": steps}))
+    assert list(answer["steps"]) == ["Loosen", "Loosen #2", "Loosen #3"]
 
 
 def test_a_result_of_very_many_steps_does_not_hold_up_the_gateway() -> None:
@@ -84,17 +84,17 @@ def test_violations_of_steps_and_errors_are_told() -> None:
         "FailureReason": 3,
         "Errors": [{"ErrorType": 1, "ErrorId": "E7", "ErrorMessage": "tool trigger lost"}],
     }
-    told = answer_data(result(joining, ResultEvaluation=2))
-    assert told["violations"] == {
+    answer = answer_data(result(joining, ResultEvaluation=2))
+    assert answer["violations"] == {
         "S1: Angle": {"measured": {"value": 12.0}, "high": {"value": 10.0}, "violation_type": 1}
     }
-    assert (told["failure_reason"], told["errors"]) == ("error", {"E7": "tool trigger lost"})
+    assert (answer["failure_reason"], answer["errors"]) == ("error", {"E7": "tool trigger lost"})
 
 
 def test_a_batch_holds_the_results_of_its_joinings() -> None:
     single = result({"OverallResultValues": []}, ResultEvaluation=1)
-    told = answer_data(result(single, single, ResultEvaluation=1, Classification=3))
-    assert [each["evaluation"] for each in told["results"].values()] == ["OK", "OK"]
+    answer = answer_data(result(single, single, ResultEvaluation=1, Classification=3))
+    assert [each["evaluation"] for each in answer["results"].values()] == ["OK", "OK"]
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,10 @@ async def test_reset_makes_the_tool_safe_while_a_joining_runs(
     async with opener() as bench:
         await begun(bench, wait_until)
         await bench.equipment.reset(RESET)
-        await wait_until(lambda: RESET.command_id in bench.station.said())
+        await wait_until(lambda: RESET.command_id in bench.station.outcomes())
     assert (controller.begun, controller.stopped) == ([SPINDLE], [SPINDLE])
     assert is_safe(controller)
-    assert bench.station.said() == {
+    assert bench.station.outcomes() == {
         RESET.command_id: {"reset": True},
         WORK.command_id: "the action was reset before it ended",
     }
@@ -63,7 +63,7 @@ async def test_reset_locks_a_tool_that_waits_for_its_trigger(
         await bench.equipment.send(BY_TRIGGER)
         await wait_until(lambda: controller.selected)
         await bench.equipment.reset(RESET)
-        await wait_until(lambda: RESET.command_id in bench.station.said())
+        await wait_until(lambda: RESET.command_id in bench.station.outcomes())
     assert not controller.enabled
     assert controller.begun == []
 
@@ -158,7 +158,7 @@ async def test_command_stopped_before_its_start_is_not_started(
         bench.station.stopped_meanwhile = {WORK.command_id}
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.station.answers)
-    assert bench.station.said() == {WORK.command_id: "the command was stopped before it was started"}
+    assert bench.station.outcomes() == {WORK.command_id: "the command was stopped before it was started"}
     assert controller.begun == []
 
 
@@ -187,7 +187,7 @@ async def test_result_after_a_stop_reaches_the_station_before_it_is_acknowledged
         await wait_until(lambda: not bench.station.failures)
         assert controller.acknowledged == []
         await wait_until(lambda: controller.acknowledged)
-        assert bench.station.said()[WORK.command_id]["evaluation"] == "OK"
+        assert bench.station.outcomes()[WORK.command_id]["evaluation"] == "OK"
 
 
 async def test_unsolicited_result_is_reported_and_left_to_others(
@@ -262,7 +262,7 @@ async def test_stop_of_an_old_command_leaves_the_next_one_alone(
         await wait_until(lambda: len(controller.begun) == 2)
         await bench.equipment.stop(WORK)
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
     assert controller.stopped == []
 
 

@@ -68,7 +68,7 @@ async def test_a_gap_in_the_sequence_is_asked_for(
     assert bench.station.answers[0].data["torque"] == {"value": 85.2, "unit": "N·m"}
 
 
-async def test_a_gateway_that_was_started_anew_finds_a_result_that_is_not_the_latest(
+async def test_restarted_gateway_finds_a_result_that_is_not_the_latest(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -95,7 +95,7 @@ async def test_a_result_that_nobody_waits_for_any_more_is_acknowledged(
     assert bench.station.answers == []
 
 
-async def test_results_that_came_about_while_the_line_was_cut_are_asked_for_by_their_numbers(
+async def test_results_missed_while_disconnected_are_requested_by_number(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with controller.without("RequestUnacknowledgedResults"), opener() as bench:
@@ -106,11 +106,11 @@ async def test_results_that_came_about_while_the_line_was_cut_are_asked_for_by_t
         async with bench.device.cut_off():
             await controller.end_joining()
             await controller.end_joining()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
     assert len(controller.begun) == 2
 
 
-async def test_a_joining_that_a_controller_cannot_tell_of_is_waited_for_and_not_done_twice(
+async def test_joining_that_the_controller_cannot_report_is_awaited_not_repeated(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
     async with controller.without("GetIdentifiers"), opener() as bench:
@@ -132,9 +132,9 @@ async def test_all_results_of_a_batch_are_acknowledged_with_it(
         await bench.equipment.send(batch)
         await wait_until(lambda: bench.device.begun)
         before = len(controller.acknowledged)
-        told = list(controller.identifiers)
+        identifiers = list(controller.identifiers)
         await controller.end_joining()
-        controller.identifiers = told
+        controller.identifiers = identifiers
         await controller.end_joining(classification=BATCH)
         await wait_until(lambda: len(controller.acknowledged) == before + 2)
     assert [each.command_id for each in bench.station.answers] == [WORK.command_id]
@@ -189,7 +189,7 @@ async def test_a_result_that_is_larger_than_all_that_is_kept_is_found() -> None:
     assert found["ResultMetaData"]["ResultId"] == "R1"
 
 
-async def test_of_missed_results_those_that_came_before_the_connection_was_lost_again_are_not_asked_for_again() -> None:
+async def test_missed_results_received_before_the_next_loss_are_not_requested() -> None:
     class Asked(Mute):
         def __init__(self) -> None:
             self.ranges: list[tuple[int, int]] = []
@@ -199,7 +199,7 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
 
         async def call(self, _: str, first: int, last: int) -> list[Any]:
             self.ranges.append((first, last))
-            raise Unavailable("it told more than could be taken")
+            raise Unavailable("it sent more than could be received")
 
         async def call_result_method(self, *_: object, output_count: int | None = None) -> list[Any]:
             return [0, {"ResultMetaData": {"ResultId": "R9", "SequenceNumber": 9}}]
@@ -210,9 +210,9 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
         with pytest.raises(Unavailable):
             await results.catch_up(WORK)
         for number in came:
-            told = result_of(WORK.command_id if number == 3 else "J0", f"R{number}")
-            told["ResultMetaData"]["SequenceNumber"] = number
-            await results.handle_requested(told)
+            raw = result_of(WORK.command_id if number == 3 else "J0", f"R{number}")
+            raw["ResultMetaData"]["SequenceNumber"] = number
+            await results.handle_requested(raw)
     assert asked.ranges == [(2, 8), (5, 8)]
     assert memory.last == 6
     found = ResultCollector(cast("IjtMethods", asked), memory, reporter(), acknowledge=False).find(WORK)
@@ -220,20 +220,20 @@ async def test_of_missed_results_those_that_came_before_the_connection_was_lost_
     assert found["ResultMetaData"]["ResultId"] == "R3"
 
 
-async def test_a_result_in_the_middle_of_which_the_connection_was_lost_is_asked_for_on_the_next() -> None:
+async def test_result_interrupted_by_a_lost_connection_is_requested_on_the_next() -> None:
     class Slow(RecordingStation):
         async def is_outstanding(self, command_id: str) -> bool:
             raise asyncio.CancelledError
 
     memory = ControllerState(last=1)
-    told = result_of(WORK.command_id, "R2")
-    told["ResultMetaData"]["SequenceNumber"] = 2
+    raw = result_of(WORK.command_id, "R2")
+    raw["ResultMetaData"]["SequenceNumber"] = 2
     with pytest.raises(asyncio.CancelledError):
-        await ResultCollector(cast("IjtMethods", Mute()), memory, reporter(Slow()), acknowledge=False).handle_live(told)
+        await ResultCollector(cast("IjtMethods", Mute()), memory, reporter(Slow()), acknowledge=False).handle_live(raw)
     assert memory.last == 1
 
 
-async def test_numbers_that_jump_by_thousands_of_millions_or_go_back_are_followed() -> None:
+async def test_sequence_numbers_that_jump_far_or_go_back_are_followed() -> None:
     class Asked(Mute):
         def __init__(self) -> None:
             self.ranges: list[tuple[int, int]] = []

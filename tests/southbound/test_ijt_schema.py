@@ -17,7 +17,7 @@ def test_a_result_is_given_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "where"),
+    ("raw", "where"),
     [
         (None, "got `null`"),
         ("T1", "got `str`"),
@@ -35,7 +35,7 @@ def test_a_result_is_given_as_it_is() -> None:
         ({"ResultMetaData": META, "ResultContent": [{"ResultMetaData": "R2"}]}, "got `str`"),
     ],
 )
-def test_what_is_no_result_is_refused(told: Any, where: str) -> None:
+def test_what_is_no_result_is_refused(raw: Any, where: str) -> None:
     with pytest.raises(Refused, match=f"a result is not as OPC 40001-101 has it: .*{where}") as refused:
-        parse_result(told)
+        parse_result(raw)
     assert refused.value.kind == "unreadable"

@@ -14,7 +14,7 @@ DATA = {"evaluation": "OK"}
 async def test_result_of_a_command_is_its_answer() -> None:
     station = RecordingStation()
     await LateResults("wrench", "station-1", station).report("T1", AT, WORK.command_id, DATA)
-    assert station.said() == {WORK.command_id: DATA}
+    assert station.outcomes() == {WORK.command_id: DATA}
 
 
 async def test_result_without_a_command_is_named_by_its_id_and_time() -> None:

@@ -28,7 +28,7 @@ class MqttDevice:
         self._client_id = client_id
         self._topic = topic
         self._seen: set[tuple[str, str]] = set()
-        self._said: CloudEvent | None = None
+        self._last_report: CloudEvent | None = None
         self._unsent: list[CloudEvent] = []
         self._session: MqttSession | None = None
         self._line = AsyncExitStack()
@@ -48,15 +48,15 @@ class MqttDevice:
         await self._line.aclose()
 
     async def finish(self) -> None:
-        await self._say(CloudEvent(id=new_id(), source="/device", type=TYPE_ID, data={"torque": 85.2}))
+        await self._report(CloudEvent(id=new_id(), source="/device", type=TYPE_ID, data={"torque": 85.2}))
 
     async def fail(self, reason: str) -> None:
         event = CloudEvent(id=new_id(), source="/device", type=TYPE_ID)
-        await self._say(msgspec.structs.replace(event, mdcserrorkind="mechanical", mdcserrormessage=reason))
+        await self._report(msgspec.structs.replace(event, mdcserrorkind="mechanical", mdcserrormessage=reason))
 
-    async def say_again(self) -> None:
-        assert self._said
-        await self._send(self._said)
+    async def report_again(self) -> None:
+        assert self._last_report
+        await self._send(self._last_report)
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:
@@ -70,9 +70,9 @@ class MqttDevice:
         yield
         await self.connect()
 
-    async def _say(self, event: CloudEvent) -> None:
-        self._said = msgspec.structs.replace(event, causationid=self.begun[-1])
-        await self._send(self._said)
+    async def _report(self, event: CloudEvent) -> None:
+        self._last_report = msgspec.structs.replace(event, causationid=self.begun[-1])
+        await self._send(self._last_report)
 
     async def _send(self, event: CloudEvent) -> None:
         if self._session is None:

@@ -340,9 +340,7 @@ async def test_a_gateway_that_was_started_anew_knows_who_is_there(
                 await wait_until(lambda wrench=equipment: wrench.connected)
 
 
-async def test_a_command_that_was_stopped_meanwhile_is_not_sent_again_after_its_stop(
-    bench: Bench, wait_until: WaitUntil
-) -> None:
+async def test_command_stopped_meanwhile_is_not_sent_again_after_its_stop(bench: Bench, wait_until: WaitUntil) -> None:
     other = replace(COMMAND, command_id="J2/R/tighten/1")
     bench.station.unanswered = [COMMAND, other]
     bench.station.stopped_meanwhile = {COMMAND.command_id}

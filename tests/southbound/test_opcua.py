@@ -176,7 +176,7 @@ class Tool(Scripted):
             yield self, happenings
 
 
-async def tell(server: Server, index: int, torque: float | ua.ExtensionObject) -> None:
+async def send_torque(server: Server, index: int, torque: float | ua.ExtensionObject) -> None:
     generator = await server.get_event_generator(ua.NodeId(5001, index))
     kind = ua.VariantType.Double if isinstance(torque, float) else ua.VariantType.ExtensionObject
     generator.event.add_property("Torque", torque, kind)
@@ -192,16 +192,16 @@ async def test_after_a_restart_events_come_again_although_the_indexes_changed(wa
     async with open_opcua_equipment("tool", settings, RecordingStation(), SCOPES, open_session, tool.opening):
         async with vendor(port, ("urn:one", NAMESPACE_URI)) as (server, index):
             await wait_until(lambda: tool.paths)
-            await tell(server, index, 1.5)
+            await send_torque(server, index, 1.5)
             await wait_until(lambda: tool.torques == [1.5])
         async with vendor(port, (NAMESPACE_URI, "urn:one")) as (server, index):
             await wait_until(lambda: len(tool.paths) == 2)
-            await tell(server, index, 2.5)
+            await send_torque(server, index, 2.5)
             await wait_until(lambda: tool.torques == [1.5, 2.5])
     assert tool.paths == ["/0:Objects/3:Tool", "/0:Objects/2:Tool"]
 
 
-async def test_an_event_that_cannot_be_decoded_is_passed_over_and_the_next_is_taken(
+async def test_event_that_cannot_be_decoded_is_discarded_and_the_next_handled(
     unused_tcp_port: int, wait_until: WaitUntil
 ) -> None:
     url = f"opc.tcp://127.0.0.1:{unused_tcp_port}"
@@ -214,7 +214,7 @@ async def test_an_event_that_cannot_be_decoded_is_passed_over_and_the_next_is_ta
     ):
         await wait_until(lambda: tool.paths)
         for torque in (unknown, unknown, 2.5):
-            await tell(server, index, torque)
+            await send_torque(server, index, torque)
         await wait_until(lambda: tool.torques)
     assert (tool.torques, len(tool.paths)) == ([2.5], 1)
     assert [each.kind for each in station.refused] == ["unreadable", "unreadable"]

@@ -167,7 +167,7 @@ def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "problem"),
     [
         ("", "southbound.light.lamps: missing, expected a table of lines"),
         ("lamps = { red = -1 }", "southbound.light.lamps: expected a table of lines, as in { red = 17 }, got"),
@@ -179,12 +179,12 @@ def test_its_lamps_may_come_from_the_environment(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_told(tmp_path: Path, keys: str, told: str) -> None:
+def test_what_cannot_work_is_told(tmp_path: Path, keys: str, problem: str) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION + keys)
     with pytest.raises(SettingsError) as refused:
         load_settings(file, {}, EQUIPMENT_SETTINGS)
-    assert told in refused.value.problems[0]
+    assert problem in refused.value.problems[0]
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-equipment.md"

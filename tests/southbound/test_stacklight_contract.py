@@ -53,7 +53,7 @@ class SlowChip:
         if self._at_work:
             self._at_work.set_exception(Refused("device", reason))
 
-    async def say_again(self) -> None:
+    async def report_again(self) -> None:
         """Do nothing: a GPIO line sends no message."""
 
     @asynccontextmanager

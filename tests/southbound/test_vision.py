@@ -46,7 +46,7 @@ class ByHand:
     async def fail(self, reason: str) -> None:
         await self.camera.break_down()
 
-    async def say_again(self) -> None:
+    async def report_again(self) -> None:
         await self.camera.tell_result()
 
     @asynccontextmanager
@@ -98,10 +98,10 @@ async def test_late_result_of_a_stopped_job_is_reported(opener: Opener, wait_unt
         bench.station.stopped_meanwhile.add(WORK.command_id)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
-    assert bench.station.said()[WORK.command_id]["meas_id"] == WORK.command_id
+    assert bench.station.outcomes()[WORK.command_id]["meas_id"] == WORK.command_id
 
 
-async def test_result_that_came_about_without_a_connection_is_reported_at_the_stop(
+async def test_result_that_came_without_a_connection_is_reported_at_the_stop(
     opener: Opener, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -115,7 +115,7 @@ async def test_result_that_came_about_without_a_connection_is_reported_at_the_st
                 with suppress(Unavailable):
                     await bench.equipment.stop(WORK)
                 await asyncio.sleep(0.05)
-    assert bench.station.said()[WORK.command_id]["result_state"] == "Completed"
+    assert bench.station.outcomes()[WORK.command_id]["result_state"] == "Completed"
     assert bench.station.stops == [(WORK.command_id, None)]
 
 
@@ -188,7 +188,7 @@ async def test_job_waits_until_its_own_recipe_is_prepared(
         await bench.equipment.send(replace(NEXT, parameters={"recipe_id": "P2"}))
         await wait_until(lambda: len(bench.device.begun) == 2)
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
     assert camera.jobs == [(WORK.command_id, "P1"), (NEXT.command_id, "P2")]
 
 
@@ -217,8 +217,8 @@ async def test_stale_mode_of_a_camera_in_error_blocks_no_job(
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.device.begun) == 2)
         await bench.device.finish()
-        await wait_until(lambda: NEXT.command_id in bench.station.said())
-    assert bench.station.said()[NEXT.command_id]["result_state"] == "Completed"
+        await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
+    assert bench.station.outcomes()[NEXT.command_id]["result_state"] == "Completed"
 
 
 async def test_a_job_that_the_camera_refuses_fails(opener: Opener, camera: VisionCamera, wait_until: WaitUntil) -> None:
@@ -256,7 +256,7 @@ async def test_a_gateway_that_was_started_anew_finds_the_result(
     assert len(camera.begun) == 1
 
 
-async def test_a_camera_that_is_still_at_the_job_of_a_gateway_that_was_killed_does_it_once(
+async def test_camera_still_at_the_job_of_a_killed_gateway_does_it_once(
     opener: Opener, camera: VisionCamera, wait_until: WaitUntil
 ) -> None:
     async with opener() as bench:
@@ -335,7 +335,7 @@ async def test_a_connection_that_lasts_for_many_jobs_keeps_none_of_them(wait_unt
     assert camera._started == set()  # noqa: SLF001  what must not grow
 
 
-async def test_the_result_of_a_job_before_is_not_taken_for_that_of_one_with_the_same_id(wait_until: WaitUntil) -> None:
+async def test_result_of_an_earlier_job_is_not_taken_for_one_with_the_same_id(wait_until: WaitUntil) -> None:
     scripted = Scripted()
     camera = await scripted.opened()
     scripted.jobs = 1
@@ -360,11 +360,11 @@ async def test_a_result_that_bears_the_id_of_another_is_not_taken(wait_until: Wa
         await working
 
 
-@pytest.mark.parametrize("told", [{"JobId": None}, {"JobId": "7"}, {"JobId": {"Id": 7}}, {"ResultState": []}])
-async def test_what_is_no_result_of_a_camera_is_refused(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{"JobId": None}, {"JobId": "7"}, {"JobId": {"Id": 7}}, {"ResultState": []}])
+async def test_what_is_no_result_of_a_camera_is_refused(fields: dict[str, Any]) -> None:
     camera = await Scripted().opened()
     with pytest.raises(Refused, match="a result is not as OPC 40100-1 has it"):
-        await camera.handle_event({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **told})
+        await camera.handle_event({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **fields})
 
 
 @pytest.mark.parametrize("outputs", [[], [0], [None, 0], [{"Id": 7}, 0], [{"Id": "job-1"}, "good"]])

@@ -39,7 +39,7 @@ async def test_result_of_a_command_that_waits_no_longer_is_reported() -> None:
     collected = results(station, {})
     await collected.handle(result(WORK.command_id))
     assert collected.kept == {}
-    assert list(station.said()) == [WORK.command_id]
+    assert list(station.outcomes()) == [WORK.command_id]
 
 
 async def test_result_of_no_command_is_unsolicited() -> None:

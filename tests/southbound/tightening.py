@@ -36,7 +36,7 @@ class ByHand:
     async def fail(self, reason: str) -> None:
         await self.controller.break_down(reason)
 
-    async def say_again(self) -> None:
+    async def report_again(self) -> None:
         await self.controller.tell_result()
 
     @asynccontextmanager

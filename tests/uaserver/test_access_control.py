@@ -50,7 +50,7 @@ async def test_no_password_is_taken_where_others_can_read_it(tmp_path: Path) -> 
         assert await admission(tmp_path, security="none").user("operator", PASSWORD, peer) is None
 
 
-def test_as_delivered_it_asks_for_encryption_and_lets_nobody_change_anything() -> None:
+def test_default_settings_require_encryption_and_allow_no_changes() -> None:
     delivered = AccessControl(OpcuaSettings())
     assert not delivered.allows_unencrypted
     caller = delivered.anonymous(Peer(NEAR, is_encrypted=True))

@@ -168,7 +168,7 @@ async def test_a_response_is_read_as_it_was() -> None:
     assert read == travelling(response)
 
 
-async def test_a_state_names_its_sub_state_machine_by_the_server_s_namespace_index() -> None:
+async def test_state_names_its_sub_state_machine_by_the_namespace_index() -> None:
     shown = JobOrderAndState(job_order=ORDER, state=state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED)))
     top, sub = decoded(shown).State
     assert (top.StateText.Text, top.StateNumber, top.BrowsePath.Elements) == ("Ended", 5, [])

@@ -142,7 +142,7 @@ async def test_a_job_that_nobody_can_read_hides_no_other(store: Store, wait_unti
         await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
 
 
-async def test_what_lies_where_the_response_of_a_job_will_be_ends_nothing_before_its_start(
+async def test_foreign_value_at_the_key_of_a_response_ends_no_job_before_start(
     store: Store, wait_until: WaitUntil
 ) -> None:
     desk, screen = Desk(store), Screen()

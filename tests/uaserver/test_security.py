@@ -44,7 +44,7 @@ async def offered(secure: UaServer) -> list[ua.EndpointDescription]:
     return endpoints
 
 
-async def test_everybody_may_ask_what_is_offered_and_nothing_is_offered_without_encryption(secure: UaServer) -> None:
+async def test_every_client_may_list_endpoints_and_all_of_them_are_encrypted(secure: UaServer) -> None:
     endpoints = await offered(secure)
     assert {endpoint.SecurityPolicyUri for endpoint in endpoints} == {policy.URI for policy in OFFERED}
     assert {endpoint.SecurityMode for endpoint in endpoints} == {ua.MessageSecurityMode.SignAndEncrypt}

@@ -110,9 +110,7 @@ async def test_a_subscriber_hears_that_a_list_is_too_large_and_when_it_is_not(
     assert await serves(modest)
 
 
-async def test_a_subscriber_hears_of_an_event_without_the_fields_that_are_too_large(
-    jobs: UaServer, modest: Client
-) -> None:
+async def test_subscriber_gets_an_event_without_the_fields_that_are_too_large(jobs: UaServer, modest: Client) -> None:
     heard = Listener()
     subscription = await modest.create_subscription(50, heard)
     await subscription.subscribe_events(modest.nodes.server, evfilter=filter_of("Message", "JobOrder"))
@@ -124,7 +122,7 @@ async def test_a_subscriber_hears_of_an_event_without_the_fields_that_are_too_la
     assert event.JobOrder == TOO_LARGE
 
 
-async def test_what_does_not_fit_into_one_message_comes_with_the_next_and_in_order(
+async def test_notifications_beyond_one_message_come_with_the_next_in_order(
     jobs: UaServer, modest: Client, node: ua.NodeId
 ) -> None:
     heard = Listener()

@@ -149,7 +149,7 @@ def test_a_line_that_says_nothing_sensible_is_left_out(file: Path, line: str) ->
     assert list(read_users(file)) == ["alice"]
 
 
-def test_a_line_in_another_encoding_keeps_nobody_else_out_and_stays_as_it_is(file: Path) -> None:
+def test_line_in_another_encoding_blocks_no_other_user_and_stays_as_it_is(file: Path) -> None:
     strange = f"Andr\xe9:engineer:{HASH}\n".encode("latin-1")
     file.write_bytes(strange + file.read_bytes())
     assert list(read_users(file)) == ["alice"]
