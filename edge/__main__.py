@@ -1,4 +1,4 @@
-"""Lets `python -m edge` do what the command `edge` does."""
+"""Runs the command `edge` as `python -m edge`."""
 
 from edge.cli import main
 

@@ -230,8 +230,8 @@ def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
     yield _gauge("work_entries", "Pending work entries.", one, work)
     waits = [((scope,), age(each.work_since)) for scope, each in found.scopes.items()]
     yield _gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
-    untold = [((scope,), age(each.untold_since)) for scope, each in found.scopes.items()]
-    yield _gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, untold)
+    unpublished = [((scope,), age(each.unpublished_since)) for scope, each in found.scopes.items()]
+    yield _gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, unpublished)
 
 
 def _gauge(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:

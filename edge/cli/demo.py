@@ -90,8 +90,8 @@ async def _show_job(
     async with open_demo(view, devices, address, chart) as addresses:
         shown.set()
         if keep:
-            view.tell("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
-            view.tell("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
+            view.report("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
+            view.report("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
 
@@ -105,8 +105,8 @@ async def _show_alarm(console: "Console", shown: asyncio.Event, *, keep: bool) -
         shown.set()
         if keep:
             _, _, port = addresses.broker.rpartition(":")
-            view.tell("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
-            view.tell("", f"edge alarms list --settings {addresses.settings}", "Ctrl-C ends it")
+            view.report("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
+            view.report("", f"edge alarms list --settings {addresses.settings}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
 

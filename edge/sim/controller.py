@@ -118,7 +118,7 @@ class SimulatedController:
         # From here on, a stop has no effect.
         self._at_work.pop(command.id, None)
         if command.type in self._failing:
-            reason = "the controller was told to fail"
+            reason = "the simulated controller fails on request"
             await self._answer(command, answers_topic, None, kind="simulated", reason=reason)
         else:
             await self._answer(command, answers_topic, result_of(command))

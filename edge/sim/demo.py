@@ -95,7 +95,7 @@ async def _open_parts(
         opcua = opcua.with_free_port()
         broker = await stack.enter_async_context(open_broker())
         addresses = Addresses(opcua.local, opcua.remote, broker.url, directory)
-        view.tell("broker", f"mosquitto at {broker.url}")
+        view.report("broker", f"mosquitto at {broker.url}")
         devices = choose(broker.url, _SCOPE)
         settings = directory / "edge.toml"
         settings.write_text(_settings(addresses, opcua.endpoint, devices))
@@ -111,7 +111,7 @@ async def _open_parts(
         await _until_ready(view, early, devices)
         gateway = await start("gateway", "serving=", "run", "--settings", str(settings))
         await gateway.wait_until_ready()
-        view.tell("gateway", "edge run, with a store of its own", f"OPC UA at {addresses.opcua_remote}")
+        view.report("gateway", "edge run, with a store of its own", f"OPC UA at {addresses.opcua_remote}")
         recipe, data = _recipe(devices.recipe)
         yield _Parts(addresses, settings, recipe, data, gateway, devices, await start_all(devices.late))
 
@@ -120,7 +120,7 @@ async def _until_ready(view: DemoView, started: Mapping[str, Process], devices: 
     for device in devices.every:
         if device.name in started:
             await started[device.name].wait_until_ready()
-            view.tell(device.name, device.what)
+            view.report(device.name, device.what)
 
 
 def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
@@ -165,7 +165,7 @@ async def _run_job(parts: _Parts, mes: Mes, view: DemoView) -> ObservedJob:
             await bystander.subscribe(f"app/equipment/+/{channel}", take_equipment)
         await _configure(mes, parts)
         await _until_ready(view, parts.late, parts.devices)
-        view.tell("MES", f"pushed station settings and Work Master {_WORK_MASTER_ID}")
+        view.report("MES", f"pushed station settings and Work Master {_WORK_MASTER_ID}")
         with view.follow(job):
             await _store_and_start(mes, view)
             if await wait_until(lambda: job.has_ended, _JOB_SECONDS):
@@ -195,7 +195,7 @@ async def _store_and_start(mes: Mes, view: DemoView) -> None:
         equipment_requirements=(Equipment(id=CONTROLLER), Equipment(id=CAMERA)),
     )
     answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
-    view.tell("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
+    view.report("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
     if answer.status is not ReturnStatus.NO_ERROR:
         raise Refused("job", f"the station did not take the job: {answer.reasons or answer.status!r}")
 
@@ -218,7 +218,7 @@ async def _read_back(client: OpcuaSession, view: DemoView) -> None:
         raise Unavailable(f"over OPC UA the job does not show as {COMPLETED}: {shown}")
     (order,), (response,) = shown
     masters = ", ".join(master["ID"] for master in order["JobOrder"]["WorkMasterID"])
-    view.tell("OPC UA", "what a client reads:")
+    view.report("OPC UA", "what a client reads:")
     view.quote(
         management.path,
         f"…{orders.path.removeprefix(management.path)}",
@@ -253,9 +253,9 @@ async def _draw(settings: Path, chart: Path, view: DemoView) -> None:
     try:
         await run_process(command)
     except Unavailable as error:
-        view.tell("chart", *error.message.splitlines())
+        view.report("chart", *error.message.splitlines())
     else:
-        view.tell("chart", f"the job as a sequential function chart: {chart}")
+        view.report("chart", f"the job as a sequential function chart: {chart}")
 
 
 def _settings(addresses: Addresses, endpoint: str, devices: DemoDevices) -> str:

@@ -25,7 +25,7 @@ class DemoView(Protocol):
     def title(self, text: str) -> None:
         """Print the title of the demo."""
 
-    def tell(self, subject: str, *lines: str) -> None:
+    def report(self, subject: str, *lines: str) -> None:
         """Print lines about a part of the demo; they stay on the screen."""
 
     def quote(self, *lines: str) -> None:
@@ -58,7 +58,7 @@ class PlainView:
         """Print the title of the demo."""
         self._print(text)
 
-    def tell(self, subject: str, *lines: str) -> None:
+    def report(self, subject: str, *lines: str) -> None:
         """Print each line with the time and its subject."""
         for line in lines:
             self._line(time.time(), subject, line)
@@ -100,7 +100,7 @@ class LiveView:
         """Print the title of the demo."""
         self._console.print(f"\n  [bold]{escape(text)}[/]\n", highlight=False)
 
-    def tell(self, subject: str, *lines: str) -> None:
+    def report(self, subject: str, *lines: str) -> None:
         """Print the lines, the first with its subject."""
         for number, line in enumerate(lines):
             self._console.print(Text.assemble((f"  {'' if number else subject:<12}", "cyan"), line), soft_wrap=True)

@@ -149,21 +149,21 @@ class JoiningController:
             self.finished.append(process)
         self._results[number] = {"id": meta["ResultId"], "result": result}
         if self.fault not in {IjtFault.UNTOLD, IjtFault.UNSEEN}:
-            await self._tell("ResultReady", number)
+            await self._send_result("ResultReady", number)
 
-    async def tell_result(self) -> None:
+    async def send_result(self) -> None:
         """Send the event of the last result, also when it was sent before."""
-        await self._tell("ResultReady", max(self._results))
+        await self._send_result("ResultReady", max(self._results))
 
     async def break_down(self, reason: str) -> None:
         """Report an error, discard the active joining and disable the tool until a client enables it."""
         self._joining, self.enabled, self.identifiers = None, False, []
-        told = {
+        fields = {
             "ConditionClassId": ua.Variant(await self._id(_ERROR_CLASS), ua.VariantType.NodeId),
             "Message": ua.Variant(ua.LocalizedText(reason, "en"), ua.VariantType.LocalizedText),
             "Severity": ua.Variant(_SEVERE, ua.VariantType.UInt16),
         }
-        await self.device.tell(self._events["System"], told)
+        await self.device.send_event(self._events["System"], fields)
 
     def forget(self) -> None:
         """Reset the state as a power cut does; only the number of the next result survives."""
@@ -319,12 +319,12 @@ class JoiningController:
 
     async def _request_results(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         first, last, *_times = await self.device.plain(arguments)
-        await self._tell_again([number for number in self._results if first <= number <= last])
+        await self._resend([number for number in self._results if first <= number <= last])
         return [ua.Variant(0.0), *_status()]
 
     async def _request_unacknowledged(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         found = [number for number, each in self._results.items() if each["id"] not in self.acknowledged]
-        await self._tell_again(found)
+        await self._resend(found)
         return [ua.Variant(0.0), ua.Variant(len(found), ua.VariantType.UInt32), *_status()]
 
     async def _acknowledge(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
@@ -336,12 +336,12 @@ class JoiningController:
 
     # The events and the nodes.
 
-    async def _tell_again(self, numbers: Collection[int]) -> None:
+    async def _resend(self, numbers: Collection[int]) -> None:
         for number in numbers:
-            await self._tell("RequestedResult", number)
+            await self._send_result("RequestedResult", number)
 
-    async def _tell(self, event: str, number: int) -> None:
-        await self.device.tell(self._events[event], {"Result": await self._result(number)})
+    async def _send_result(self, event: str, number: int) -> None:
+        await self.device.send_event(self._events[event], {"Result": await self._result(number)})
 
     async def _result(self, number: int) -> ua.Variant:
         return await self.device.structures.variant(await self._id(_RESULT_DATA), self._results[number]["result"])
@@ -381,8 +381,8 @@ def _named(process: Mapping[str, str]) -> str | None:
 
 def _target(process: str) -> float:
     """Return the target torque in the name of a process, such as `85Nm`; TARGET_NM without one."""
-    told = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
-    return float(told.group(1)) if told else TARGET_NM
+    found = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
+    return float(found.group(1)) if found else TARGET_NM
 
 
 def _status(failure: str = "") -> list[ua.Variant]:

@@ -101,10 +101,10 @@ class ObservedJob:
         """Apply a job message of the station."""
         match event.type:
             case t if t == STATUS_EVENT_TYPE:
-                told = msgspec.convert(event.data, JobStatusEvent)
-                if told.job_order.job_order_id == self.job_order_id:
-                    self.status = status_text(told.job_state)
-                    self._tell(now, "state", self.status)
+                status_event = msgspec.convert(event.data, JobStatusEvent)
+                if status_event.job_order.job_order_id == self.job_order_id:
+                    self.status = status_text(status_event.job_state)
+                    self._log(now, "state", self.status)
             case t if t == JOB_RESPONSE_TYPE:
                 response = msgspec.convert(event.data, JobResponse)
                 if response.job_order_id == self.job_order_id:
@@ -139,7 +139,7 @@ class ObservedJob:
             self._commands[command_id] = action
             action.equipment, action.began_at = equipment, now
             action.sent = action.parameters if parameters is None else parameters
-        self._tell(now, "command", f"{name} → {equipment}  {plain_text(action.sent)}")
+        self._log(now, "command", f"{name} → {equipment}  {plain_text(action.sent)}")
 
     def note_answer(self, command_id: str, data: Any, now: int, error: str = "", *, came_at: int | None = None) -> None:
         """Record the answer to a sent command, with its instant if known; ignore answers to other commands."""
@@ -148,21 +148,21 @@ class ObservedJob:
         self._answered.add(command_id)
         action.came_at, action.result, action.error = came_at, data, error
         came = f"failed: {error}" if error else plain_text(data)
-        self._tell(now, "answer", f"{action.name} ← {action.equipment}  {came}")
+        self._log(now, "answer", f"{action.name} ← {action.equipment}  {came}")
 
     def _take_step(self, name: str, now: int, *, active: bool) -> None:
         step = self.steps[name]
         step.active = active
         if active:
             step.activated_at = now
-            self._tell(now, "step", name)
+            self._log(now, "step", name)
 
     def _take_command(self, equipment: str, event: CloudEvent, now: int) -> None:
         name, phase = event.data["action"], event.extensions.get("phase", "start")
         if phase == "start":
             self.note_command(event.id, name, equipment, now, event.data["parameters"])
         else:
-            self._tell(now, "command", f"{phase} {name} → {equipment}  {plain_text(self.actions[name].sent)}")
+            self._log(now, "command", f"{phase} {name} → {equipment}  {plain_text(self.actions[name].sent)}")
 
     def _take_answer(self, command_id: str, event: CloudEvent, now: int) -> None:
         error = (event.mdcserrormessage or event.mdcserrorkind or "") if event.mdcserrorkind else ""
@@ -171,9 +171,9 @@ class ObservedJob:
     def _take_event(self, equipment: str, name: str, event: CloudEvent, now: int) -> None:
         action = self.actions[name]
         action.equipment, action.came_at, action.result = equipment, now, event.data
-        self._tell(now, "event", f"{name} ← {equipment}  {plain_text(event.data)}")
+        self._log(now, "event", f"{name} ← {equipment}  {plain_text(event.data)}")
 
-    def _tell(self, now: int, kind: str, text: str) -> None:
+    def _log(self, now: int, kind: str, text: str) -> None:
         self.log_entries.append(JobLogEntry(now, kind, text.rstrip()))
 
     def _faults(self) -> Iterator[str]:

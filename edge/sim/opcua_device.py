@@ -102,7 +102,7 @@ class OpcuaDevice:
         for name, method in methods.items():
             self.server.link_method(self.server.get_node(children[name]), method)
 
-    async def tell(self, event_type: ua.NodeId, fields: Mapping[str, ua.Variant]) -> None:
+    async def send_event(self, event_type: ua.NodeId, fields: Mapping[str, ua.Variant]) -> None:
         """Trigger an event at the Server object."""
         generator = await self.server.get_event_generator(self.server.get_node(event_type))
         for name, value in fields.items():

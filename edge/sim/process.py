@@ -28,12 +28,12 @@ class Process:
         self.log = log
         self._child = child
         self._ready = ready
-        self._told_to_stop = False
+        self._is_stopping = False
 
     async def follow(self, on_end: Callable[[Unavailable], None]) -> None:
         """Wait for the end of the process; unless `stop` caused it, call `on_end` with status and last lines."""
         status = await self._child.wait()
-        if not self._told_to_stop:
+        if not self._is_stopping:
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             on_end(Unavailable(f"the {self.name} {how}:\n{self.last_lines()}"))
 
@@ -49,7 +49,7 @@ class Process:
 
     async def stop(self) -> None:
         """Stop the process with SIGTERM; after its end or _STOP_SECONDS, kill its whole process group."""
-        self._told_to_stop = True
+        self._is_stopping = True
         with suppress(ProcessLookupError):
             self._child.terminate()
         with suppress(TimeoutError):

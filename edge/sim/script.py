@@ -125,7 +125,7 @@ def _problems(script: Script) -> list[str]:
         found.append("jobs: at least one job is needed")
     for number, job in enumerate(script.jobs):
         if job.at is not None and job.start is not None:
-            found.append(f"jobs[{number}]: give the start once, as 'at' or as 'start'")
+            found.append(f"jobs[{number}]: set the start once, as 'at' or as 'start'")
         if not job.id:
             found.append(f"jobs[{number}]: a job needs an id")
         if any(other.id == job.id for other in script.jobs[:number]):

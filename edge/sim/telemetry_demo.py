@@ -77,9 +77,9 @@ async def open_telemetry_demo(console: Console) -> AsyncIterator[TelemetryAddres
         limit = await stack.enter_async_context(limit_demo())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
         broker = await stack.enter_async_context(open_broker())
-        view.tell("broker", f"mosquitto at {broker.url}")
+        view.report("broker", f"mosquitto at {broker.url}")
         gateway = await _open_gateway(stack, directory, broker.url, limit.give_up)
-        view.tell("gateway", "edge run, with a store of its own")
+        view.report("gateway", "edge run, with a store of its own")
         mqtt = MqttSettings(url=broker.url)
         mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
         sensor = await stack.enter_async_context(open_session(mqtt, "sensor"))
@@ -113,13 +113,13 @@ async def _show_alarm(parts: _TelemetryScene) -> None:
 
     async def take_change(notice: AlarmNotice) -> None:
         if trend.take_change(notice, now_ms()):
-            view.tell("alarm", _describe(notice, trend.changes[-1].took_ms))
+            view.report("alarm", _describe(notice, trend.changes[-1].took_ms))
 
     await parts.mes.watch_alarms(_SCOPE, take_change)
-    view.tell("sensor", f"{_SAMPLES_PER_SECOND} samples a second on {_TOPIC}, such as {_payload(71.5)}")
+    view.report("sensor", f"{_SAMPLES_PER_SECOND} samples a second on {_TOPIC}, such as {_payload(71.5)}")
     delay = RULE["on_delay_seconds"]
     levels = f"above {_HIGH:g} °C for {delay:g} s: severity 500; above {_HIGH_HIGH:g} °C: 800"
-    view.tell("rule", levels, f"{_NORMAL:g} °C or less clears it")
+    view.report("rule", levels, f"{_NORMAL:g} °C or less clears it")
     with follow_trend(parts.console, trend):
         await _send(parts, _ramp(65.0, 98.0, 3.0))
         await _wait_for(parts, "escalated")
@@ -136,7 +136,7 @@ async def _send(parts: _TelemetryScene, values: Iterator[float]) -> None:
     for value in values:
         await parts.sensor.send(Message(_TOPIC, _payload(value).encode()))
         if not len(parts.trend.values) % (_SAMPLES_PER_SECOND * _SECONDS_PER_LINE) and not parts.console.is_terminal:
-            parts.view.tell("sample", f"{_TAG} = {value:.1f} °C")
+            parts.view.report("sample", f"{_TAG} = {value:.1f} °C")
         parts.trend.values.append(value)
         await asyncio.sleep(1 / _SAMPLES_PER_SECOND)
 
@@ -151,7 +151,7 @@ async def _acknowledge(parts: _TelemetryScene) -> None:
     alarm = parts.trend.alarm
     if alarm is None:
         raise Unavailable("the MES knows no alarm")
-    parts.view.tell("MES", f"calls Acknowledge for alarm {alarm.alarm_id[:8]}, by shift leader")
+    parts.view.report("MES", f"calls Acknowledge for alarm {alarm.alarm_id[:8]}, by shift leader")
     call = AlarmCall(alarm_id=alarm.alarm_id, by="shift leader", comment="fan replaced")
     await parts.mes.call_alarm(_SCOPE, "Acknowledge", call)
 

@@ -54,8 +54,8 @@ class TraceRecorder:
 
     def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
         """Record a received command; return the number of commands of its type so far, without stops."""
-        told = {"t": (now - self.zero) / 1000, "job": job, "action": action, "type_id": type_id}
-        self.commands.append(told | {"phase": phase.value, "attempt": attempt})
+        entry = {"t": (now - self.zero) / 1000, "job": job, "action": action, "type_id": type_id}
+        self.commands.append(entry | {"phase": phase.value, "attempt": attempt})
         nth = self._received.get(type_id, 0) + (phase is not Phase.STOP)
         self._received[type_id] = nth
         return nth

@@ -135,7 +135,7 @@ class VisionCamera:
             await asyncio.sleep(self._delay or WORK_SECONDS)
             self.recipes.append(recipe)
             fields = {"ExternalId": await self._id(_RECIPE_ID, recipe)}
-            await self.device.tell(ua.NodeId(_RECIPE_PREPARED, self._index), fields)
+            await self.device.send_event(ua.NodeId(_RECIPE_PREPARED, self._index), fields)
 
     async def _run_jobs(self) -> None:
         while True:
@@ -190,9 +190,9 @@ class VisionCamera:
         )
         self.finished.append(job["MeasId"]["Id"])
         await self._show("Operational", "Ready")
-        await self.tell_result()
+        await self.send_result()
 
-    async def tell_result(self) -> None:
+    async def send_result(self) -> None:
         """Send the event of the last result, also when it was sent before."""
         data_type = self.device.server.get_node(ua.NodeId(_RESULT, self._index))
         definition = await data_type.read_data_type_definition()
@@ -203,7 +203,7 @@ class VisionCamera:
             if field.Name in given
         }
         content = ua.Variant(self._results[-1]["ResultContent"], ua.VariantType.Variant, is_array=True)
-        await self.device.tell(ua.NodeId(_RESULT_READY, self._index), fields | {"ResultContent": content})
+        await self.device.send_event(ua.NodeId(_RESULT_READY, self._index), fields | {"ResultContent": content})
 
     async def break_down(self) -> None:
         """Discard the active job and enter the state Error."""

@@ -19,7 +19,7 @@ class ScopeGauges:
     """What there is of a scope. Instants are milliseconds since the epoch, None when nothing waits.
 
     `open_jobs` are those that have not ended, by their state; `ended_jobs` those that have and are still kept. `work`
-    is what no instance has acknowledged, the oldest since `work_since`; `untold_since` is the time of the oldest change
+    is what no instance has acknowledged, the oldest since `work_since`; `unpublished_since` is the time of the oldest change
     that was not published to the MES.
     """
 
@@ -27,7 +27,7 @@ class ScopeGauges:
     ended_jobs: int
     work: int
     work_since: int | None
-    untold_since: int | None
+    unpublished_since: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def read_gauges(store: Store, scopes: Sequence[str]) -> Gauges:
         ]
     )
     found = {scope: rest[4 * at : 4 * at + 4] for at, scope in enumerate(scopes)}
-    untold = await _oldest_unpublished(store, {scope: cursors[scope] for scope in scopes if scope in cursors})
+    unpublished = await _oldest_unpublished(store, {scope: cursors[scope] for scope in scopes if scope in cursors})
     return Gauges(
         memory=MemoryUsage(int(memory["used_memory"]), int(memory["maxmemory"])),
         scopes={
@@ -62,7 +62,7 @@ async def read_gauges(store: Store, scopes: Sequence[str]) -> Gauges:
                 ended_jobs=max(0, stored - len(open_ids)),
                 work=work,
                 work_since=_instant(oldest),
-                untold_since=untold.get(scope),
+                unpublished_since=unpublished.get(scope),
             )
             for scope, (open_ids, stored, work, oldest) in found.items()
         },

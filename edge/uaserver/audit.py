@@ -53,17 +53,17 @@ class RefusalLog:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._since = clock()
-        self._told = 0
+        self._recorded = 0
 
     def record(self, what: str, address: str, **fields: object) -> None:
         """Record a refusal; count it only when the limit of this period is reached."""
         now = self._clock()
         if now - self._since > self.WITHIN_S:
-            if self._told > self.MOST:
-                _logger.warning("more OPC UA refusals", audit="opcua.refused", untold=self._told - self.MOST)
-            self._since, self._told = now, 0
-        self._told += 1
-        if self._told <= self.MOST:
+            if self._recorded > self.MOST:
+                _logger.warning("more OPC UA refusals", audit="opcua.refused", dropped=self._recorded - self.MOST)
+            self._since, self._recorded = now, 0
+        self._recorded += 1
+        if self._recorded <= self.MOST:
             _logger.warning(what, audit="opcua.refused", address=address, **_bounded(fields))
 
 

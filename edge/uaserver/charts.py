@@ -73,7 +73,7 @@ class _Chart:
     nodes: dict[ua.NodeId, NodeData] = field(default_factory=dict)
     view: ChartView | None = None
     view_at: float = 0.0
-    has_news: bool = False
+    has_changed: bool = False
 
     def current_view(self) -> ChartView:
         """Return the current view, cached for BUNDLE_S: a client reads many values at once."""
@@ -124,7 +124,7 @@ class Charts:
         chart.read_view = read_view
         chart.view = None
         if chart.nodes:
-            chart.has_news = True
+            chart.has_changed = True
             self._changed.set()
 
     def hide(self, scope: str, job_order_id: str) -> None:
@@ -184,22 +184,22 @@ class Charts:
             is_tick = next_tick is not None and loop.time() >= next_tick
             if is_tick:
                 next_tick = None
-            await self._tell(every=is_tick)
+            await self._notify_all(every=is_tick)
 
     def _is_watched(self) -> bool:
         return any(True for chart in self._charts.values() if chart.nodes for _ in chart.watched())
 
-    async def _tell(self, *, every: bool) -> None:
-        for chart in [chart for chart in self._charts.values() if chart.has_news or (every and chart.nodes)]:
-            chart.has_news = False
+    async def _notify_all(self, *, every: bool) -> None:
+        for chart in [chart for chart in self._charts.values() if chart.has_changed or (every and chart.nodes)]:
+            chart.has_changed = False
             for node_id, held in tuple(chart.watched()):
-                await _tell(held, partial(held.value_callback, node_id, ua.AttributeIds.Value))
+                await _notify(held, partial(held.value_callback, node_id, ua.AttributeIds.Value))
         gone, self._gone = self._gone, []
         for held in gone:
-            await _tell(held, lambda: ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown)))
+            await _notify(held, lambda: ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown)))
 
 
-async def _tell(held: AttributeValue, current_view: Callable[[], ua.DataValue]) -> None:
+async def _notify(held: AttributeValue, current_view: Callable[[], ua.DataValue]) -> None:
     for handle, callback in tuple(held.datachange_callbacks.items()):
         try:
             await callback(handle, current_view())

@@ -90,7 +90,7 @@ class JobEventPublisher:
             "SourceName": ua.Variant(source_name, T.String),
         }
 
-    async def tell(self, told: JobStatusEvent, at: datetime) -> None:
+    async def publish_event(self, status_event: JobStatusEvent, at: datetime) -> None:
         """Publish a change of state that happened at an instant."""
         listeners = [
             (items, item)
@@ -100,13 +100,13 @@ class JobEventPublisher:
             for item in _monitoring(items, notifier)
         ]
         if listeners:
-            event = EventNotification(self._types, self._fields | _fields_of(told, at))
+            event = EventNotification(self._types, self._fields | _fields_of(status_event, at))
             pacer = Pacer()
             for items, item in listeners:
-                await self._tell(items, item, event)
+                await self._notify(items, item, event)
                 await pacer.step()
 
-    async def _tell(self, items: MonitoredItems, item: MonitoredItemData, event: EventNotification) -> None:
+    async def _notify(self, items: MonitoredItems, item: MonitoredItemData, event: EventNotification) -> None:
         try:
             if _Where(_filter_logger, self._aspace, item.filter.WhereClause).eval(event):
                 fields = ua.EventFieldList(item.client_handle, event.select(item.filter.SelectClauses))
@@ -121,18 +121,20 @@ def _monitoring(items: MonitoredItems, notifier: ua.NodeId) -> list[MonitoredIte
     return [item for item in found if item is not None and item.mode is not ua.MonitoringMode.Disabled]
 
 
-def _fields_of(told: JobStatusEvent, at: datetime) -> dict[str, ua.Variant]:
-    states = [extension_object(state) for state in told.job_state]
-    text = f"{told.job_order.job_order_id}: {told.job_state[0].state_text.text}"
-    response = ua.ExtensionObject() if told.job_response is None else extension_object(told.job_response)
-    severity = _SEVERITIES.get(told.job_state[0].state_number or 0, _NORMAL_SEVERITY)
+def _fields_of(status_event: JobStatusEvent, at: datetime) -> dict[str, ua.Variant]:
+    states = [extension_object(state) for state in status_event.job_state]
+    text = f"{status_event.job_order.job_order_id}: {status_event.job_state[0].state_text.text}"
+    response = (
+        ua.ExtensionObject() if status_event.job_response is None else extension_object(status_event.job_response)
+    )
+    severity = _SEVERITIES.get(status_event.job_state[0].state_number or 0, _NORMAL_SEVERITY)
     return {
         "Severity": ua.Variant(severity, T.UInt16),
         "EventId": ua.Variant(uuid.uuid4().bytes, T.ByteString),
         "Time": ua.Variant(at, T.DateTime),
         "ReceiveTime": ua.Variant(datetime.now(UTC), T.DateTime),
         "Message": ua.Variant(ua.LocalizedText(text, "en"), T.LocalizedText),
-        "JobOrder": ua.Variant(extension_object(told.job_order), T.ExtensionObject),
+        "JobOrder": ua.Variant(extension_object(status_event.job_order), T.ExtensionObject),
         "JobState": ua.Variant(states, T.ExtensionObject, is_array=True),
         "JobResponse": ua.Variant(response, T.ExtensionObject),
     }

@@ -74,15 +74,21 @@ EQUIPMENT = (
         "Connected", base(T.Boolean), "Whether it is there; bad until it says so.", lambda p: _flag(p.connected)
     ),
     VariableSpec(
-        "LastSeen", base(T.DateTime), "When it last said something, came or went.", lambda p: instant(p.last_seen)
+        "LastSeen",
+        base(T.DateTime),
+        "When it last sent something, connected or disconnected.",
+        lambda p: instant(p.last_seen),
     ),
     VariableSpec(
         "CommandsOutstanding", base(T.UInt32), "Commands that wait for an answer.", lambda p: _count(p.outstanding)
     ),
     VariableSpec("CommandsAnswered", base(T.UInt32), "Answers since the start.", lambda p: _count(p.answered)),
-    VariableSpec("CommandsFailed", base(T.UInt32), "Those that said it could not.", lambda p: _count(p.failed)),
+    VariableSpec("CommandsFailed", base(T.UInt32), "Answers that report a failure.", lambda p: _count(p.failed)),
     VariableSpec(
-        "MessagesIgnored", base(T.UInt32), "Answers and events nobody waited for.", lambda p: _count(p.ignored)
+        "MessagesIgnored",
+        base(T.UInt32),
+        "Answers and events that no command or step waited for.",
+        lambda p: _count(p.ignored),
     ),
     VariableSpec("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
     VariableSpec("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
@@ -109,8 +115,8 @@ class GatewayObject:
         for node_id, value in _values(view):
             if self._shown.get(node_id) != value:
                 status = _NOTHING_YET if value.Value is None else ua.StatusCode()
-                told = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)
-                await self._aspace.write_attribute_value(node_id, ua.AttributeIds.Value, told)
+                data_value = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)
+                await self._aspace.write_attribute_value(node_id, ua.AttributeIds.Value, data_value)
                 self._shown[node_id] = value
 
 

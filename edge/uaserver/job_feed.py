@@ -74,7 +74,7 @@ async def _follow_jobs(
     async for change in changes.follow(store, positions):
         job = await _show(store, server, shown, change.scope, change.job_order_id)
         if is_transition(change.cause):
-            await _tell(store, server, change, job)
+            await _publish_event(store, server, change, job)
         positions[change.scope] = change.position
 
 
@@ -95,7 +95,7 @@ async def _show(store: Store, server: UaServer, shown: set[tuple[str, str]], sco
         raise
     except Exception:
         # One unreadable job must not stop the updates of all others.
-        logger.exception("job cannot be shown", scope=scope, job=job_id)
+        logger.exception("job not shown", scope=scope, job=job_id)
         return None
 
 
@@ -118,14 +118,14 @@ async def _show_readable(
     return job
 
 
-async def _tell(store: Store, server: UaServer, change: Change, job: Job | None) -> None:
+async def _publish_event(store: Store, server: UaServer, change: Change, job: Job | None) -> None:
     state = state_entries(change.status)
-    told = JobStatusEvent(
+    status_event = JobStatusEvent(
         job_order=job.order if job else JobOrder(job_order_id=change.job_order_id),
         job_state=state,
         job_response=await _response_in(store, job, state) if job else None,
     )
-    await server.tell(change.scope, told, datetime.fromtimestamp(change.at / 1000, UTC))
+    await server.publish_event(change.scope, status_event, datetime.fromtimestamp(change.at / 1000, UTC))
 
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:

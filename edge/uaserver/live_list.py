@@ -47,7 +47,7 @@ class LiveList:
         self._entries = {identifier: _encoded(entry) for identifier, entry in entries.items()}
         self._has_changed()
 
-    async def tell(self) -> None:
+    async def publish(self) -> None:
         """Publish the value to its subscribers if it has changed since the last notification."""
         if not self._has_pending_change:
             return
@@ -96,4 +96,4 @@ async def notify_subscribers(lists: tuple[LiveList, ...], changed: asyncio.Event
         await asyncio.sleep(BUNDLE_S)
         changed.clear()
         for live_list in lists:
-            await live_list.tell()
+            await live_list.publish()

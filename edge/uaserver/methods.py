@@ -118,7 +118,7 @@ class JobMethodService(MethodService):
         try:
             return await self._perform(target, name, arguments)
         except Unavailable as error:
-            logger.warning("an OPC UA method has to be called again", method=name, reason=error.message)
+            logger.warning("OPC UA method unavailable", method=name, reason=error.message)
             return _bad(ua.StatusCodes.BadResourceUnavailable)
 
     async def _read_arguments(

@@ -150,7 +150,7 @@ def default_directory() -> Path:
     return Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 
 
-def prepare(source: Path, destination: Path, say: Callable[[str], None]) -> None:
+def prepare(source: Path, destination: Path, report: Callable[[str], None]) -> None:
     """Verify the node sets of `source` and write them, ready for use, to `destination`; keep files that are equal.
 
     Raises SettingsError; it names every file that is missing or has another digest.
@@ -169,22 +169,22 @@ def prepare(source: Path, destination: Path, say: Callable[[str], None]) -> None
         path = destination / file
         if _read(path) != ready:
             path.write_bytes(ready)
-            say(f"prepared {file}")
-    _prepare_cache(destination, say)
+            report(f"prepared {file}")
+    _prepare_cache(destination, report)
 
 
-def _prepare_cache(directory: Path, say: Callable[[str], None]) -> None:
+def _prepare_cache(directory: Path, report: Callable[[str], None]) -> None:
     content = prepared(directory)
     path = cache_path(directory, content)
     try:
         with type_cache.read(path, cache_key(content)):
-            say(f"{directory} is up to date")
+            report(f"{directory} is up to date")
             return
     except UnusableCache:
         for stale in directory.glob(f"types-{sys.implementation.cache_tag}-*.cache"):
             stale.unlink()
     count = asyncio.run(_write_cache(path, content))
-    say(f"wrote {path} with {count} nodes")
+    report(f"wrote {path} with {count} nodes")
 
 
 async def _write_cache(path: Path, content: Content) -> int:

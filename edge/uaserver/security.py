@@ -60,7 +60,5 @@ async def watch_certificate(
     """Warn every day of each reason why clients reject the certificate now or soon, until cancelled."""
     while True:
         for warning in certificates.warnings(certificate, application_uri, now()):
-            logger.warning(
-                "our OPC UA certificate has to be renewed", reason=warning, advice="edge opcua renew, then restart"
-            )
+            logger.warning("OPC UA certificate needs renewal", reason=warning, advice="edge opcua renew, then restart")
         await asyncio.sleep(_DAY_S)

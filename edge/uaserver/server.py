@@ -106,9 +106,9 @@ class UaServer:
         machine.job_orders.drop(job_order_id)
         machine.job_responses.drop(job_order_id)
 
-    async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
+    async def publish_event(self, scope: str, status_event: JobStatusEvent, at: datetime) -> None:
         """Publish a change of a job's state that happened at an instant."""
-        await self._machines[scope].events.tell(told, at)
+        await self._machines[scope].events.publish_event(status_event, at)
 
     async def show_allowed(self, scope: str, allowed: Allowed) -> None:
         """Show the allowed resources of a machine and its maximum number of job orders (OPC 10031-4, 6.2.1)."""
@@ -177,7 +177,7 @@ async def open_server(
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
         shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
         endpoint = await _listen(server, settings, own, host, port)
-        logger.info("OPC UA server listens", endpoint=endpoint, machines=list(nodes))
+        logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
         everything = tuple(
             live for each in shown.values() for live in (each.job_orders, each.job_responses, each.work_masters)
         )
@@ -203,7 +203,7 @@ def _prepared_types(directory: Path) -> Iterator[tuple[nodesets.Content, type_ca
     try:
         types = type_cache.read(path, nodesets.cache_key(content))
     except type_cache.UnusableCache as error:
-        logger.warning("OPC UA types are imported, which takes longer", file=str(path), reason=str(error))
+        logger.warning("OPC UA type cache unusable, importing node sets", file=str(path), reason=str(error))
         yield content, None
         return
     with types:

@@ -109,7 +109,7 @@ class RejectedList:
             for oldest in kept[: -self.MOST]:
                 oldest.unlink(missing_ok=True)
         except OSError as error:
-            logger.warning("a rejected certificate cannot be kept", file=error.filename, reason=error.strerror)
+            logger.warning("rejected certificate not stored", file=error.filename, reason=error.strerror)
 
 
 def rejected_directory(pki: Path) -> Path:
@@ -145,7 +145,7 @@ def _revocation_lists(directory: Path) -> Iterator[x509.CertificateRevocationLis
             is_pem = content.lstrip().startswith(b"-----BEGIN")
             yield x509.load_pem_x509_crl(content) if is_pem else x509.load_der_x509_crl(content)
         except (OSError, ValueError) as error:
-            logger.warning("not a list of revoked certificates", file=str(path), reason=str(error))
+            logger.warning("revocation list unusable", file=str(path), reason=str(error))
 
 
 def _has_issued(authority: x509.Certificate, certificate: x509.Certificate, now: datetime) -> bool:

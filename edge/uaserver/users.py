@@ -73,7 +73,7 @@ def read_users(file: Path) -> dict[str, User]:
             continue
         match = _LINE.fullmatch(line.strip())
         if match is None or match[2] not in _ROLES:
-            logger.warning("no user in this line", file=str(file), line=number, expected="name:role:hash")
+            logger.warning("OPC UA user line invalid", file=str(file), line=number, expected="name:role:hash")
             continue
         users[match[1]] = User(match[1], _ROLES[match[2]], match[3])
     return users
@@ -134,7 +134,7 @@ class Users:
         except FileNotFoundError:
             self._users, self._state = {}, None
         except OSError as error:
-            logger.warning("OPC UA users cannot be read", file=str(self._file), reason=str(error))
+            logger.warning("OPC UA users unreadable", file=str(self._file), reason=str(error))
             self._users, self._state = {}, None
         return self._users
 

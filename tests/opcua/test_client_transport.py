@@ -72,12 +72,12 @@ async def test_of_a_message_in_many_chunks_no_more_is_taken_than_one_may_be(
 
 async def test_of_news_those_count_that_wait_and_not_those_that_were_taken() -> None:
     received_bytes = 0
-    news = NotificationQueue(10, lambda: received_bytes)
+    queue = NotificationQueue(10, lambda: received_bytes)
     for received_bytes in (300, 500, 900):
-        news.put_nowait(received_bytes)
-    assert news.waiting_bytes() == 600
-    assert [news.get_nowait(), news.waiting_bytes()] == [300, 400]
-    assert [news.get_nowait(), news.get_nowait(), news.waiting_bytes()] == [500, 900, 0]
+        queue.put_nowait(received_bytes)
+    assert queue.waiting_bytes() == 600
+    assert [queue.get_nowait(), queue.waiting_bytes()] == [300, 400]
+    assert [queue.get_nowait(), queue.get_nowait(), queue.waiting_bytes()] == [500, 900, 0]
 
 
 async def test_news_that_nobody_takes_fill_no_memory(
@@ -89,14 +89,14 @@ async def test_news_that_nobody_takes_fill_no_memory(
     events = await server.get_event_generator()
     too_much = "an OPC UA server sends faster than its notifications are taken: 100000 bytes wait"
 
-    async def take_all(news: AsyncIterator[Mapping[str, Any] | Refused]) -> None:
-        async for each in news:
+    async def take_all(events_seen: AsyncIterator[Mapping[str, Any] | Refused]) -> None:
+        async for each in events_seen:
             assert not isinstance(each, Refused)
 
     url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
     async with (
         open_client(url) as session,
-        session.watch(None, fields, {}) as news,
+        session.watch(None, fields, {}) as events_seen,
         open_client(url) as taker,
         taker.watch(None, fields, {}) as taken,
     ):
@@ -106,7 +106,7 @@ async def test_news_that_nobody_takes_fill_no_memory(
                 await events.trigger(message="x" * 40_000)
                 await anext(taken)
         with pytest.raises(Unavailable, match="is lost"):
-            await take_all(news)
+            await take_all(events_seen)
 
 
 async def test_repeated_asyncua_errors_are_logged_once_in_one_short_line(

@@ -39,9 +39,9 @@ def subscription(max_notifications: int = 0) -> InternalSubscription:
     return made
 
 
-async def published(made: InternalSubscription, told: Iterable[object]) -> list[ua.PublishResult]:
+async def published(made: InternalSubscription, notifications: Iterable[object]) -> list[ua.PublishResult]:
     """Return the messages that publish all these notifications."""
-    for each in told:
+    for each in notifications:
         if isinstance(each, ua.MonitoredItemNotification):
             await made.enqueue_datachange_event(100 + each.ClientHandle, each, 0)
         else:
@@ -61,8 +61,8 @@ def each_of(result: ua.PublishResult) -> list[object]:
     ]
 
 
-def of_item(told: Iterable[object], handle: int) -> list[object]:
-    return [each for each in told if each.ClientHandle == handle]  # type: ignore[attr-defined]
+def of_item(notifications: Iterable[object], handle: int) -> list[object]:
+    return [each for each in notifications if each.ClientHandle == handle]  # type: ignore[attr-defined]
 
 
 @given(
@@ -72,13 +72,13 @@ def of_item(told: Iterable[object], handle: int) -> list[object]:
         max_size=12,
     )
 )
-async def test_each_item_tells_all_it_has_in_order_in_messages_that_fit(told: list[object]) -> None:
-    results = await published(subscription(), told)
+async def test_each_item_tells_all_it_has_in_order_in_messages_that_fit(notifications: list[object]) -> None:
+    results = await published(subscription(), notifications)
     assert all(len(struct_to_binary(ua.PublishResponse(Parameters=result))) <= LARGEST for result in results)
     assert all(each_of(result) for result in results[1:])
     heard = [each for result in results for each in each_of(result)]
     for handle in (*VALUES, *EVENTS):
-        assert of_item(heard, handle) == of_item(told, handle)
+        assert of_item(heard, handle) == of_item(notifications, handle)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ async def test_each_item_tells_all_it_has_in_order_in_messages_that_fit(told: li
 )
 async def test_no_more_is_told_at_once_than_the_client_wants(max_notifications: int, messages: list[int]) -> None:
     made = subscription(max_notifications)
-    told = [change(number % 3, 1) for number in range(4)] + [event(3, number) for number in range(3)]
-    results = await published(made, told)
+    notifications = [change(number % 3, 1) for number in range(4)] + [event(3, number) for number in range(3)]
+    results = await published(made, notifications)
     assert [len(each_of(result)) for result in results] == messages
     assert all(is_within_count(result, made) for result in results)
 
@@ -104,8 +104,8 @@ async def test_a_value_too_large_for_any_message_is_told_by_its_status() -> None
 )
 async def test_of_an_event_the_largest_fields_are_left_out(sizes: tuple[int, ...], left_out: list[int]) -> None:
     (result,) = await published(subscription(), [event(3, *sizes)])
-    (told,) = each_of(result)
-    fields = told.EventFields  # type: ignore[attr-defined]
+    (published_event,) = each_of(result)
+    fields = published_event.EventFields  # type: ignore[attr-defined]
     assert {at for at, each in enumerate(fields) if each.Value == TOO_LARGE} == set(left_out)
 
 

@@ -15,9 +15,9 @@ def hello(receive: int = CHUNK_BYTES, send: int = CHUNK_BYTES, message: int = 0,
 
 def test_each_end_hears_what_the_other_takes_of_it() -> None:
     # asyncua answers 8192 and 65535 here; `NegotiatedLimits` can be reduced when that is fixed.
-    told = NegotiatedLimits().create_acknowledge_and_set_limits(hello(receive=8192))
-    assert (told.ReceiveBufferSize, told.SendBufferSize) == (CHUNK_BYTES, 8192)
-    assert (told.MaxMessageSize, told.MaxChunkCount) == (MESSAGE_BYTES, CHUNKS)
+    answer = NegotiatedLimits().create_acknowledge_and_set_limits(hello(receive=8192))
+    assert (answer.ReceiveBufferSize, answer.SendBufferSize) == (CHUNK_BYTES, 8192)
+    assert (answer.MaxMessageSize, answer.MaxChunkCount) == (MESSAGE_BYTES, CHUNKS)
 
 
 def test_what_a_client_can_receive_says_nothing_of_what_it_sends() -> None:

@@ -174,7 +174,7 @@ async def test_no_call_harms_the_server_or_another_session(server: UaServer, sta
                 accepted += 1
                 if isinstance(call.arguments, OrderCall):
                     assert can_be_shown(call.arguments.job_order)
-            station.begin_anew()
+            station.reset()
             if number == CALLS // 5 // AT_A_TIME * AT_A_TIME:
                 used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         assert await volley(client, [sound[0]]) == [0]
@@ -187,7 +187,7 @@ async def test_no_call_harms_the_server_or_another_session(server: UaServer, sta
 
 
 async def test_order_nested_200_levels_deep_is_refused(server: UaServer, station: Station) -> None:
-    station.begin_anew()
+    station.reset()
     part = f"{PATH}/JobOrderControl"
     call = ua.CallMethodRequest(
         ua.NodeId(part, Namespace.MACHINES),

@@ -89,8 +89,8 @@ async def test_orders_come_in_and_are_shown_as_if_the_camera_were_not_there() ->
             *(sys.executable, "-c", ELSEWHERE, server.endpoint, *(place.to_string() for place in places)),
             stdout=asyncio.subprocess.PIPE,
         )
-        said, _ = await process.communicate()
-    assert said.decode().splitlines() == [
+        output, _ = await process.communicate()
+    assert output.decode().splitlines() == [
         "ISA95JobOrderAndStateDataType job-1 42.5",
         "ISA95JobResponseDataType job-1",
     ]

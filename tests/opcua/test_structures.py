@@ -246,15 +246,15 @@ async def test_a_field_that_allows_subtypes_says_what_it_holds(vendor: Vendor) -
     assert await written(vendor, holder, {"Meta": {"Id": "b"}}) == {"Meta": {"Id": "b"}}
 
 
-@pytest.mark.parametrize("told", [["Torque"], ["Id", "Note", "Torque"]])
-async def test_derived_structure_has_the_fields_of_its_base_repeated_or_not(vendor: Vendor, told: list[str]) -> None:
+@pytest.mark.parametrize("names", [["Torque"], ["Id", "Note", "Torque"]])
+async def test_derived_structure_has_the_fields_of_its_base_repeated_or_not(vendor: Vendor, names: list[str]) -> None:
     fields = {
         "Id": new_struct_field("Id", ua.VariantType.String),
         "Note": new_struct_field("Note", ua.VariantType.String, optional=True),
         "Torque": new_struct_field("Torque", ua.VariantType.Double, optional=True),
     }
     base, _ = await vendor.type([fields["Id"], fields["Note"]])
-    derived, _ = await vendor.type([fields[name] for name in told])
+    derived, _ = await vendor.type([fields[name] for name in names])
     structure = vendor.server.nodes.base_structure_type
     await structure.delete_reference(derived, ua.ObjectIds.HasSubtype)
     await base.add_reference(derived, ua.ObjectIds.HasSubtype)

@@ -65,7 +65,7 @@ async def churn(server: UaServer) -> None:
         server.show("station-1", job(number % JOBS), None)
         state = state_entries(JobStatus(JobState.RUNNING))
         event = JobStatusEvent(job_order=JobOrder(job_order_id="job-1"), job_state=state, job_response=None)
-        await server.tell("station-1", event, datetime.now(UTC))
+        await server.publish_event("station-1", event, datetime.now(UTC))
         await asyncio.sleep(0.1)
 
 

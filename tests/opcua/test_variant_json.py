@@ -45,8 +45,8 @@ T = ua.VariantType
     ids=repr,
 )
 def test_a_json_value_has_one_type(value: object, kind: ua.VariantType, content: object) -> None:
-    said = variant(value)
-    assert (said.VariantType, said.Value, said.is_array) == (kind, content, isinstance(content, list))
+    made = variant(value)
+    assert (made.VariantType, made.Value, made.is_array) == (kind, content, isinstance(content, list))
 
 
 json_values = st.recursive(
@@ -58,8 +58,8 @@ json_values = st.recursive(
 
 @given(value=json_values)
 def test_every_json_value_comes_back_as_the_same_variant(value: object) -> None:
-    said = variant(value)
-    assert variant(to_json(said)) == said
+    made = variant(value)
+    assert variant(to_json(made)) == made
 
 
 INSTANT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -60,8 +60,8 @@ def test_a_weak_hash_is_a_fault(weak: int) -> None:
 
 @pytest.mark.parametrize("algorithm", [SHA256_WITH_RSA, RSA])
 def test_what_nobody_has_heard_of_is_a_fault_and_breaks_nothing(algorithm: bytes) -> None:
-    told = "its key or its signature is of a kind that we do not know"
-    assert certificate_fault(altered(algorithm, UNKNOWN), NOW) == told
+    fault = "its key or its signature is of a kind that we do not know"
+    assert certificate_fault(altered(algorithm, UNKNOWN), NOW) == fault
 
 
 @pytest.mark.parametrize("now", [NOW - 2 * DAY, NOW + 2 * DAY])
@@ -130,9 +130,9 @@ def test_a_directory_yields_its_certificates_and_tells_what_is_none(tmp_path: Pa
     (tmp_path / "device.der").write_bytes(made.public_bytes(Encoding.DER))
     (tmp_path / "half.pem").write_text("-----BEGIN CERT")
     (tmp_path / "README").write_text("who is who")
-    with structlog.testing.capture_logs() as told:
+    with structlog.testing.capture_logs() as logs:
         assert [(entry.path.name, entry.certificate) for entry in certificate_files(tmp_path)] == [("device.der", made)]
-    assert [Path(record["file"]).name for record in told] == ["half.pem"]
+    assert [Path(record["file"]).name for record in logs] == ["half.pem"]
 
 
 def test_a_directory_that_is_not_there_holds_none(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_it_fails_what_it_was_told_to_fail(mqtt: MqttSettings, unique: str
     async with bench(mqtt, unique, failing={TIGHTEN.type_id}) as (equipment, answers, _):
         await equipment.send(TIGHTEN)
         await wait_until(lambda: answers)
-    assert answers == [EquipmentAnswer(TIGHTEN.command_id, error="the controller was told to fail")]
+    assert answers == [EquipmentAnswer(TIGHTEN.command_id, error="the simulated controller fails on request")]
 
 
 async def test_it_works_on_many_commands_side_by_side(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:

@@ -20,7 +20,7 @@ def terminal() -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None, _environ={"TERM": "xterm"})
 
 
-def told_by(console: Console) -> str:
+def output_of(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
 
@@ -36,14 +36,14 @@ def test_plain_lines_tell_each_thing_once(job: ObservedJob) -> None:
     console = Console(file=io.StringIO(), width=20)
     view = view_on(console)
     view.title("the demo")
-    view.tell("broker", "mosquitto [red]at[/red] mqtt://127.0.0.1:1883")
+    view.report("broker", "mosquitto [red]at[/red] mqtt://127.0.0.1:1883")
     with view.follow(job):
         see_a_good_run(job)
         view.refresh(job)
         view.refresh(job)
     view.quote("/0:Objects/4:Machines")
     view.verdict("DEMO OK")
-    lines = told_by(console).splitlines()
+    lines = output_of(console).splitlines()
     assert lines[0] == "the demo"
     assert lines[1].endswith("  broker      mosquitto [red]at[/red] mqtt://127.0.0.1:1883")
     assert [line.split()[1] for line in lines[2:-2]] == [
@@ -64,7 +64,7 @@ def test_the_table_shows_what_was_sent_and_what_came_back_in_80_columns(job: Obs
     with view.follow(job):
         see_a_good_run(job)
         view.refresh(job)
-    picture = told_by(console)[-1000:]
+    picture = output_of(console)[-1000:]
     assert "J1  Ended (Completed)" in picture
     (tighten,) = (line for line in picture.splitlines() if "Tighten" in line)
     assert tighten.split() == ["│", "✓", "Tighten", "tighten", "85Nm", "→", "wrench", "torque", "85.2", "600", "│"]
@@ -78,7 +78,7 @@ def test_the_table_marks_what_has_not_come_and_what_failed(job: ObservedJob) -> 
     with view_on(console).follow(job):
         job.take_equipment_message("wrench", "commands", command(), 1)
         job.take_equipment_message("wrench", "answers", answer(mdcserrorkind="slipped"), 2)
-    picture = " ".join(told_by(console)[-1000:].split())
+    picture = " ".join(output_of(console)[-1000:].split())
     assert "✗ Tighten tighten 85Nm → wrench slipped" in picture
     assert "· Look" in picture
 
@@ -87,10 +87,10 @@ def test_parts_and_quotes_stay_on_the_screen() -> None:
     console = terminal()
     view = view_on(console)
     view.title("the demo")
-    view.tell("gateway", "edge run", "OPC UA at opc.tcp://127.0.0.1:4840")
+    view.report("gateway", "edge run", "OPC UA at opc.tcp://127.0.0.1:4840")
     view.quote("/0:Objects")
     view.verdict("DEMO OK")
-    assert [line for line in told_by(console).splitlines() if line] == [
+    assert [line for line in output_of(console).splitlines() if line] == [
         "  the demo",
         "  gateway     edge run",
         "              OPC UA at opc.tcp://127.0.0.1:4840",

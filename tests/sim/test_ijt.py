@@ -68,11 +68,11 @@ async def is_reachable(url: str) -> bool:
 async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
     controller: JoiningController, session: ClientSession
 ) -> None:
-    told = (await happening(controller, session, IjtFault.NONE))["Result"]
-    meta = told["ResultMetaData"]
+    event = (await happening(controller, session, IjtFault.NONE))["Result"]
+    meta = event["ResultMetaData"]
     assert [each["EntityId"] for each in meta["AssociatedEntities"]] == ["WDB1"]
     assert (meta["Name"], meta["ResultEvaluation"]) == ("front 50Nm", 1)
-    assert told["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 50.1
+    assert event["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 50.1
     results = (await parts(session))["ResultManagement"]
     _, latest, error = await session.call(results, "GetLatestResult", 1000)
     assert (latest["ResultMetaData"]["ResultId"], error) == (meta["ResultId"], 0)
@@ -81,14 +81,14 @@ async def test_a_joining_ends_with_a_result_that_bears_its_identifiers(
 
 
 async def test_a_torque_may_be_out_of_its_limits(controller: JoiningController, session: ClientSession) -> None:
-    told = (await happening(controller, session, IjtFault.NOK))["Result"]
-    assert told["ResultMetaData"]["ResultEvaluation"] == 2
-    assert told["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 60.0
+    event = (await happening(controller, session, IjtFault.NOK))["Result"]
+    assert event["ResultMetaData"]["ResultEvaluation"] == 2
+    assert event["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 60.0
 
 
 async def test_a_joining_may_break_the_controller(controller: JoiningController, session: ClientSession) -> None:
-    told = await happening(controller, session, IjtFault.ERROR_STATE)
-    assert (told["Result"], told["Message"]) == (None, "the spindle is jammed")
+    event = await happening(controller, session, IjtFault.ERROR_STATE)
+    assert (event["Result"], event["Message"]) == (None, "the spindle is jammed")
     assert not controller.enabled
 
 

@@ -21,6 +21,6 @@ def test_the_step_that_failed_is_named() -> None:
 
 
 def test_an_intervention_is_no_completed_result() -> None:
-    told = meta_data(3, "P1", [{"EntityId": "a"}], AT, evaluation=NOT_OK, classification=INTERVENTION)
-    assert (told["ResultState"], told["Classification"], told["SequenceNumber"]) == (3, 6, 3)
-    assert told["AssociatedEntities"] == [{"EntityId": "a"}]
+    meta = meta_data(3, "P1", [{"EntityId": "a"}], AT, evaluation=NOT_OK, classification=INTERVENTION)
+    assert (meta["ResultState"], meta["Classification"], meta["SequenceNumber"]) == (3, 6, 3)
+    assert meta["AssociatedEntities"] == [{"EntityId": "a"}]

@@ -91,7 +91,7 @@ def _withdrawn(want: Json, later: list[Json]) -> bool:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def told(valkey: str) -> dict[str, list[str]]:
+async def differences_of(valkey: str) -> dict[str, list[str]]:
     """Return the differences of each case; all cases run concurrently, because each mostly waits."""
 
     async def run(number: int, name: str) -> tuple[str, list[str]]:
@@ -118,5 +118,5 @@ async def told(valkey: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.timeout(120)
-async def test_case(told: dict[str, list[str]], name: str) -> None:
-    assert told[name] == []
+async def test_case(differences_of: dict[str, list[str]], name: str) -> None:
+    assert differences_of[name] == []

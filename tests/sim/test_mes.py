@@ -20,15 +20,15 @@ class PlayedStation:
     def __init__(self, session: MqttSession) -> None:
         self.session = session
         self.received: list[Message] = []
-        self.said: dict[str, object] | None = {"data": {"ReturnStatus": 1}}
+        self.answer_fields: dict[str, object] | None = {"data": {"ReturnStatus": 1}}
 
     async def take(self, message: Message) -> None:
         self.received.append(message)
-        if self.said is None or message.response_topic is None:
+        if self.answer_fields is None or message.response_topic is None:
             return
         event = to_event(message)
         answer = CloudEvent(id="a", source="/edge", type=event.type, causationid=event.id)
-        answer = msgspec.structs.replace(answer, **self.said)
+        answer = msgspec.structs.replace(answer, **self.answer_fields)
         await self.session.send(to_message(answer, message.response_topic))
 
 
@@ -60,7 +60,7 @@ async def test_call_has_opc_ua_spelling_and_returns_the_return_status(mes: Mes, 
 
 
 async def test_a_declined_call_says_why(mes: Mes, station: PlayedStation) -> None:
-    station.said = {"data": {"ReturnStatus": 8}, "mdcserrormessage": "the job is running"}
+    station.answer_fields = {"data": {"ReturnStatus": 8}, "mdcserrormessage": "the job is running"}
     answer = await mes.call("station-1", "Start", IdCall(job_order_id="J1"))
     assert answer == MethodReply(ReturnStatus.INVALID_JOB_ORDER_STATUS, "the job is running")
 
@@ -72,21 +72,21 @@ async def test_all_calls_for_one_job_bear_the_same_correlation(mes: Mes, station
 
 
 async def test_an_error_answer_is_raised_in_its_words(mes: Mes, station: PlayedStation) -> None:
-    station.said = {"mdcserrorkind": "unknown_type", "mdcserrormessage": "no method Dance"}
+    station.answer_fields = {"mdcserrorkind": "unknown_type", "mdcserrormessage": "no method Dance"}
     with pytest.raises(Refused, match="no method Dance") as refusal:
         await mes.call("station-1", "Dance", IdCall(job_order_id="J1"))
     assert refusal.value.kind == "unknown_type"
 
 
 async def test_a_call_without_an_answer_ends_at_its_deadline(mes: Mes, station: PlayedStation) -> None:
-    station.said = None
+    station.answer_fields = None
     with pytest.raises(Unavailable, match=r"Stop.v2 in scope 'station-1'"):
         await mes.call("station-1", "Stop", IdCall(job_order_id="J1"), deadline=0.05)
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 async def test_station_settings_are_pushed(mes: Mes, station: PlayedStation, method: str) -> None:
-    station.said = {}
+    station.answer_fields = {}
     await mes.configure("station-1", "jobacceptance", {"max_downloadable_job_orders": 5}, method=method)
     pushed = station.received[0]
     assert pushed.payload == b'{"max_downloadable_job_orders":5}'
@@ -102,12 +102,12 @@ async def test_it_watches_what_the_station_tells_of_its_jobs(
     async def note(topic: str, event: CloudEvent) -> None:
         seen.append((topic, event.data))
 
-    told = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})
-    await station.session.send(to_message(told, f"{unique}/station-1/order/J1", retain=True))
+    event = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})
+    await station.session.send(to_message(event, f"{unique}/station-1/order/J1", retain=True))
     await mes.watch("station-1", note)
-    await station.session.send(to_message(told, f"{unique}/station-1/events"))
+    await station.session.send(to_message(event, f"{unique}/station-1/events"))
     await station.session.publish(f"{unique}/station-1/order/J1", retain=True)
     await station.session.publish(f"{unique}/station-1/data", b"unreadable")
-    await station.session.send(to_message(told, f"{unique}/station-1/result/J1"))
+    await station.session.send(to_message(event, f"{unique}/station-1/result/J1"))
     await wait_until(lambda: len(seen) == 3)
     assert sorted(topic for topic, _ in seen) == ["events", "order/J1", "result/J1"]

@@ -30,8 +30,8 @@ def sent(type_id: str, data: object, event_id: str = "e", **attributes: Any) -> 
 
 
 def status(state: JobStatus, job: str = "J1") -> CloudEvent:
-    told = JobStatusEvent(job_order=JobOrder(job_order_id=job), job_state=state_entries(state))
-    return sent(STATUS_EVENT_TYPE, told)
+    status_event = JobStatusEvent(job_order=JobOrder(job_order_id=job), job_state=state_entries(state))
+    return sent(STATUS_EVENT_TYPE, status_event)
 
 
 def response(state: JobStatus, why: str = "", job: str = "J1") -> CloudEvent:

@@ -37,10 +37,10 @@ async def test_a_process_becomes_ready_by_what_it_says_and_ends_with_the_block(t
 
 
 async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
-    told: asyncio.Queue[Unavailable] = asyncio.Queue()
+    failures: asyncio.Queue[Unavailable] = asyncio.Queue()
     code = "import sys\nfor n in range(50): print('line', n, flush=True)\nsys.exit('the disk is full')"
-    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
-        failure = await told.get()
+    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", failures.put_nowait):
+        failure = await failures.get()
     assert failure.message.startswith("the p ended with status 1:\n")
     assert failure.message.endswith("\n  the disk is full")
     assert "line 49" in failure.message
@@ -48,10 +48,10 @@ async def test_an_early_end_is_told_with_its_last_words(tmp_path: Path) -> None:
 
 
 async def test_an_end_by_a_signal_is_named(tmp_path: Path) -> None:
-    told: asyncio.Queue[Unavailable] = asyncio.Queue()
+    failures: asyncio.Queue[Unavailable] = asyncio.Queue()
     code = "import os\nos.kill(os.getpid(), 9)"
-    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", told.put_nowait):
-        assert (await told.get()).message.startswith("the p was ended by SIGKILL")
+    async with asyncio.timeout(60), open_process("p", python(code), tmp_path / "log", "never", failures.put_nowait):
+        assert (await failures.get()).message.startswith("the p was ended by SIGKILL")
 
 
 async def test_what_a_process_leaves_behind_ends_with_it(tmp_path: Path, wait_until: WaitUntil) -> None:

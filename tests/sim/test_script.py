@@ -68,7 +68,7 @@ def test_values_that_are_set_are_booleans_numbers_and_strings() -> None:
         ({"jobs": []}, "at least one job"),
         ({"jobs": [{"id": ""}]}, "jobs[0]: a job needs an id"),
         ({"jobs": [{"id": "J1"}, {"id": "J1"}]}, "jobs[1]: there is a job 'J1' already"),
-        ({"jobs": [{"id": "J1", "at": 1, "start": 1}]}, "jobs[0]: give the start once"),
+        ({"jobs": [{"id": "J1", "at": 1, "start": 1}]}, "jobs[0]: set the start once"),
         ({"horizon": 1e12}, "times must be seconds"),
     ],
 )

@@ -24,13 +24,13 @@ RECIPE = Recipe(
 DEVICES = {"tighten.v1": "wrench"}
 
 
-def told(type_id: str, data: object) -> CloudEvent:
+def message(type_id: str, data: object) -> CloudEvent:
     return CloudEvent(id="e", source="/t", type=type_id, data=msgspec.to_builtins(data))
 
 
 def progress(action: str, phase: str = "start", job: str = "J1") -> CloudEvent:
     command = {"action": action, "phase": phase, "attempt": 1, "type_id": f"{action}.v1"}
-    return told(PROGRESS_TYPE, {"job_id": job, "steps": [], "commands": [command]})
+    return message(PROGRESS_TYPE, {"job_id": job, "steps": [], "commands": [command]})
 
 
 def response(*results: Parameter, **fields: Any) -> CloudEvent:
@@ -38,7 +38,7 @@ def response(*results: Parameter, **fields: Any) -> CloudEvent:
     whole = JobResponse(
         job_response_id="R", job_order_id="J1", job_state=state_entries(ended), job_response_data=results, **fields
     )
-    return told(JOB_RESPONSE_TYPE, whole)
+    return message(JOB_RESPONSE_TYPE, whole)
 
 
 def test_commands_are_those_of_the_progress_and_results_those_of_the_end() -> None:

@@ -9,9 +9,9 @@ from edge.sim.trace import TraceRecorder
 
 def test_times_count_from_zero_and_stops_are_no_commands_of_their_type() -> None:
     record = TraceRecorder(zero=1000)
-    told = [record.command(1500, "J", "a", "a.v1", phase, 1) for phase in (Phase.START, Phase.STOP, Phase.START)]
+    counts = [record.command(1500, "J", "a", "a.v1", phase, 1) for phase in (Phase.START, Phase.STOP, Phase.START)]
     record.changes("J", [StepChange("A", active=True, at=1250)])
-    assert told == [1, 1, 2]
+    assert counts == [1, 1, 2]
     assert [each["t"] for each in (*record.commands, *record.steps)] == [0.5, 0.5, 0.5, 0.25]
 
 

@@ -47,7 +47,7 @@ class ByHand:
         await self.camera.break_down()
 
     async def report_again(self) -> None:
-        await self.camera.tell_result()
+        await self.camera.send_result()
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:

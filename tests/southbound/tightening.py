@@ -37,7 +37,7 @@ class ByHand:
         await self.controller.break_down(reason)
 
     async def report_again(self) -> None:
-        await self.controller.tell_result()
+        await self.controller.send_result()
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:

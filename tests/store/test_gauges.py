@@ -26,7 +26,7 @@ async def test_an_empty_store_has_nothing_but_its_size(store: Store) -> None:
     found = await gauges.read_gauges(store, SCOPES)
     assert found.memory.used > 0
     assert (found.dead_letters, found.refused) == (0, 0)
-    nothing = gauges.ScopeGauges(open_jobs={}, ended_jobs=0, work=0, work_since=None, untold_since=None)
+    nothing = gauges.ScopeGauges(open_jobs={}, ended_jobs=0, work=0, work_since=None, unpublished_since=None)
     assert found.scopes == dict.fromkeys(SCOPES, nothing)
 
 
@@ -54,13 +54,13 @@ async def test_work_that_waits_tells_since_when(store: Store) -> None:
 
 async def test_a_change_that_the_mes_has_not_been_told_tells_since_when(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
-    assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].untold_since is None
+    assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].unpublished_since is None
     cursor = (await changes.latest(plant.store, (SCOPE,)))[SCOPE]
     await plant.store.execute("HSET", plant.store.keys.publisher_cursors(), SCOPE, cursor)
-    assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].untold_since is None
+    assert (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].unpublished_since is None
     await plant.order(Cause.STORE, order("J2"))
     latest = (await changes.latest(plant.store, (SCOPE,)))[SCOPE]
-    found = (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].untold_since
+    found = (await gauges.read_gauges(plant.store, SCOPES)).scopes[SCOPE].unpublished_since
     assert found is not None
     assert int(cursor.partition("-")[0]) <= found <= int(latest.partition("-")[0])
 

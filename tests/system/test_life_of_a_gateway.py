@@ -91,7 +91,7 @@ TROUBLES = {
     "certificate expired": (
         f"python3 /opt/expired.py; systemctl restart {UNIT}",
         "OPC UA certificate: it has expired",
-        "our OPC UA certificate has to be renewed",
+        "OPC UA certificate needs renewal",
         f"edge opcua renew; systemctl restart {UNIT}",
     ),
     "port taken": (SQUATTER, "cannot listen on opc.tcp://", "cannot listen on opc.tcp://", "systemctl stop squatter"),

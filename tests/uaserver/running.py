@@ -54,9 +54,9 @@ class Station:
     """A fake station: it records every call and returns the configured answer."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         self.calls: list[JobCall] = []
         self.asked: list[tuple[str, str | tuple[State, ...]]] = []
         self.status = ReturnStatus.NO_ERROR

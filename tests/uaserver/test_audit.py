@@ -28,7 +28,7 @@ def records() -> Iterator[Records]:
         yield captured  # type: ignore[misc]
 
 
-def told(records: Records, kind: str) -> Records:
+def of_kind(records: Records, kind: str) -> Records:
     return [record for record in records if record.get("audit") == kind]
 
 
@@ -46,9 +46,9 @@ async def test_a_call_is_recorded_with_all_there_is_to_know(
         order = extension_object(JobOrder(job_order_id="job-2"))
         await ask(client, "Store", ua.Variant(order, ua.VariantType.ExtensionObject), NO_COMMENT)
     who = {"user": "operator", "role": "operator", "application": scada.uri, "address": "127.0.0.1"}
-    (login,) = told(records, "opcua.login")
+    (login,) = of_kind(records, "opcua.login")
     assert login.items() >= who.items()
-    abort, store = told(records, "opcua.call")
+    abort, store = of_kind(records, "opcua.call")
     assert (
         abort.items()
         >= {
@@ -93,7 +93,7 @@ async def ask(client: Client, name: str, *arguments: ua.Variant) -> None:
 def test_a_call_with_whatever_arguments_is_recorded(arguments: list[ua.Variant], records: Records) -> None:
     request = ua.CallMethodRequest(ua.NodeId("x"), ua.NodeId("y"), arguments)
     audit.record_call(Caller("", Role.OBSERVER), "", request, ua.CallMethodResult())
-    (record,) = told(records, "opcua.call")
+    (record,) = of_kind(records, "opcua.call")
     assert (record["user"], record["job_order_id"], record["comment"]) == ("anonymous", "", "")
 
 
@@ -121,5 +121,5 @@ def test_a_flood_of_refusals_leaves_a_drop_and_a_count(records: Records) -> None
     assert len(records) == audit.RefusalLog.MOST
     now = 61.0
     refusals.record("OPC UA client turned away", "192.0.2.1", reason="it is not trusted")
-    assert records[-2]["untold"] == 980
+    assert records[-2]["dropped"] == 980
     assert records[-1]["address"] == "192.0.2.1"

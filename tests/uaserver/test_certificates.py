@@ -95,8 +95,8 @@ def test_it_warns_before_it_expires_and_when_the_host_was_renamed(tmp_path: Path
     assert list(certificates.warnings(certificate, URI, now)) == []
     assert list(certificates.warnings(certificate, URI, end - timedelta(days=10))) == ["it expires in 10 days"]
     assert list(certificates.warnings(certificate, URI, end + timedelta(days=1))) == ["it has expired"]
-    (told,) = certificates.warnings(certificate, "urn:renamed", now)
-    assert "urn:renamed" in told
+    (warning,) = certificates.warnings(certificate, "urn:renamed", now)
+    assert "urn:renamed" in warning
 
 
 def test_openssl_finds_nothing_wrong_with_it(tmp_path: Path) -> None:

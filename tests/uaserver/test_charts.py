@@ -236,7 +236,7 @@ class TestMethods:
     async def test_the_operator_acts_on_a_run_where_he_sees_it(
         self, charts: Charts, space: Space, station: Station, method: str
     ) -> None:
-        station.begin_anew()
+        station.reset()
         charts.show("station-2", "job/2 ü", lambda: RUNNING)
         (chart,) = await (await folder(space, "station-2")).get_children()
         comment = ua.Variant([ua.LocalizedText("Werkzeug klemmt", "de")], T.LocalizedText, is_array=True)

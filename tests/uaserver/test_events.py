@@ -23,7 +23,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TOP = (("EventType", 0), ("SourceName", 0), ("Time", 0), ("Message", 0), ("Severity", 0), ("EventId", 0))
 
 
-def told(job_order_id: str, state: JobState = JobState.ENDED) -> JobStatusEvent:
+def status_event(job_order_id: str, state: JobState = JobState.ENDED) -> JobStatusEvent:
     shown = entry(job_order_id, state)
     return JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response(job_order_id))
 
@@ -95,14 +95,14 @@ async def test_a_change_is_told_with_order_state_and_response(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
     ear = await listen(await results(space))
-    await server.tell("station-1", told("job-1"), AT)
+    await server.publish_event("station-1", status_event("job-1"), AT)
     event_type, source, time, message, severity, event_id, order, state, answer, unheard = await ear.next()
     assert event_type == ua.NodeId("JobOrderStatusEventType", space.index[TYPES_URI])
     assert (source, time, message.Text) == ("station-1", AT, "job-1: Ended")
     assert (severity, len(event_id), unheard) == (100, 16, None)
-    assert struct_to_binary(order) == extension_object(told("job-1").job_order).Body
+    assert struct_to_binary(order) == extension_object(status_event("job-1").job_order).Body
     assert [struct_to_binary(each) for each in state] == [
-        extension_object(each).Body for each in told("job-1").job_state
+        extension_object(each).Body for each in status_event("job-1").job_state
     ]
     assert struct_to_binary(answer) == extension_object(response("job-1")).Body
 
@@ -112,7 +112,7 @@ async def test_whoever_listens_to_the_server_hears_of_every_machine(
 ) -> None:
     ear = await listen(client.nodes.server)
     for scope in ("station-1", "station-2"):
-        await server.tell(scope, told("job-1"), AT)
+        await server.publish_event(scope, status_event("job-1"), AT)
     assert [(await ear.next())[1] for _ in range(2)] == ["station-1", "station-2"]
 
 
@@ -120,8 +120,8 @@ async def test_whoever_listens_to_one_machine_hears_of_no_other(
     server: UaServer, space: Space, listen: Listening
 ) -> None:
     ear = await listen(await results(space, "station-2"))
-    await server.tell("station-1", told("job-1"), AT)
-    await server.tell("station-2", told("job-2"), AT)
+    await server.publish_event("station-1", status_event("job-1"), AT)
+    await server.publish_event("station-2", status_event("job-2"), AT)
     assert (await ear.next())[3].Text == "job-2: Ended"
 
 
@@ -135,14 +135,14 @@ async def test_an_event_is_of_its_type_and_of_those_above(
         "BaseEventType": ua.NodeId(ua.ObjectIds.BaseEventType),
     }[name]
     ear = await listen(client.nodes.server, of_type(type_id))
-    await server.tell("station-1", told("job-1"), AT)
+    await server.publish_event("station-1", status_event("job-1"), AT)
     assert (await ear.next())[3].Text == "job-1: Ended"
 
 
 async def test_an_event_is_not_of_another_type(client: Client, server: UaServer, listen: Listening) -> None:
     none = await listen(client.nodes.server, of_type(ua.NodeId(ua.ObjectIds.AuditEventType)))
     every = await listen(client.nodes.server)
-    await server.tell("station-1", told("job-1"), AT)
+    await server.publish_event("station-1", status_event("job-1"), AT)
     await every.next()
     assert none.heard.empty()
 
@@ -152,7 +152,7 @@ async def test_a_change_before_the_start_has_no_response_to_tell(
 ) -> None:
     ear = await listen(await results(space))
     shown = entry("job-1")
-    await server.tell("station-1", JobStatusEvent(job_order=shown.job_order, job_state=shown.state), AT)
+    await server.publish_event("station-1", JobStatusEvent(job_order=shown.job_order, job_state=shown.state), AT)
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 
@@ -163,7 +163,7 @@ async def test_a_filter_that_fails_on_an_event_keeps_nobody_else_from_hearing(
     node = await results(space)
     await listen(node, ua.ContentFilter(Elements=[nowhere]))
     ear = await listen(node)
-    await server.tell("station-1", told("job-1"), AT)
+    await server.publish_event("station-1", status_event("job-1"), AT)
     assert (await ear.next())[3].Text == "job-1: Ended"
 
 
@@ -185,6 +185,6 @@ async def test_the_severity_of_an_event_follows_the_state(
     ear = Ear()
     subscription = await client.create_subscription(50, ear)
     await subscription.subscribe_events(client.nodes.server, evfilter=ua.EventFilter(SelectClauses=select(space)))
-    await server.tell("station-1", told("job-1", state), AT)
+    await server.publish_event("station-1", status_event("job-1", state), AT)
     assert (await ear.next())[4] == severity
     await subscription.delete()

@@ -109,21 +109,21 @@ async def test_who_has_subscribed_is_told_of_what_has_changed_alone(
     server: UaServer, space: Space, client: Client
 ) -> None:
     await server.gateway.show(PICTURE)
-    told: asyncio.Queue[Any] = asyncio.Queue()
+    notified: asyncio.Queue[Any] = asyncio.Queue()
 
     class Listener:
         def datachange_notification(self, _node: Node, value: Any, _data: Any) -> None:
-            told.put_nowait(value)
+            notified.put_nowait(value)
 
     subscription = await client.create_subscription(50, Listener())
     connected = await member(space, "Equipment", "wrench", "Connected")
     await subscription.subscribe_data_change([connected, await member(space, "Status")])
-    assert {await asyncio.wait_for(told.get(), 60) for _ in range(2)} == {False, PICTURE.status}
+    assert {await asyncio.wait_for(notified.get(), 60) for _ in range(2)} == {False, PICTURE.status}
     there = msgspec.structs.replace(WRENCH, connected=True)
     await server.gateway.show(replace(PICTURE, equipment=PICTURE.equipment | {"wrench": there}))  # type: ignore[operator]
-    assert await asyncio.wait_for(told.get(), 60) is True
+    assert await asyncio.wait_for(notified.get(), 60) is True
     await subscription.delete()
-    assert told.empty()
+    assert notified.empty()
 
 
 @pytest.mark.usefixtures("client")

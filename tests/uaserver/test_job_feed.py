@@ -42,7 +42,7 @@ class Screen:
         self.jobs: dict[str, str] = {}
         self.responses: dict[str, str] = {}
         self.masters: list[str] = []
-        self.told: list[str] = []
+        self.published: list[str] = []
         self.charts = RunningCharts()
 
     def show(self, scope: str, entry: JobOrderAndState, response: JobResponse | None) -> None:
@@ -64,8 +64,8 @@ class Screen:
     def refresh_after_calls(self, refresh: Callable[[str, str], Awaitable[None]]) -> None:
         self.refresh = refresh
 
-    async def tell(self, scope: str, told: JobStatusEvent, at: datetime) -> None:
-        self.told.append(told.job_state[0].state_text.text)
+    async def publish_event(self, scope: str, status_event: JobStatusEvent, at: datetime) -> None:
+        self.published.append(status_event.job_state[0].state_text.text)
 
 
 class Desk:
@@ -105,7 +105,7 @@ async def test_it_shows_what_is_there_and_follows_what_happens(store: Store, wai
         await desk.call(Cause.CLEAR, "J1")
         await wait_until(lambda: screen.jobs == {"J2": "NotAllowedToStart"})
     assert screen.responses == {}
-    assert screen.told == ["Aborted"]
+    assert screen.published == ["Aborted"]
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["keeping its data", "losing all of it"])
@@ -154,7 +154,7 @@ async def test_foreign_value_at_the_key_of_a_response_ends_no_job_before_start(
     async with showing(store, screen):
         await wait_until(lambda: screen.jobs == {"J1": "NotAllowedToStart"})
         await desk.call(Cause.START, "J1")
-        await wait_until(lambda: screen.told == ["AllowedToStart"])
+        await wait_until(lambda: screen.published == ["AllowedToStart"])
 
 
 async def test_a_run_that_another_instance_has_ended_is_shown_no_more(store: Store, wait_until: WaitUntil) -> None:

@@ -75,10 +75,10 @@ class Listener:
     """A subscription handler that collects the ids of the jobs in each received list."""
 
     def __init__(self) -> None:
-        self.told: asyncio.Queue[list[str]] = asyncio.Queue()
+        self.received: asyncio.Queue[list[str]] = asyncio.Queue()
 
     def datachange_notification(self, _node: Node, value: Any, _data: object) -> None:
-        self.told.put_nowait([item.JobOrder.JobOrderID for item in value])
+        self.received.put_nowait([item.JobOrder.JobOrderID for item in value])
 
 
 async def test_lists_tell_a_subscriber_when_a_job_comes_and_goes(jobs: UaServer, client: Client, space: Space) -> None:
@@ -86,12 +86,12 @@ async def test_lists_tell_a_subscriber_when_a_job_comes_and_goes(jobs: UaServer,
     subscription = await client.create_subscription(20, listener)
     await subscription.subscribe_data_change(await space.job_order_list())
     async with asyncio.timeout(60):
-        assert await listener.told.get() == []
+        assert await listener.received.get() == []
         jobs.show("station-1", entry("job-1"), None)
         jobs.show("station-1", entry("job-2"), None)
-        assert await listener.told.get() == ["job-1", "job-2"]
+        assert await listener.received.get() == ["job-1", "job-2"]
         jobs.hide("station-1", "job-1")
-        assert await listener.told.get() == ["job-2"]
+        assert await listener.received.get() == ["job-2"]
     await subscription.delete()
 
 
@@ -101,16 +101,16 @@ async def test_lists_tell_the_others_when_one_subscriber_cannot_be_told() -> Non
     node.attributes[ua.AttributeIds.Value] = AttributeValue(ua.DataValue())
     aspace[node.nodeid] = node
     live = LiveList(aspace, node.nodeid, asyncio.Event())
-    told: list[ua.DataValue] = []
+    received: list[ua.DataValue] = []
 
     async def fails(_handle: int, _value: ua.DataValue) -> None:
         raise ValueError
 
     async def notes(_handle: int, value: ua.DataValue) -> None:
-        told.append(value)
+        received.append(value)
 
     for callback in (fails, notes):
         aspace.add_datachange_callback(node.nodeid, ua.AttributeIds.Value, callback)
     live.put("job-1", entry("job-1"))
-    await live.tell()
-    assert [len(value.Value.Value) for value in told] == [1]
+    await live.publish()
+    assert [len(value.Value.Value) for value in received] == [1]

@@ -34,7 +34,7 @@ async def behind() -> Station:
 @pytest.fixture
 def station(behind: Station) -> Station:
     """The fake station, reset before each test."""
-    behind.begin_anew()
+    behind.reset()
     return behind
 
 

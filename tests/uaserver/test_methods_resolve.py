@@ -26,7 +26,7 @@ def behind() -> Station:
 
 @pytest.fixture
 def station(behind: Station) -> Station:
-    behind.begin_anew()
+    behind.reset()
     return behind
 
 
@@ -93,7 +93,7 @@ async def test_a_resolution_without_decision_or_reason_is_invalid(
 
 
 async def test_an_observer_resolves_nothing(behind: Station) -> None:
-    behind.begin_anew()
+    behind.reset()
     async with (
         served(machines=MACHINES[:1], station=behind, role=Role.OBSERVER) as server,
         other_stack(server.endpoint) as observer,

@@ -28,16 +28,16 @@ def prepare_as_a_package_is_built(nodeset_package: Path, directory: Path) -> str
 @pytest.fixture(scope="module")
 def prepared(nodeset_package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("nodesets")
-    said = prepare_as_a_package_is_built(nodeset_package, directory)
-    assert said.count("prepared ") == len(NODESETS) + len(SIMULATED)
+    reports = prepare_as_a_package_is_built(nodeset_package, directory)
+    assert reports.count("prepared ") == len(NODESETS) + len(SIMULATED)
     return directory
 
 
 def test_preparing_again_changes_nothing(nodeset_package: Path, prepared: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in prepared.iterdir()}
-    said: list[str] = []
-    nodesets.prepare(nodeset_package, prepared, said.append)
-    assert said == [f"{prepared} is up to date"]
+    reports: list[str] = []
+    nodesets.prepare(nodeset_package, prepared, reports.append)
+    assert reports == [f"{prepared} is up to date"]
     assert {path: path.stat().st_mtime_ns for path in prepared.iterdir()} == before
 
 

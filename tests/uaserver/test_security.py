@@ -126,9 +126,9 @@ async def may_call(client: Client, space: Space, name: str) -> bool:
     method = await space.member("JobOrderControl", name)
     parent = await method.get_parent()
     (result,) = await client.uaclient.call([ua.CallMethodRequest(parent.nodeid, method.nodeid, [])])
-    told = (await method.read_attribute(ua.AttributeIds.UserExecutable)).Value.Value
-    assert told is (result.StatusCode.value != ua.StatusCodes.BadUserAccessDenied)
-    return bool(told)
+    executable = (await method.read_attribute(ua.AttributeIds.UserExecutable)).Value.Value
+    assert executable is (result.StatusCode.value != ua.StatusCodes.BadUserAccessDenied)
+    return bool(executable)
 
 
 @pytest.mark.parametrize(("user", "password"), [("operator", "wrong"), ("nobody", PASSWORD), ("operator", "")])
@@ -176,8 +176,8 @@ async def test_a_certificate_that_is_about_to_expire_is_told() -> None:
     own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
     (uri,) = application_uris(own.certificate)
     late = own.certificate.not_valid_after_utc - timedelta(days=3)
-    with structlog.testing.capture_logs() as told:
+    with structlog.testing.capture_logs() as logs:
         task = asyncio.create_task(security.watch_certificate(own.certificate, uri, lambda: late))
         await asyncio.sleep(0)
         task.cancel()
-    assert [record["reason"] for record in told] == ["it expires in 3 days"]
+    assert [record["reason"] for record in logs] == ["it expires in 3 days"]

@@ -102,9 +102,9 @@ async def test_a_subscriber_hears_that_a_list_is_too_large_and_when_it_is_not(
     async with asyncio.timeout(60):
         assert (await heard.values.get()).StatusCode.is_good()
         jobs.show("station-1", large("job-1", FEW), None)
-        told = await heard.values.get()
-        assert (told.StatusCode, told.Value.Value) == (TOO_LARGE, None)
-        assert told.SourceTimestamp
+        data_value = await heard.values.get()
+        assert (data_value.StatusCode, data_value.Value.Value) == (TOO_LARGE, None)
+        assert data_value.SourceTimestamp
         jobs.hide("station-1", "job-1")
         assert (await heard.values.get()).Value.Value == []
     assert await serves(modest)
@@ -116,7 +116,7 @@ async def test_subscriber_gets_an_event_without_the_fields_that_are_too_large(jo
     await subscription.subscribe_events(modest.nodes.server, evfilter=filter_of("Message", "JobOrder"))
     order = large("job-1", FEW).job_order
     async with asyncio.timeout(60):
-        await jobs.tell("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
+        await jobs.publish_event("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
         event = await heard.events.get()
     assert event.Message.Text == "job-1: NotAllowedToStart"
     assert event.JobOrder == TOO_LARGE
@@ -133,22 +133,22 @@ async def test_notifications_beyond_one_message_come_with_the_next_in_order(
     names = [f"job-{number}" for number in range(20)]
     for name in names:
         order = large(name, 20_000).job_order
-        await jobs.tell("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
+        await jobs.publish_event("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
     async with asyncio.timeout(60):
-        told = [await heard.events.get() for _ in names]
+        received = [await heard.events.get() for _ in names]
         assert (await heard.values.get()).StatusCode.is_good()
-    assert [event.Message.Text.partition(":")[0] for event in told] == names
-    assert not any(event.JobOrder == TOO_LARGE for event in told)
+    assert [event.Message.Text.partition(":")[0] for event in received] == names
+    assert not any(event.JobOrder == TOO_LARGE for event in received)
     assert heard.events.empty()
 
 
 async def test_a_client_gets_as_many_notifications_at_once_as_it_wants(jobs: UaServer, client: Client) -> None:
-    told: list[int] = []
+    counts: list[int] = []
     every = asyncio.Event()
 
     def heard(result: ua.PublishResult) -> None:
-        told.extend(len(each.Events) for each in result.NotificationMessage.NotificationData)
-        if sum(told) == 7:
+        counts.extend(len(each.Events) for each in result.NotificationMessage.NotificationData)
+        if sum(counts) == 7:
             every.set()
 
     wanted = ua.CreateSubscriptionParameters(
@@ -165,10 +165,10 @@ async def test_a_client_gets_as_many_notifications_at_once_as_it_wants(jobs: UaS
     )
     for number in range(7):
         order = large(f"job-{number}", 1).job_order
-        await jobs.tell("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
+        await jobs.publish_event("station-1", JobStatusEvent(job_order=order, job_state=IDLE), datetime.now(UTC))
     async with asyncio.timeout(60):
         await every.wait()
-    assert told == [3, 3, 1]
+    assert counts == [3, 3, 1]
     await client.uaclient.delete_subscriptions([made.SubscriptionId])
 
 

@@ -78,11 +78,13 @@ async def store_over_mqtt(store: Store, order: JobOrder) -> CallAnswer:
     return await jobs.call(JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order), "/mes", "1"))
 
 
-Told = Callable[[JobOrder], Awaitable[list[JobOrder]]]
+SendOrder = Callable[[JobOrder], Awaitable[list[JobOrder]]]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, space: Space) -> AsyncIterator[Told]:
+async def publish_and_read(
+    redis: RedisSettings, jobs: UaServer, client: Client, space: Space
+) -> AsyncIterator[SendOrder]:
     """A function that stores an order over MQTT and returns it as a subscriber and a reader of the list receive it."""
     async with open_store(redis, "edge") as store, background_task(show_jobs(store, jobs, (SCOPE,)), "feed"):
 
@@ -93,11 +95,11 @@ async def told_and_read(redis: RedisSettings, jobs: UaServer, client: Client, sp
             await subscription.subscribe_data_change(node)
             assert (await store_over_mqtt(store, order)).status is ReturnStatus.NO_ERROR
             async with asyncio.timeout(60):
-                while not (told := await heard.lists.get()):
+                while not (notified := await heard.lists.get()):
                     pass
             read = await node.read_value()
             await subscription.delete()
-            return [order_of(entry) for entry in (*told, *read)]
+            return [order_of(entry) for entry in (*notified, *read)]
 
         yield through
 
@@ -119,14 +121,16 @@ def order_of(entry: object) -> JobOrder:
     ],
     ids=["deep", "a long text", "a text of many bytes", "many parameters", "largest"],
 )
-async def test_an_order_at_a_limit_is_told_and_read_as_it_was_stored(told_and_read: Told, order: JobOrder) -> None:
-    assert await told_and_read(order) == [order, order]
+async def test_an_order_at_a_limit_is_told_and_read_as_it_was_stored(
+    publish_and_read: SendOrder, order: JobOrder
+) -> None:
+    assert await publish_and_read(order) == [order, order]
 
 
-async def test_json_that_no_type_of_opc_ua_has_is_told_and_read_as_its_text(told_and_read: Told) -> None:
+async def test_json_that_no_type_of_opc_ua_has_is_told_and_read_as_its_text(publish_and_read: SendOrder) -> None:
     value = json_of(MAX_NESTING - 3)
     shown = order_with(Parameter(id="p", value=msgspec.json.encode(value).decode()))
-    assert await told_and_read(order_with(Parameter(id="p", value=value))) == [shown, shown]
+    assert await publish_and_read(order_with(Parameter(id="p", value=value))) == [shown, shown]
 
 
 @pytest.mark.parametrize(

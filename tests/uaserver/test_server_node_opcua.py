@@ -139,7 +139,7 @@ async def other(seen: UaServer, application: Application) -> AsyncIterator[Other
 async def test_by_the_other_policies_too_it_may_what_its_user_may(
     other: OtherMake, station: Station, policy: str
 ) -> None:
-    station.begin_anew()
+    station.reset()
     observer = await other.ask("enter", policy=policy, user="observer")
     assert (await other.ask("read", at=observer, part=CONTROL, name="JobOrderList"))["status"] == "Good"
     answer = await other.ask("call", at=observer, part=CONTROL, name="Abort", id="job-1", comment=[])
@@ -192,7 +192,7 @@ async def test_it_hears_changes_and_events(other: OtherMake, seen: UaServer) -> 
     assert [each["jobOrderID"] for each in changed["value"]] == ["job-2"]
     assert changed["value"][0]["jobResponseData"][0]["value"]["value"] == 42.5
     event = JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response("job-2"))
-    await seen.tell("station-1", event, datetime(2026, 1, 2, tzinfo=UTC))
+    await seen.publish_event("station-1", event, datetime(2026, 1, 2, tzinfo=UTC))
     *_, order, state, heard = (await other.hear("event"))["event"]
     assert order["jobOrderID"] == heard["jobOrderID"] == "job-2"
     assert state[0]["stateText"]["text"] == "Ended"
@@ -201,7 +201,7 @@ async def test_it_hears_changes_and_events(other: OtherMake, seen: UaServer) -> 
 
 @pytest.mark.parametrize("name", METHODS)
 async def test_it_calls_every_method_of_the_receiver(other: OtherMake, station: Station, name: str) -> None:
-    station.begin_anew()
+    station.reset()
     takes_order = name in {"Store", "StoreAndStart", "Update"}
     about = {"order": {"jobOrderID": "job-1", "priority": 7}} if takes_order else {"id": "job-1"}
     answer = await other.ask("call", part=CONTROL, name=name, comment=["by hand"], **about)
@@ -220,7 +220,7 @@ async def test_it_calls_every_method_of_the_receiver(other: OtherMake, station: 
 
 
 async def test_it_gets_the_return_status_of_a_call_that_is_refused(other: OtherMake, station: Station) -> None:
-    station.begin_anew()
+    station.reset()
     station.status = ReturnStatus.UNKNOWN_JOB_ORDER_ID
     answer = await other.ask("call", part=CONTROL, name="Start", id="nowhere", comment=[])
     assert answer["status"].startswith("Uncertain")
@@ -228,7 +228,7 @@ async def test_it_gets_the_return_status_of_a_call_that_is_refused(other: OtherM
 
 
 async def test_it_asks_for_responses(other: OtherMake, station: Station) -> None:
-    station.begin_anew()
+    station.reset()
     station.responses = (response("job-1"), response("job-2"))
     answer = await other.ask("call", part=RESULTS, name="RequestJobResponseByJobOrderID", id="job-1")
     assert answer["outputs"][0]["jobOrderID"] == "job-1"

@@ -89,13 +89,13 @@ class TestPlace:
 
     async def test_says_of_each_namespace_of_ours_what_it_is(self, client: Client) -> None:
         namespaces = client.get_node(ua.ObjectIds.Server_Namespaces)
-        said = {}
+        properties = {}
         for node in await namespaces.get_children():
-            said[(await node.read_browse_name()).Name] = {
+            properties[(await node.read_browse_name()).Name] = {
                 (await each.read_browse_name()).Name: await each.read_value() for each in await node.get_properties()
             }
-        assert said.keys() >= {TYPES_URI, machines_uri("edge"), charts_uri("edge"), UA + "Machinery/Jobs/"}
-        types, charts = said[TYPES_URI], said[charts_uri("edge")]
+        assert properties.keys() >= {TYPES_URI, machines_uri("edge"), charts_uri("edge"), UA + "Machinery/Jobs/"}
+        types, charts = properties[TYPES_URI], properties[charts_uri("edge")]
         assert (types["NamespaceUri"], types["NamespaceVersion"]) == (TYPES_URI, TYPES_VERSION)
         assert (types["NamespacePublicationDate"], types["StaticNodeIdTypes"]) == (TYPES_PUBLISHED, [1])
         assert (charts["NamespaceUri"], charts["NamespaceVersion"], charts["StaticNodeIdTypes"]) == (

@@ -211,9 +211,9 @@ async def test_a_stranger_does_not_have_the_event_loop_wait_for_the_disk(
 
 async def test_a_place_that_cannot_be_written_turns_strangers_away_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "rejected").write_text("a file where a directory should be")
-    with structlog.testing.capture_logs() as told:
+    with structlog.testing.capture_logs() as logs:
         await RejectedList(tmp_path / "rejected").keep(certificate())
-    assert [record["event"] for record in told] == ["a rejected certificate cannot be kept"]
+    assert [record["event"] for record in logs] == ["rejected certificate not stored"]
 
 
 def test_a_certificate_is_found_by_the_beginning_of_its_thumbprint(trusted: Path) -> None:
